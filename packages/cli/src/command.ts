@@ -44,7 +44,7 @@ export interface CommandSpec {
   readonly flags: readonly FlagSpec[];
 }
 
-/** A command. `run` imports large modules on demand, so that the help and other commands do not load them. */
+/** `run` imports large modules on demand, so that the help and other commands do not load them. */
 export interface Command extends CommandSpec {
   readonly run: (context: Context, input: Input) => Promise<void>;
 }

@@ -74,7 +74,7 @@ export function parseCount(text: string): number {
   return Number(text);
 }
 
-/** Group ID of the launchers. It is not imported, so that the command starts fast. Source: LAUNCHER_UID in the package api. */
+/** Group ID of the launchers, copied from LAUNCHER_UID of the package api, because an import would slow the start of the command. */
 const LAUNCHERS_GROUP = 107;
 /** Maximum group ID. The next number is reserved as invalid. Source: linux/uidgid.h */
 const GID_MAX = 2 ** 32 - 2;

@@ -22,7 +22,7 @@ export interface Session {
   readonly namespace: string;
 }
 
-/** Creates a logger that prints warnings for people and discards other messages. */
+/** Creates a logger that prints warnings and errors as warnings, and discards other messages. */
 export function createWarningLogger(err: Output): Logger {
   const ignore = (): void => undefined;
   const warn: Logger["warn"] = (message, fields) => {

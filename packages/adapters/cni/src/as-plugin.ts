@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests in which a container runtime calls patchbay as its CNI plugin, and the CNI errors in the responses. Pure.
+// Parses the requests of container runtimes that call patchbay as their CNI plugin, and builds CNI errors. Pure.
 // Source: CNI SPEC 1.1 sections 2 and 5; Multus pkg/server/api Request
 import { fileURLToPath } from "node:url";
 import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api/json";
@@ -9,7 +9,7 @@ import { isKnownVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 /** CNI commands that the agent executes. The plugin program answers VERSION itself. */
 type PluginCommand = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS";
 
-/** Pod that the kubelet names in the CNI_ARGS of a sandbox. */
+/** Pod of a sandbox, as CNI_ARGS names it. */
 export interface CalledPod {
   readonly namespace: string;
   readonly name: string;
@@ -32,11 +32,11 @@ export interface PluginCall extends KnownAttachment {
   readonly config: JsonObject;
   /** CNI version of the configuration and of the response. */
   readonly cniVersion: string;
-  /** Values that the runtime passes for the capabilities in its configuration. */
+  /** Values that the runtime passes for the capabilities that the configuration declares. */
   readonly runtimeConfig: JsonObject;
-  /** Attachments that still exist. GC removes all other attachments. */
+  /** Attachments that GC must retain. GC removes all others. */
   readonly validAttachments: readonly KnownAttachment[];
-  /** Attributes that a `/delegate` request adds to the configuration. Source: Multus pkg/server/api Request */
+  /** Interface attributes of a `/delegate` request, which are added to the configuration. Source: Multus pkg/server/api Request */
   readonly attributes: JsonObject;
 }
 
@@ -103,7 +103,7 @@ function parseVersion(config: JsonObject): string {
   return reject(CNI_CODES.versionUnknown, `CNI version ${version} is not supported`);
 }
 
-/** Parses the attachments of a GC request. Rejects a missing list: an empty list would remove all attachments. */
+/** Parses the attachments that GC must retain. Rejects a GC without the list, because GC would then remove all attachments. */
 function parseValidAttachments(
   command: PluginCommand,
   config: JsonObject,
@@ -134,7 +134,7 @@ function findInvalidVariables(command: PluginCommand, env: JsonObject): readonly
   return Object.keys(isValidByName).filter((name) => isValidByName[name] === false);
 }
 
-/** Parses a request. @throws AppError with CNI_CALL_INVALID, whose detail `cniCode` is the CNI error code */
+/** @throws AppError with CNI_CALL_INVALID, whose detail `cniCode` is the CNI error code */
 export function parsePluginCall(body: unknown): PluginCall {
   if (!isJsonObject(body)) reject(CNI_CODES.notDecoded, "the request is not a JSON object");
   const env = toObject(body["env"]);
@@ -171,7 +171,7 @@ interface PluginFailure {
   readonly msg: string;
 }
 
-/** Pattern of error codes of the API server and the container runtime, whose failures can be temporary. */
+/** Pattern of error codes for failures of the API server or of the container runtime, which can be temporary. */
 const TEMPORARY_ERRORS = /^(?:KUBE|CRI)_/;
 
 function toCniCode({ code, details }: AppError): number {

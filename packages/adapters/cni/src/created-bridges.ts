@@ -14,8 +14,8 @@ function recordDirectory(stateDir: string): string {
 
 export interface BridgeRecorder {
   /**
-   * Runs `add`, and records the bridges of these configurations that exist only afterwards, even if `add` fails. Logs a
-   * failure to record. If this process crashes before, `patchbay down` does not remove the bridge.
+   * Runs `add`. Afterwards, even if `add` failed, records the bridges of these configurations that did not exist before.
+   * Failures to record are only logged. After a crash during `add`, `patchbay down` does not remove the bridge.
    */
   observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T>;
 }

@@ -76,7 +76,7 @@ class DefinitionDirectory implements DefinitionFiles {
     return { networkNames: [...names].toSorted(), unreadableFiles: unreadable };
   }
 
-  /** Reads a file. Returns a reason if the file was deleted or is a directory. */
+  /** Reads a file. Returns a reason if the file is missing or cannot be read. */
   async #read(path: string): Promise<string | { readonly reason: string }> {
     try {
       return (await this.#deps.files.readText(path)) ?? { reason: "is gone" };

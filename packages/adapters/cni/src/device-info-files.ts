@@ -16,7 +16,7 @@ export interface DeviceInfoFiles {
   remove(path: string): Promise<void>;
 }
 
-/** Maximum length of device information in UTF-16 code units. The information becomes part of an annotation. */
+/** Maximum length of device information, in UTF-16 code units. Annotations contain the information, and their size is limited. */
 const TEXT_MAX = 8192;
 
 function toFileNamePart(text: string): string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Journal of attachments on disk, written before a plugin runs, because the node does not show an interrupted ADD.
+// Journal of attachments on disk. A row is written before ADD, so that a restarted agent can undo an interrupted ADD.
 import type { NetworkSelection } from "@patchbay/api/annotations";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -11,7 +11,7 @@ import type {
   NodeNic,
 } from "@patchbay/core/interfaces";
 
-/** Device of the node that an attachment uses. */
+/** Device on the node that the attachment uses. */
 export interface JournalDevice {
   /** ID of the device. Unset if the plugin creates the device. */
   readonly id?: string;
@@ -28,7 +28,7 @@ export interface JournalRow {
   readonly network: string;
   /** Arguments of ADD, which DEL repeats. */
   readonly request: AttachmentRequest;
-  /** Annotation element that requested the attachment. Unset without an element, and in rows of older agents. */
+  /** Element of the pod's annotation that requested the attachment. Unset if no element did, and in rows of older agents. */
   readonly selection?: NetworkSelection;
   /** Inode of the pod's network namespace, in decimal. */
   readonly netnsInode: string;
@@ -36,14 +36,14 @@ export interface JournalRow {
   readonly bootId: string;
   /** Position in the order in which the pod's attachments were added. Later attachments may depend on earlier ones. */
   readonly sequence: number;
-  /** State: `begun` until ADD succeeds, `removed` after DEL succeeds, until the pod's status is updated. */
+  /** `begun` until ADD succeeds, then `attached`. After DEL, `removed` until the pod's status is updated. */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
   /** Whether the attachment is the pod's default network, which the container runtime adds and deletes. */
   readonly isDefault?: true;
   /** Whether the container runtime added the attachment, reports it, and deletes it with the sandbox. */
   readonly isAdopted?: true;
-  /** Gateways of the default routes that the attachment requested, and the routes that they replaced. */
+  /** Gateways of the default routes that the attachment requested, and the default routes that were replaced. */
   readonly defaultRoute?: {
     readonly gateways: readonly string[];
     readonly replaced: readonly DefaultRoute[];
@@ -63,7 +63,7 @@ export interface Journal {
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Lists UIDs of pods with rows. Deletes directories without rows, so call it before any other method. */
+  /** Lists UIDs of pods with rows. Also deletes directories without rows, so it must be called before the first `write`. */
   listPods(): Promise<readonly string[]>;
 }
 
@@ -110,7 +110,7 @@ type Rows = Map<string, JournalRow>;
 class FileJournal {
   readonly #files: Files;
   readonly #dir: string;
-  /** Rows by pod UID. A pod without an entry is read from disk. */
+  /** Rows by pod UID. If a pod has no entry, its rows are read from disk. */
   readonly #rowsByPod = new Map<string, Rows>();
 
   constructor(files: Files, dir: string) {
@@ -147,14 +147,14 @@ class FileJournal {
   async listPods(): Promise<readonly string[]> {
     const pods: string[] = [];
     for (const podUid of await this.#files.list(this.#dir)) {
-      // The directory is empty, or contains a partial row that a crashed agent left.
+      // A directory without rows is empty, or contains a partial row that a crashed agent left.
       if ((await listRowNames(this.#files, `${this.#dir}/${podUid}`)).length > 0) pods.push(podUid);
       else await this.#files.remove(`${this.#dir}/${podUid}`);
     }
     return pods;
   }
 
-  /** Changes the disk, then the memory. After a failure, the next call reads the pod's rows from disk. */
+  /** Changes the disk, then the cache. If the change of the disk fails, the next call reads the pod's rows from disk. */
   async #change(
     { podUid }: JournalRow,
     changeDisk: () => Promise<void>,
@@ -196,7 +196,7 @@ async function listRowNames(files: Files, directory: string): Promise<readonly s
   return names.filter((name) => name.endsWith(SUFFIX));
 }
 
-/** Reads a row. Throws if the row is unreadable, because the attachment may still have an IP address lease. */
+/** Reads a row. Throws if the row is unreadable, because ignoring it could leak the IP address of its attachment. */
 async function readRow(files: Files, path: string): Promise<JournalRow> {
   const row = parseJson(await files.readText(path));
   if (isRow(row)) return row;

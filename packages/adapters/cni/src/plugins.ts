@@ -42,7 +42,7 @@ interface Invocation {
   readonly timeoutMs: number;
   /**
    * Addresses, as ADDRESS/LENGTH, of a NIC whose network namespace was deleted. The plugin reads them from a temporary
-   * namespace, to find the rules that it must remove on the host.
+   * namespace, because it derives from them which rules it must remove on the host.
    */
   readonly standInAddresses?: readonly string[];
 }
@@ -66,9 +66,9 @@ const MESSAGE_MAX = 1_000;
 const NO_SUCH_PROGRAM = 127;
 
 /**
- * Script for `unshare`: adds a link with the addresses to the new network namespace, and runs the plugin outside the
- * namespace, which the kernel deletes when the script exits. The link is a veth, because the plugin requires veth
- * anyway.
+ * Script for `unshare`: adds a link with the addresses to the new network namespace, and runs the plugin outside that
+ * namespace. The kernel deletes the namespace when the script exits. The link is a veth: the kernel supports veths,
+ * because the plugin creates veths too.
  */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
@@ -117,7 +117,7 @@ async function runFromDirectory(
           CNI_PATH: host.binDirs.join(":"),
         },
         timeoutMs: call.timeoutMs,
-        // A restarted agent kills this family, because surviving plugins would compete for the same sandbox.
+        // A restarted agent kills this family, because leftover plugins would interfere with new plugins in the same sandbox.
         family: host.family,
       }),
     );
@@ -243,8 +243,8 @@ function requiresMissingIpam({ type, ipam }: Plugin): boolean {
 }
 
 /**
- * Removes the bridge's MAC from the result of ADD. A bridge without a configured MAC takes the MAC of a port, and CHECK
- * reports a changed MAC as an error. Source: plugins 1.1.1, bridge validateCniBrInterface
+ * Removes the bridge's MAC from the result of ADD. Otherwise, CHECK could fail, because a bridge without a configured
+ * MAC takes the MAC of a port. Source: plugins 1.1.1, bridge validateCniBrInterface
  */
 function withoutBridgeMac({ type }: Plugin, result: CniResult): CniResult {
   if (type !== "bridge" || result.interfaces === undefined) return result;
@@ -331,7 +331,7 @@ async function collectGarbage(
     containerID: containerId,
     ifname: interfaceName,
   }));
-  // libcni sends both keys, because versions of the specification differ in the key.
+  // Sends the list under both keys, like libcni, because versions of the specification use different keys.
   const additionalKeys = {
     "cni.dev/valid-attachments": validAttachments,
     "cni.dev/attachments": validAttachments,
@@ -424,21 +424,17 @@ export function wrapCni(cni: Cni, overrides: Partial<Cni>): Cni {
 }
 
 interface CniDeps extends Omit<PluginHost, "limit"> {
-  /** Time limit of one plugin's ADD, in milliseconds. The default, a minute, allows for a slow DHCP server. */
+  /** Time limit of one plugin's ADD, in milliseconds. Default: 60 000, because a DHCP server may be slow. */
   readonly addTimeoutMs?: number;
 }
 
-/**
- * Maximum number of plugins that run concurrently. After a node restart all pods start together, and more concurrent
- * plugins would not finish earlier.
- */
+/** Maximum number of plugins that run concurrently. The limit takes effect after a node restart, when all pods start together. */
 const PLUGINS_MAX = 8;
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;
 /** CNI error code "container unknown". DEL counts this error as success. Source: CNI SPEC 1.1 section 5, "Error" */
 const UNKNOWN_CONTAINER = 3;
 
-/** Creates the adapter that runs CNI plugins. */
 export function createCni(host: CniDeps): Cni {
   const deps: Host = { ...host, limit: pLimit(PLUGINS_MAX) };
   const versionCache: KnownVersions = new Map();
@@ -512,7 +508,7 @@ function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult
   });
 }
 
-/** Runs only DEL of the IPAM plugins, with the main plugin's configuration. Source: CNI SPEC 1.1 section 4 */
+/** Runs DEL of the IPAM plugins only, with the main plugin's configuration. Source: CNI SPEC 1.1 section 4 */
 async function releaseAddresses(
   deps: Host,
   versionCache: KnownVersions,
@@ -582,8 +578,8 @@ function delInvocation(
 }
 
 /**
- * Finds the addresses whose masquerading rules the plugin would not remove, because it reads the addresses from the
- * deleted namespace. Source: CNI plugins bridge and ptp, cmdDel
+ * Finds the addresses whose masquerading rules the plugin would leave on the host, because it cannot read the
+ * addresses from a deleted network namespace. Source: CNI plugins bridge and ptp, cmdDel
  */
 function findMasqueradedAddresses(
   plugin: Plugin,

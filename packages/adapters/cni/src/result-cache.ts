@@ -29,7 +29,7 @@ export interface ResultCache {
   list(): Promise<readonly RememberedAttachment[]>;
   /** Checks whether any of these caches exists on the node. */
   isInUse(): Promise<boolean>;
-  /** Lists a network's attachments. @throws AppError with CNI_GC_HELD if a file of the network may be unreadable */
+  /** Lists a network's attachments. @throws AppError with CNI_GC_HELD if an unreadable file may belong to the network */
   listNames(network: string): Promise<readonly AttachmentName[]>;
   forget(attachment: RememberedAttachment): Promise<void>;
   find(containerId: string, interfaceName: string): Promise<CachedAttachment | undefined>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches sandboxes and containers over containerd's event service, otherwise over CRI's. If the runtime has neither
-// service, reports a change after each reconnect, every ten seconds.
+// Watches sandboxes and containers over containerd's event service, or without it over CRI's event stream. If both are
+// missing, reconnects every ten seconds and reports a change each time.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";
@@ -8,7 +8,7 @@ import type { Call, Endpoint } from "./grpc.ts";
 /** Delays before a stream is reopened, in milliseconds. `downMaxMs` applies while the runtime does not answer. */
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/** Milliseconds until an event is repeated, because the CRI status lags. Source: containerd CRI StartContainer */
+/** Milliseconds until an event is reported again, because CRI may not show the change yet. Source: containerd CRI StartContainer */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */

@@ -54,7 +54,7 @@ function findStatus(error: unknown): string {
   return (typeof code === "number" ? STATUSES[code] : undefined) ?? "UNKNOWN";
 }
 
-/** Converts a gRPC error. UNAVAILABLE with an open connection means that the runtime cannot reach the registry. */
+/** Converts a gRPC error. UNAVAILABLE from PullImage over an open connection means that the registry is unreachable. */
 export function toCriError(error: unknown, call: FailedCall): AppError {
   const status = findStatus(error);
   const reason = describeReason(error);
@@ -107,7 +107,7 @@ export interface Call {
   /** Namespace of containerd. Required by containerd's own services only. */
   readonly namespace?: string;
   readonly signal?: AbortSignal;
-  /** Whether a tenant's program writes the response. A response over 64 KiB fails with RESOURCE_EXHAUSTED. */
+  /** Whether a tenant's program writes the response. If so, a response over 64 KiB fails with RESOURCE_EXHAUSTED. */
   readonly hasTenantOutput?: boolean;
 }
 

@@ -51,7 +51,7 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
   };
 }
 
-/** Checks the pod's UID in the metadata, because any client of the runtime can set labels. */
+/** Checks that the sandbox is ready and has the UID in its metadata. The label does not suffice: any client can set labels. */
 function isReadyFor({ state, metadata }: SandboxSummary, podUid: string): boolean {
   return state === "READY" && metadata.uid === podUid;
 }
@@ -65,7 +65,7 @@ function findLastReady(
     .toSorted((a, b) => b.metadata.attempt - a.metadata.attempt)[0];
 }
 
-/** Lists alternative paths of the network namespace. The first may be in a mount that this process cannot see. */
+/** Lists paths of the network namespace to try in order. The first may be in a mount that this process cannot see. */
 function listNetnsPaths({ netnsPath, pid }: SandboxStatus): readonly string[] {
   if (netnsPath === undefined) return [];
   return pid === undefined ? [netnsPath] : [netnsPath, `/proc/${String(pid)}/ns/net`];
@@ -115,7 +115,7 @@ export async function waitForRuntime(
   }
 }
 
-/** Time limit of a check, in milliseconds. The kubelet's probe waits for 5 s. */
+/** Time limit of a check, in milliseconds. It is below the 5 s of the kubelet's probe, so that the probe gets an answer. */
 const PROBLEM_TIMEOUT_MS = 3000;
 
 /** Returns why the runtime does not answer. Returns undefined if the runtime answers within 3 s. */

@@ -24,7 +24,7 @@ interface KubeletRequest {
   readonly request: object;
 }
 
-/** Calls the kubelet. @throws ServiceError if the kubelet is unreachable, times out, or rejects the request */
+/** @throws ServiceError if the kubelet is unreachable, times out, or rejects the request */
 export async function callKubelet<Answer>(
   socket: string,
   { service, method, request }: KubeletRequest,

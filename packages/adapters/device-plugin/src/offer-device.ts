@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a device. Containers get a copy of its device node, because container runtimes retain the owner and the mode.
+// Offers a copy of a device node with another owner and mode, which container runtimes preserve in containers.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";

@@ -27,8 +27,8 @@ interface SweepPlan {
 }
 
 /**
- * Plans deletions of directories that were unused at two consecutive checks. The kubelet lists a pod only some time
- * after it allocates the pod's devices.
+ * Plans deletions of directories that were unused at two consecutive checks, because the kubelet lists a pod only some
+ * time after it allocates the pod's devices.
  */
 export function planSweep({ existing, inUse, suspects }: SweepFacts): SweepPlan {
   const unusedIds = existing.filter((id) => !inUse.has(id));
@@ -83,9 +83,7 @@ class SocketDirectoryProvider implements ResourceProvider {
     return allocateDirectories(ids);
   }
 
-  /**
-   * Deletes unused directories of this installation. Other installations on the host may use the same parent directory.
-   */
+  /** Deletes unused directories of this installation only. Other installations on the host may use the same parent directory. */
   async sweep(log: Logger): Promise<void> {
     const { directories, podDevices } = this.#deps;
     const offeredIds = new Set(listDevices(this.offer, true).map(({ ID }) => ID));

@@ -6,7 +6,7 @@ import { AppError, type Logger } from "@patchbay/base";
 
 import type { AllocateRequest, ContainerAllocation, DeviceState, Mount } from "./protocol.ts";
 
-/** Directory of copied device nodes. A reboot deletes the copies, like the original device nodes. */
+/** Directory of copied device nodes. It is below `/run`, so that a reboot deletes the copies, like the original nodes. */
 const COPY_DIRECTORY = "/run/patchbay/devices";
 
 export interface Offer {
@@ -40,7 +40,7 @@ export function listDevices(offer: Offer, exists: boolean): readonly DeviceState
   }));
 }
 
-/** Checks the requested devices. @throws AppError with DEVICE_UNKNOWN if the offer does not contain a device */
+/** @throws AppError with DEVICE_UNKNOWN if the offer does not contain a device */
 export function requireKnownDevices(offer: Offer, { containerRequests }: AllocateRequest): void {
   const offeredIds = new Set(listDevices(offer, true).map(({ ID }) => ID));
   const unknownId = containerRequests
@@ -52,7 +52,7 @@ export function requireKnownDevices(offer: Offer, { containerRequests }: Allocat
 
 export const EMPTY_ALLOCATION: ContainerAllocation = { devices: [], mounts: [] };
 
-/** Allocates the copied device node under the original path. Several requested devices give the container one node. */
+/** Allocates the copy of the device node under the original path. A container that requests several devices gets one node. */
 export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
   const { path, permissions } = offer;
   const device = { containerPath: path, hostPath: findCopyPath(offer), permissions };
@@ -94,8 +94,8 @@ export interface ResourceProvider {
   /** Directory in which the resource appears and disappears. Unset if the resource always exists. */
   readonly watchedDirectory?: string;
   exists(): Promise<boolean>;
-  /** Creates what the allocation requires on the node. Idempotent. */
+  /** Creates the files or directories that allocations require on the node. Idempotent. */
   prepare(log: Logger): Promise<void>;
-  /** Creates what the devices require and returns their allocation. @throws AppError if the resource is missing */
+  /** Creates what these devices require and returns their allocation. @throws AppError if the resource is missing */
   allocate(ids: readonly string[], log: Logger): Promise<ContainerAllocation>;
 }

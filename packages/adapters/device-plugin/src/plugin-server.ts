@@ -32,7 +32,7 @@ export interface PluginCallbacks {
 
 type Watcher = ServerWritableStream<object, { readonly devices: readonly DeviceState[] }>;
 
-/** Server of one resource, which can move to another socket. */
+/** Device plugin server of one resource. Each call of `listen` replaces the previous socket. */
 export class PluginServer {
   readonly #offer: Offer;
   readonly #callbacks: PluginCallbacks;

@@ -26,7 +26,7 @@ function loadService(): ServiceDefinition {
   return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition;
 }
 
-/** Checks whether the kubelet is unreachable, so that another method would fail too. */
+/** Checks whether the error means that the kubelet is unreachable, so that calling another method would fail too. */
 function isUnreachable(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === status.UNAVAILABLE || code === status.DEADLINE_EXCEEDED;

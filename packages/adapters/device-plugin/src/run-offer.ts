@@ -71,8 +71,8 @@ export interface OfferDeps {
 }
 
 /**
- * Offers the resource until the signal is aborted, and logs failures. After the end, the kubelet counts no device of
- * the resource, but running containers retain their devices.
+ * Offers the resource until the signal is aborted, and logs failures. Afterwards, the kubelet counts no device of the
+ * resource, but running containers retain their devices.
  */
 export async function runOffer(
   provider: ResourceProvider,
@@ -157,7 +157,7 @@ class OfferRunner {
       this.#retryMs = RETRY_FIRST_MS;
       return RETRY_MAX_MS;
     } catch (error) {
-      // A dead kubelet can leave its socket. The next kubelet recreates the socket, which triggers another update.
+      // Calls fail while a dead kubelet's socket remains. The next kubelet recreates the socket, which triggers another update.
       this.#logOnce("resource is not offered", messageOf(error));
       const retryMs = this.#retryMs;
       this.#retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
@@ -173,7 +173,7 @@ class OfferRunner {
     );
   }
 
-  /** Listens unless the plugin's socket exists. A starting kubelet removes the sockets of all plugins. */
+  /** Listens again if the plugin's socket is missing, because a starting kubelet removes the sockets of all plugins. */
   async #listen(): Promise<void> {
     const { files } = this.#deps;
     if (this.#isListening && (await files.exists(this.#socket))) return;

@@ -97,14 +97,14 @@ function callHook(client: Client, { call, deadline }: HookRequest): Promise<obje
 }
 
 function toFailure(error: unknown): Extract<Reply, { failure: unknown }>["failure"] {
-  const { code, details } = error as Partial<ServiceError>; // Other errors lack these fields.
+  const { code, details } = error as Partial<ServiceError>; // Only gRPC errors have these fields.
   return { status: status[code ?? status.UNKNOWN], reason: details ?? messageOf(error) };
 }
 
 export function main(channel: ChildChannel): void {
   let client: Client | undefined;
   channel.onMessage((message) => {
-    const request = message as HookRequest; // The child trusts its parent.
+    const request = message as HookRequest; // Not validated, because the child trusts its parent.
     if (client === undefined) {
       const { fd } = channel.claimDescriptor(SOCKET_TOKEN);
       const address = `unix:/proc/self/fd/${String(fd)}`;

@@ -159,7 +159,7 @@ class ChildSidecar implements HookSidecar {
   }
 }
 
-/** Opens the hook's socket. @throws AppError with HOOK_UNREACHABLE if the socket does not exist */
+/** @throws AppError with HOOK_UNREACHABLE if the socket does not exist */
 function openHookSocket(pod: LauncherPod, container: string, settings: Settings): OpenSocket {
   try {
     return settings.openSocket(pod, container);

@@ -98,7 +98,7 @@ interface StreamCall {
   readonly signal?: AbortSignal;
 }
 
-/** Time limit of the server's response, in milliseconds. The API server may first call an aggregated server. */
+/** Time limit of the server's response, in milliseconds. It is long, because the API server may first call an aggregated server. */
 const RESPONSE_TIMEOUT_MS = 30_000;
 const ERROR_TEXT_MAX = 64 * 1024;
 
@@ -129,7 +129,7 @@ function waitForOpen(socket: Socket, { path }: StreamCall, server: string): Prom
   return promise;
 }
 
-/** Opens a WebSocket as a stream, which the client and the server can end. */
+/** Opens a WebSocket as a stream. Both the client and the server can end the stream. */
 export async function openStream(config: KubeConfig, call: StreamCall): Promise<Duplex> {
   const { server, tlsServerName: servername, skipTlsVerify, proxyUrl } = config;
   if (proxyUrl !== undefined) {

@@ -10,7 +10,7 @@ export interface Note {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;
-  /** Part of the object that the event concerns, for example an interface. Unset for the whole object. */
+  /** Subject of the event within the object, for example an interface. Unset for the whole object. */
   readonly about?: string;
 }
 
@@ -32,19 +32,18 @@ export interface RecorderDeps {
 const COALESCE_MS = 5000;
 /** Maximum delay before repeats are written, in milliseconds. */
 const COALESCE_MAX_MS = 300_000;
-/** Milliseconds without repeats after which a new event is created. Source: client-go record/events_cache.go */
+/** Milliseconds after the last repeat until a further repeat creates a new event. Source: client-go record/events_cache.go */
 const NEW_EVENT_AFTER_MS = 600_000;
 /** Rate limit of new warnings per object. Source: client-go record/events_cache.go (spam filter) */
 const NEW_WARNING_LIMIT = { burst: 25, refillMs: 300_000 };
-/** Rate limit of new normal events per object. A VM may have an event for each of a hundred NICs. */
+/** Rate limit of new normal events per object. A VM with 100 NICs may cause one event per NIC. */
 const NEW_NORMAL_LIMIT = { burst: 128, refillMs: 30_000 };
-/** Maximum number of cached events. Source: client-go record/events_cache.go (4096) */
 const EVENTS_MAX = 1000;
 /** Maximum length of a message, in characters. Source: Kubernetes core/validation NoteLengthLimit */
 const MESSAGE_MAX = 1024;
 
 interface RecordedEvent {
-  /** Undefined until the event was created on the server. */
+  /** Undefined until the server has created the event. */
   key: ObjectKey | undefined;
   readonly object: KubeObject;
   note: Note;
@@ -205,7 +204,6 @@ function toTimestamp(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Creates an event recorder. */
 export function createEventRecorder(deps: RecorderDeps): EventRecorder {
   return new CoalescingRecorder(deps);
 }

@@ -8,15 +8,15 @@ import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
 import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 
 /**
- * Seconds without renewal until another process can lead. client-go's 15 s would delay NICs. A short Lease costs the
- * leader one small write every 1.5 s.
+ * Seconds without renewal until another process can lead. After a leader's crash, NICs must wait for this time, so it
+ * is shorter than client-go's 15 s.
  */
 const LEASE_SECONDS = 4;
 /** Interval between renewals of the Lease, in milliseconds. */
 const RENEW_MS = 1_500;
 /** Delay after a failed renewal, in milliseconds. */
 const RETRY_MS = 500;
-/** Milliseconds in which the leader may write after a renewal began. The Lease expires one second later. */
+/** Time after the start of a renewal in which the leader may write, in milliseconds. The Lease expires one second later. */
 const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
 
 interface ElectorDeps {
@@ -37,8 +37,7 @@ export interface Elector {
   /** Resolves when this process leads. Rejects with the signal's reason. */
   campaign(signal: AbortSignal): Promise<void>;
   /**
-   * Renews the Lease until the signal is aborted. If the API server does not respond, this process remains the leader,
-   * because no other process can acquire the Lease.
+   * Renews the Lease until the signal is aborted. Retries failed renewals until another process leads.
    * @throws AppError with KUBE_LEASE_LOST if another process leads
    */
   hold(signal: AbortSignal): Promise<void>;
@@ -149,7 +148,7 @@ class LeaseElector implements Elector {
     }
   }
 
-  /** Reads the Lease after a conflict, because the watch may report the conflicting write later. */
+  /** Reads the Lease after a conflict, because the watch may not have reported the conflicting version yet. */
   async #refresh(): Promise<void> {
     const { store, key } = this.#deps;
     const lease = await store.find(LEASES, key).catch(() => this.#observed.lease);

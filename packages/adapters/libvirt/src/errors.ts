@@ -78,7 +78,7 @@ interface TextRule {
   readonly code: ErrorCode;
 }
 
-/** Rules for ambiguous error numbers, for messages of libvirt 9.0 and QEMU 7.2. A test contains samples. */
+/** Rules that distinguish errors with the same number by their message in libvirt 9.0 and QEMU 7.2. A test contains samples. */
 const TEXT_RULES: readonly TextRule[] = [
   {
     numbers: [VIR_ERR.INTERNAL_ERROR],

@@ -124,8 +124,8 @@ async function readFile(call: AgentCall): Promise<GuestFacts> {
 }
 
 /**
- * Reads whether the guest has a default route, as the fact `routes.default.ipv4`. Agents before QEMU 9.1 cannot list
- * routes, so this function reads the guest's /proc/net/route. Returns no facts if the answer is invalid.
+ * Reads whether the guest has a default route, as the fact `routes.default.ipv4`. If the agent cannot
+ * list routes (before QEMU 9.1), reads the guest's /proc/net/route instead. Returns no facts if the answer is invalid.
  * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, LIBVIRT_UNSUPPORTED, LIBVIRT_REFUSED, and errors of any call
  */
 export async function readGuestRoutes(call: AgentCall): Promise<GuestFacts> {

@@ -314,9 +314,9 @@ function timedOutError(call: string, timeoutMs: number): AppError {
 
 /** Delay before the second consecutive restart, in milliseconds. Each further restart doubles the delay. */
 const RESTART_DELAY_MS = 500;
-/** Maximum delay before a restart, in milliseconds. No VM of the node can be managed during the delay. */
+/** Maximum delay before a restart, in milliseconds. It is short, because no VM of the node can be managed during the delay. */
 const RESTART_DELAY_MAX_MS = 30_000;
-/** Minimum lifetime of a healthy child, in milliseconds. The end of a healthy child counts as the first failure. */
+/** Lifetime of a child, in milliseconds, after which its end counts as the first of consecutive failures. */
 const HEALTHY_LIFETIME_MS = 60_000;
 
 /** Backoff of child restarts, because a hostile guest could crash the child repeatedly. */
@@ -340,13 +340,13 @@ export interface HypervisorOptions {
   readonly logger: Logger;
   /** User of the child process, which has no capabilities. Unset for the parent's user. */
   readonly identity?: ProcessIdentity;
-  /** Time limit of each call, in milliseconds. Default: 40 000, because libvirt waits 30 s for a busy domain. */
+  /** Time limit of each call, in milliseconds. Default: 40 000, above the 30 s that libvirt waits for a busy domain. */
   readonly callTimeoutMs?: number;
-  /** Time limit of `open`, in milliseconds. Default: 30 000, because a new daemon needed 8 s to probe QEMU. */
+  /** Time limit of `open`, in milliseconds. Default: 30 000. A new daemon may need 8 s to probe QEMU. */
   readonly openTimeoutMs?: number;
   /** Maximum number of stuck connections. A child with more stuck connections is replaced. Default: 4. */
   readonly stuckMax?: number;
-  /** Milliseconds until an abandoned connection is stuck. Default: 30 000. libvirt detects a dead peer in 20 s. */
+  /** Milliseconds until an abandoned connection counts as stuck. Default: 30 000. libvirt detects a dead peer within 20 s. */
   readonly stuckAfterMs?: number;
   /** Interval of heartbeats, in milliseconds. Default: 5000. A child that misses two heartbeats is replaced. */
   readonly beatMs?: number;

@@ -17,8 +17,8 @@ export const VIR_MIGRATE = {
 export const VIR_DOMAIN_JOB_OPERATION = { MIGRATION_IN: 4, MIGRATION_OUT: 5 } as const;
 
 /**
- * Returns the migration flags. With PAUSED, the guest resumes on the target only after it has stopped on the source.
- * Without disk locks, libvirt treats a lost answer as a failure, and would run the guest on both nodes.
+ * Returns the migration flags. PAUSED keeps the guest paused on the target until it has stopped on the source.
+ * Without PAUSED, both nodes could run the guest: the source's libvirt resumes it if the target's answer is lost.
  */
 function migrationFlags({ disks, throttles = false, allowsUnsafe = false }: Migration): number {
   const { LIVE, PEER2PEER, PERSIST_DEST, PAUSED, NON_SHARED_INC } = VIR_MIGRATE;

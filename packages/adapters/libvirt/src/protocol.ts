@@ -195,7 +195,7 @@ export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }
 
-/** Maximum number of unanswered heartbeats. One answer may be late because this process was busy. */
+/** Maximum number of consecutive unanswered heartbeats. A single answer may be late because this process was busy. */
 const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {

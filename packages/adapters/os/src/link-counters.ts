@@ -5,7 +5,7 @@ import { checkedFd } from "./descriptors.ts";
 import { toFileError } from "./files/file-errors.ts";
 import { osNative } from "./native.ts";
 
-/** Maximum number of links to return. A pod has a few links per NIC. */
+/** Maximum number of links to return, far above the few links per NIC of a pod. */
 const LINKS_MAX = 1000;
 /** Columns of /proc/net/dev after the link's name. Source: linux net/core/net-procfs.c */
 const RECEIVED_COLUMN = 0;

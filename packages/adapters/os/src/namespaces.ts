@@ -16,8 +16,8 @@ function openPath(path: string): number | undefined {
 }
 
 /**
- * Returns the inode of a process's network namespace, in decimal. Default: this process. @throws AppError with
- * OS_FILE_FAILED
+ * Returns the inode of a network namespace, in decimal: of the process `pid`, or by default of this process.
+ * @throws AppError with OS_FILE_FAILED
  */
 export function readNetnsInode(pid?: number): string {
   const path = `/proc/${pid === undefined ? "self" : String(pid)}/ns/net`;

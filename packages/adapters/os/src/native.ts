@@ -89,8 +89,8 @@ export interface OsNative {
     readonly hasLeft: boolean;
   };
   /**
-   * Watches the links of a network namespace. Calls `readable` after the first change, and again after each `armLinks`.
-   * Copies the descriptor. Returns the argument of the other link functions. Source: rtnetlink(7)
+   * Watches links of a network namespace. Calls `readable` at the first change, and once after each `armLinks`. Copies
+   * the descriptor. Returns the argument of `readLinks`, `armLinks` and `cancelLinks`. Source: rtnetlink(7)
    */
   watchLinks(netnsFd: number, readable: () => void): number;
   /** Returns changes since the last call. The result is incomplete if changes were lost or remain to be read. */
@@ -109,7 +109,7 @@ export interface OsNative {
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
    * Sends frames, and for `ms` milliseconds captures frames that pass all tests of a group. Returns at most 64 frames
-   * per port, and 400 bytes of each frame. `unheard` has the errno of each port, `unsent` of each frame; 0 means
+   * per port, and 400 bytes of each frame. `unheard` lists an errno per port, `unsent` an errno per frame; 0 means
    * success. Source: packet(7)
    */
   exchangeFrames(

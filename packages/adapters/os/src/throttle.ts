@@ -4,10 +4,10 @@
 /** Pause after an event, in milliseconds. */
 const SHORT_PAUSE_MS = 50;
 
-/** Maximum number of consecutive short pauses. Every `LONG_PAUSE_MS`, one more short pause is available. */
+/** Maximum number of short pauses in a row. After every `LONG_PAUSE_MS`, one more short pause is allowed. */
 const SHORT_PAUSES_MAX = 10;
 
-/** Pause after an event in milliseconds, if no short pause is available. */
+/** Pause after an event when no short pause is allowed, in milliseconds. */
 const LONG_PAUSE_MS = 1000;
 
 export class Throttle {

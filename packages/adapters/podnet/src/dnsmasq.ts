@@ -58,7 +58,7 @@ function printNetmask(length: number): string {
   return printAddress({ version: 4, value: bits });
 }
 
-/** Returns a DHCP option for one NIC. dnsmasq tags each request with the interface that received the request. */
+/** Returns a DHCP option for one NIC. Its tag limits it to requests that dnsmasq receives on the bridge of the NIC. */
 function buildDhcpOption({ bridgeName }: ServedNic, ...values: readonly string[]): string {
   return `--dhcp-option=${[`tag:${bridgeName}`, ...values].join(",")}`;
 }
@@ -123,7 +123,7 @@ function buildIpv4Arguments(nic: ServedNic): readonly string[] {
   const { address, length } = parseCidr(ipv4.address);
   const [domain] = nic.dns.search;
   return [
-    // `--shared-network` assigns the range to the bridge, whose own address is in no subnet of the guest.
+    // `--shared-network` lets the bridge serve the range, although the bridge has no address in the guest's subnet.
     `--shared-network=${nic.bridgeName},${address}`,
     `--dhcp-range=${address},static,${printNetmask(length)},infinite`,
     buildDhcpOption(nic, HOSTNAME_OPTION, nic.hostname),
@@ -172,8 +172,8 @@ function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
 }
 
 /**
- * Returns dnsmasq's arguments for one NIC, which docs/design/guest-addresses.md explains. With one interface, dnsmasq
- * binds its sockets to that device, so that it receives no requests of other NICs. Source: dnsmasq(8), 2.90
+ * Returns dnsmasq's arguments for one NIC, which docs/design/guest-addresses.md explains. Given a single `--interface`,
+ * dnsmasq binds its sockets to that device, and receives no requests of other NICs. Source: dnsmasq(8), 2.90
  * @throws AppError with PODNET_ADDRESS_SERVER_FAILED if a name or address is invalid
  */
 export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
@@ -200,9 +200,9 @@ const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;
 
 /**
- * User IDs that no host account uses, so that a compromised server can neither trace nor kill another server. The inode
- * of the network namespace selects a block of user IDs. Such inodes begin at FIRST_INODE. Source: systemd,
- * UIDS-GIDS.md; linux/proc_ns.h
+ * First of the servers' user IDs, which no host account uses. The IDs differ, so that a compromised server can neither
+ * trace nor kill another server. The inode of the network namespace, at least FIRST_INODE, selects a block of IDs.
+ * Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
  */
 const FIRST_UID = 0x7000_0000;
 const FIRST_INODE = 0xf000_0000;
@@ -212,7 +212,7 @@ const NAMESPACE_COUNT = 0x10_0000;
 class UserPool {
   readonly #usedUids = new Map<string, Set<number>>();
 
-  /** Assigns the first unused user ID of the network namespace. If all are in use, servers share user IDs. */
+  /** Assigns the first unused user ID of the namespace's block. If all are in use, servers share user IDs. */
   assign({ inode }: NetnsHandle): { readonly user: string; readonly release: () => void } {
     const usedUids = this.#usedUids.get(inode) ?? new Set();
     this.#usedUids.set(inode, usedUids);
@@ -236,9 +236,9 @@ class UserPool {
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
 /**
- * Script that gives the server a root file system with programs, libraries and two devices only. The old root is
- * detached, because the server's mount namespace would otherwise keep all currently mounted file systems in use. Claims
- * of other VMs could then be neither mounted again nor deleted.
+ * Script that gives the server a root file system with only programs, libraries and two devices. It detaches the old
+ * root, because the server's mount namespace would otherwise keep volumes of other VMs mounted, which could then be
+ * neither mounted again nor deleted.
  */
 const ENTER_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
 for place in bin etc lib lib32 lib64 libx32 sbin usr; do
@@ -250,11 +250,11 @@ mkdir dev old proc && touch dev/null dev/urandom &&
 mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
 pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
 exec "$@"`;
-/** Enters a new root, unless AppArmor forbids mounts in the agent's container. */
+/** Enters the new root only if a test succeeds, because AppArmor may forbid mounts in the agent's container. */
 const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
 exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 
-/** Resource limits. A server needs 12 MiB of address space. `--nproc` allows for a server that is still ending. */
+/** Resource limits. A server needs 12 MiB of address space. `--nproc` leaves room for a previous server that is still ending. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
@@ -286,7 +286,7 @@ function buildCommand(user: string, nic: ServedNic): readonly [string, ...string
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // The change of user cleared the parent-death signal.
+    // Sets the parent-death signal here, because the change of user clears an earlier one.
     "--pdeathsig",
     "KILL",
     "dnsmasq",

@@ -139,7 +139,6 @@ export interface WiredLink extends Link {
 export function parseList(text: string): readonly JsonObject[] {
   try {
     const value: unknown = text.trim() === "" ? [] : JSON.parse(text);
-    // iproute2 6.1 prints an empty object for each link that a filter excludes.
     if (Array.isArray(value)) return value.filter(isJsonObject);
   } catch {
     // The error below is thrown.

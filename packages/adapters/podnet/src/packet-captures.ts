@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures packets with tcpdump in a pod's network namespace, as a user that may only open packet sockets. tcpdump
-// needs no code of our own for libpcap or for filters.
+// Captures packets with tcpdump in a pod's network namespace, as a user that may only open packet sockets. With
+// tcpdump, the agent needs no code for libpcap and filters.
 import { AppError, messageOf } from "@patchbay/base";
 import type {
   CapturedLink,
@@ -18,7 +18,7 @@ interface PacketCapturesOptions {
 
 /** Maximum timer delay, in milliseconds. Callers end captures earlier. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
-/** User ID that no host account uses: tcpdump cannot trace or kill other processes. Source: systemd, UIDS-GIDS.md */
+/** User ID that no host account uses, so that tcpdump cannot trace or kill other processes. Source: systemd, UIDS-GIDS.md */
 const USER_ID = "1610612736";
 const CAPABILITIES = "-all,+net_raw";
 /** Resource limits of tcpdump. The memory limit allows for filters that compile to large programs. */
@@ -42,7 +42,7 @@ function buildCommand({ link, filter }: CapturedLink): readonly [string, ...stri
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // The change of user cleared the parent-death signal.
+    // Sets the parent-death signal here, because the change of user clears an earlier one.
     "--pdeathsig",
     "KILL",
     // Options: write each packet immediately, without name lookups. The filter may begin with a dash.

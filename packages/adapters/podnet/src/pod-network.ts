@@ -64,7 +64,7 @@ import {
 
 type IndexLookup = (name: string) => number;
 
-/** Changes that need one netlink message. A tap is created with /dev/net/tun, and a flush needs a list first. */
+/** Changes that need one netlink message. Taps are created with /dev/net/tun instead, and a flush first lists the addresses. */
 export type SingleMessageChange = Exclude<LinkChange, { readonly op: "addTap" | "flushAddresses" }>;
 
 /** Source: linux/neighbour.h */
@@ -289,7 +289,7 @@ async function flushAddresses(netlink: Netlink, netns: NetnsHandle, change: Flus
   }
 }
 
-/** Applies changes that refer to no link which another change of the group creates. */
+/** Applies changes. No change may refer to a link that another of these changes creates. */
 async function applyGroup(
   netlink: Netlink,
   netns: NetnsHandle,

@@ -22,8 +22,8 @@ function parseNeighborMac(text: string): string | undefined {
 }
 
 /**
- * Script that resolves the MAC of address $2 on link $1, within 4 s, because the NIC may just have got its addresses.
- * Repeats the request, because the kernel gives up after three unanswered solicitations.
+ * Script that resolves the MAC of address $2 on link $1. Retries for 4 s, because the NIC may just have got its
+ * addresses, and the kernel gives up after three unanswered solicitations.
  */
 const RESOLVE_GATEWAY = [
   "try=0",
@@ -95,7 +95,7 @@ interface NamespaceAccess {
   readonly netlink: Netlink;
 }
 
-/** PID of the node's init process, or of the first process in a container that shares the node's network. */
+/** PID of the node's init process, or of the first process in a container with the node's network namespace. */
 const INIT_PID = "1";
 
 async function ipLink(
@@ -114,7 +114,7 @@ async function linkExists(
   return (await queryLinks(netlink, netns)).some((link) => link.name === name);
 }
 
-/** Deletes a link. Hardware cannot be deleted, so it is moved to the network namespace of INIT_PID. */
+/** Deletes a link. Hardware cannot be deleted, so it is moved to the node's network namespace. */
 export async function removeLink(
   access: NamespaceAccess,
   netns: NetnsHandle,
@@ -131,7 +131,7 @@ export async function removeLink(
   }
 }
 
-/** Detaches `name` from its bridge, restores its MAC, deletes `before`, and renames `name` to `before`. */
+/** Detaches `name` from its bridge, restores its MAC, deletes the link `originalName`, and renames `name` to `originalName`. */
 export async function restoreName(
   access: NamespaceAccess,
   netns: NetnsHandle,

@@ -87,7 +87,7 @@ function describeFailure({ metadata, status }: VirtualMachineInstanceMigration):
     : "it was canceled";
 }
 
-/** Returns whether the migration is done, has failed or continues. It is done when the guest runs on the target node. */
+/** Returns whether the migration is done, has failed or continues. */
 export function findMigrationVerdict(now: VmiState, first: VmiState): Verdict {
   const migration = findRequested(now, first);
   if (migration?.status?.phase === "Succeeded") return { kind: "done" };

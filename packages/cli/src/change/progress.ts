@@ -30,7 +30,7 @@ export interface Step {
   readonly elapsedMs: number;
 }
 
-/** Step without its time; undefined if the object of the change does not exist. */
+/** Step without its time; undefined if the changed object does not exist. */
 export type Stage = Omit<Step, "elapsedMs"> | undefined;
 
 /** Returns the phase of an interface, with the reason why it is blocked. */
@@ -136,7 +136,7 @@ export function isGuestRunning(vmi: Vmi): boolean {
   return vmi?.status?.phase === "Running" && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** Returns why a VMI does not start; undefined if it runs or is starting. */
+/** Returns why a VMI does not start; undefined if no problem is reported. */
 export function findStartProblem(vmi: Vmi): string | undefined {
   if (vmi === undefined || vmi.status?.phase === "Running") return undefined;
   const problem = (vmi.status?.conditions ?? []).find(
@@ -149,7 +149,7 @@ export function findStartProblem(vmi: Vmi): string | undefined {
   return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** Returns whether a container failed to be created. The condition has a message only after a failure. */
+/** Returns whether the creation of a container failed. The message is empty until a failure. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
@@ -164,7 +164,7 @@ const HEALTHY_STATUSES: readonly (string | undefined)[] = [
   "Terminating",
 ];
 
-/** Returns why a VM does not start. Ignores a status that is older than the specification. */
+/** Returns why a VM does not start; undefined if no problem is reported. Ignores a status that is older than the specification. */
 export function findVmProblem(vm: VirtualMachine | undefined): string | undefined {
   const { observedGeneration, printableStatus, conditions } = vm?.status ?? {};
   const isCurrent = observedGeneration === vm?.metadata.generation;
@@ -211,7 +211,7 @@ function listStagedFields(vm: VirtualMachine | undefined): readonly string[] {
   return fields.split(", ");
 }
 
-/** Returns the verdict on a change of NICs that waits for the next start because of the cluster's rollout strategy, otherwise undefined. */
+/** Returns the verdict on a change of NICs that the cluster's rollout strategy delays until the next start, otherwise undefined. */
 function findStagedVerdict(
   effect: string,
   fields: readonly string[],
@@ -251,7 +251,7 @@ export interface RequestedSettings {
   readonly link?: "up" | "down";
 }
 
-/** Returns whether the guest's NIC is on the network. During a swap of the network, the NIC has two attachments. */
+/** Returns whether the guest's NIC is on the network. During a swap, the interface has one attachment for each of the two networks. */
 function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   const status = findByName(vmi?.status?.interfaces, iface);
   const attachment = vmi?.status?.attachments?.find(

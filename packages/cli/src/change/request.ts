@@ -37,7 +37,7 @@ interface Goal {
   readonly timeoutMs: number;
 }
 
-/** Returns the object of a watch that selects one name, or undefined if the object is deleted. */
+/** Returns the object from a watch of a single name; undefined if the object does not exist. */
 function findSingle<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
   if (reflection.kind === "listed") return reflection.objects[0];
   return reflection.kind === "removed" ? undefined : reflection.object;
@@ -95,7 +95,7 @@ class TargetFollower {
       (reflection) => (this.#vmi = findSingle(reflection)),
     );
     if (!hasMigrations) return;
-    // All migrations are watched, because virt-controller labels a migration with its VMI only after its creation.
+    // All migrations are watched, because a new migration does not have the label with its VMI's name yet.
     const migrationSelection = { session, namespace };
     this.#follow(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migrationSelection, (reflection) => {
       this.#storeMigrations(name, reflection);
@@ -163,7 +163,7 @@ class TargetFollower {
     const migrations = [...this.#migrations.values()];
     const observation = { vm: this.#vm, vmi: this.#vmi, migrations, elapsedMs };
     this.#first.resolve(observation);
-    // Stores observations before the wait starts, because the first one may already have the requested state.
+    // Until the wait starts, observations are stored, because one of them may already show the requested state.
     if (this.#visit === undefined) this.#pending.push(observation);
     else this.#visit(observation);
   }
@@ -243,7 +243,7 @@ function send(
 }
 
 function statusMessage(text: string): string | undefined {
-  const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // JSON of the API server
+  const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // the cast is safe for JSON of the API server
   return kind === "Status" ? message : undefined;
 }
 

@@ -42,7 +42,7 @@ export function userDataProblem(text: string): string | undefined {
   return `cloud-init ignores user data that begin with ${first}; begin them with #cloud-config, #!, ## template: or a MIME header`;
 }
 
-/** Creates a password that is easy to copy from a screen. 16 random bytes result in 79 bits of entropy. */
+/** Creates a password that is easy to copy from a screen, with one of 31 characters for each random byte. */
 export function makePassword(random: Uint8Array): string {
   const letters = [...random].map((byte) => PASSWORD_LETTERS[byte % PASSWORD_LETTERS.length] ?? "");
   const groups = letters.length / GROUP_LENGTH;
@@ -66,7 +66,7 @@ function print(document: Document): string {
   return `${HEADER}\n${document.toString({ lineWidth: 0, blockQuote: "literal" })}`;
 }
 
-/** File for DHCP on plugged NICs by systemd-networkd. Files of netplan and cloud-init take precedence. Source: systemd.network(5). */
+/** Makes systemd-networkd use DHCP on plugged NICs. Files of netplan and cloud-init take precedence. Source: systemd.network(5). */
 const HOTPLUG_NETWORK = {
   path: "/etc/systemd/network/90-plugged.network",
   content: [
@@ -149,7 +149,7 @@ function readLogin(map: YAMLMap, user: string, password: string): Login | undefi
     : { ...(name !== undefined && { user: name }), password: text };
 }
 
-/** Returns the login with a password in the user data. Supports the two common forms of cloud-config. */
+/** Returns the first login with a password: the fields `user` and `password`, or an entry of `users` with `plain_text_passwd`. */
 export function findLogin(userData: string): Login | undefined {
   const map = isCloudConfig(userData) ? findMap(parseDocument(userData)) : undefined;
   if (map === undefined) return undefined;

@@ -52,7 +52,7 @@ interface MachineHints {
   readonly dataDir: string;
 }
 
-/** Returns the directory of the standalone machine with this API server: the kubeconfig's directory or `dataDir`; otherwise undefined. */
+/** Finds the directory of the standalone machine with this API server. Tries the kubeconfig's directory first, then `dataDir`. */
 export async function findMachineDir(
   files: Pick<Files, "exists">,
   { kubeconfig, server, dataDir }: MachineHints,

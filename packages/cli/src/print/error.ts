@@ -37,7 +37,7 @@ const CAUSE_EXIT_CODES: Readonly<Record<string, number>> = {
   FieldValueDuplicate: CONFLICT,
 };
 
-/** Hints by error code. `{look}` stands for a command that shows the object, from the error's details. */
+/** Hints by error code. `{look}` is replaced by a command from the error's details, which shows the object. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
@@ -94,7 +94,7 @@ function stripFieldPath(line: string): string {
   return line.replace(/^[\w.[\]]+: /, "");
 }
 
-/** Returns the lines that are not part of the head, because servers repeat causes in their message. */
+/** Returns the causes that `head` does not contain, because servers repeat causes in their messages. */
 function listCauseLines(error: unknown, head: string): readonly string[] {
   const causes = isAppError(error) ? error.details["causes"] : undefined;
   const fields = typeof causes === "string" ? causes.split("\n") : [];

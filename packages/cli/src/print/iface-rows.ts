@@ -42,7 +42,7 @@ function collectStatusLists(status: VmiStatus): Pick<IfaceLists, "attachments" |
 }
 
 function collectLists({ vm, vmi }: IfaceSource): IfaceLists {
-  // The VMI's networks precede the VM's, because the guest uses them.
+  // The VMI's networks are preferred to the VM's, because the guest uses them.
   const specs = [vmi?.spec, vm?.spec.template.spec].filter((spec) => spec !== undefined);
   return {
     vmIfaces: vm === undefined ? [] : ifacesOf(vm.spec.template.spec),
@@ -89,7 +89,7 @@ export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Returns the phase, or an estimate if no node has reported a phase. */
+/** Returns `Stopped` if the VM is not running, otherwise the reported phase or, if there is none, an estimate. */
 export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Stopped" {
   if (!isRunning) return "Stopped";
   const phase = row.status?.hotplug?.phase;

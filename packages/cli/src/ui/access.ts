@@ -13,7 +13,7 @@ export interface RequestOrigin {
 /** Host names that every browser resolves to this machine. Source: RFC 6761 6.3 */
 const NAMES = ["127.0.0.1", "localhost"];
 
-/** Values of the header for requests of the panel's page and of the user. Some browsers do not send the header. */
+/** Values of Sec-Fetch-Site for requests of the panel's page or of the user; undefined in browsers that do not send it. */
 const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
 const READ_METHODS = ["GET", "HEAD"];
 
@@ -40,7 +40,7 @@ export function findOriginProblem(
   return needsOrigin && origin === undefined ? "the request does not say its origin" : undefined;
 }
 
-/** Minimum length of the secret that a browser chooses as its name, in characters. */
+/** Minimum length of the secret name that a browser chooses for itself, in characters. */
 const BROWSER_NAME_MIN = 32;
 
 export type RandomBytes = (count: number) => Uint8Array;
@@ -80,8 +80,8 @@ export class LinkTokens {
   }
 
   /**
-   * Returns the key for a token. Returns undefined for an unknown token, and if another browser has used the token. Repeated calls of one
-   * browser return the same key.
+   * Returns the key for a token; undefined if the token is unknown or was used by another browser.
+   * Repeated calls of one browser return the same key.
    * @param browser - secret name that the browser has chosen
    */
   exchange(token: string, browser: string): string | undefined {

@@ -8,7 +8,7 @@ import type { KubeClient } from "@patchbay/kube";
 import { createWebSocketStream, WebSocketServer, type WebSocket } from "ws";
 import type { ForwardedStream } from "./calls.ts";
 
-/** Subprotocol of the page. Another subprotocol contains the key, because a page cannot set headers of a WebSocket. */
+/** Subprotocol of the page's WebSockets. A second subprotocol contains the key, because a page cannot set headers of a WebSocket. */
 export const PANEL_PROTOCOL = "stream.panel.patchbay.io";
 const KEY_PREFIX = "key.";
 /** Maximum size of a frame from a browser, in bytes. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Source of time and delays. The product uses no other source. */
+/** Time and delays for all code of the product. Tests replace the clock. */
 export interface Clock {
   now(): number;
   /** Returns the monotonic time in milliseconds, for durations. */

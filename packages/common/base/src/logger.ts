@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Fields of a log line. Names are the same in all programs and end with the unit, for example `retryMs`. */
+/** Fields of a log line. Names are the same in all programs. They end with the unit, if any, for example `retryMs`. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** Writer of structured log lines. A message is a constant in lower case; variable data goes into fields. */

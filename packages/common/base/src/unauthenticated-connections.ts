@@ -8,12 +8,12 @@ export interface Connection {
   destroy(): unknown;
 }
 
-/** Returns an ID of the client. The TCP socket and the TLS socket of a connection have the same remote address and port. */
+/** Returns an ID of the client, which is the same for the TCP socket and the TLS socket of a connection. */
 function printClient({ remoteAddress = "", remotePort = 0 }: Connection): string {
   return `${remoteAddress} ${String(remotePort)}`;
 }
 
-/** Closes the oldest connection at the limit, because a rejected client would reconnect immediately. */
+/** At the limit, closes the oldest connection instead of rejecting the newest, because a rejected client would reconnect at once. */
 export class UnauthenticatedConnections {
   readonly #connections = new Map<string, Connection>();
   readonly #max: number;

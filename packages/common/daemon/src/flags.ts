@@ -6,7 +6,7 @@ export interface CommonFlags {
   /** Path of a kubeconfig; unset to connect to the cluster in which the process runs. */
   readonly kubeconfig?: string;
   readonly logLevel: LogLevel;
-  /** TCP port of /healthz and /readyz; unset to serve no port. */
+  /** TCP port of /healthz and /readyz; unset to open no port. */
   readonly healthPort?: number;
   /** Unix socket of /healthz and /readyz, used instead of the port. */
   readonly healthSocket?: string;

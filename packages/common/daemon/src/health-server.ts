@@ -7,11 +7,11 @@ import { messageOf, type Logger } from "@patchbay/base";
 
 import type { DaemonHealth } from "./health.ts";
 
-/** `createServer` of node:http. An import would also load WebSocket and fetch, which need 7 MB. Source: Node.js, lib/http.js. */
+/** `createServer` of node:http. An import would load WebSocket and fetch too, which need 7 MB. Source: Node.js, lib/http.js. */
 export const { createServer } = createRequire(import.meta.url)("node:http") as typeof http;
 
 const REQUEST_TIMEOUT_MS = 5000;
-/** Maximum number of connections. Probes connect one at a time. */
+/** Maximum number of connections. Probes need fewer, because they connect one at a time. */
 const CONNECTIONS_MAX = 16;
 
 type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
@@ -64,7 +64,7 @@ function listen(server: Server, address: number | string): Promise<number | unde
   return promise;
 }
 
-/** Dependencies of the server. `drainSignal` is aborted when the service begins to stop and is no longer ready. */
+/** `drainSignal` is aborted when the service begins to stop and is no longer ready. */
 interface HealthServerDeps {
   readonly log: Logger;
   readonly drainSignal?: AbortSignal;

@@ -13,7 +13,7 @@ export interface Health {
   addCheck(check: Check): void;
   /** Adds a line to `/readyz`, which everyone may read. */
   addNote(note: () => string): void;
-  /** Sets the function that returns the version of the KubeVirt object in use, which `/healthz` at the metrics port reports. */
+  /** Makes `/healthz` at the metrics port report the version of the KubeVirt object that the service uses. */
   reportConfig(version: () => string): void;
 }
 
@@ -91,8 +91,8 @@ export class DaemonHealth implements Health {
 }
 
 /**
- * Response to /healthz, for clients that wait until all services use a changed KubeVirt object. The version is empty without a KubeVirt
- * object. Source: pkg/healthz of KubeVirt.
+ * Response to /healthz with the version of the KubeVirt object in use, so that clients can wait until all services use
+ * a change. The version is empty without a KubeVirt object. Source: pkg/healthz of KubeVirt.
  */
 interface ConfigHealth {
   readonly code: 200 | 500;

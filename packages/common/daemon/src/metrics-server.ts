@@ -9,13 +9,13 @@ import { createServer } from "./health-server.ts";
 import type { AccessCheck } from "./metrics-access.ts";
 
 const REQUEST_TIMEOUT_MS = 5000;
-/** Maximum number of connections. Collectors connect one at a time. */
+/** Maximum number of connections. Collectors need fewer, because they connect one at a time. */
 const CONNECTIONS_MAX = 16;
 
-/** Pattern of the path, which KubeVirt's tests request with two slashes. */
+/** Pattern of the path. KubeVirt's tests request it with two slashes. */
 const HEALTHZ = /^\/{1,2}healthz$/;
 
-/** Validity of the server certificate in days. Each start creates a certificate, which clients do not verify. */
+/** Validity of the server certificate in days. Clients do not verify the certificate, and each start creates a new one. */
 const CERTIFICATE_DAYS = 3650;
 
 /** Address of the server. Without a port, metrics are not served. Without an address, the server listens on all addresses. */

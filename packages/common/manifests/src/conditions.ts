@@ -13,13 +13,13 @@ function accountExpression(service: string): string {
   return `'${names.SERVICE_ACCOUNT_PREFIX}${service}'`;
 }
 
-/** Skips changes of metadata, such as finalizers and labels. */
+/** Skips updates that do not change the spec, for example changes of finalizers and labels. */
 const SPEC_CHANGED: MatchCondition = {
   name: "spec-is-new",
   expression: "oldObject == null || object.spec != oldObject.spec",
 };
 
-/** Skips updates by services that write complete objects. */
+/** Skips updates by virt-api and virt-controller, which write complete objects. */
 const MAY_BE_INCOMPLETE: MatchCondition = {
   name: "may-lack-something",
   expression: `request.operation == 'CREATE' || !(request.userInfo.username in [${accountExpression("virt-api")}, ${accountExpression("virt-controller")}])`,
@@ -41,7 +41,7 @@ function changeExpression(place: "labels" | "annotations", key: string): string 
   return `${valueExpression("object", place, key)} != ${valueExpression("oldObject", place, key)}`;
 }
 
-/** Skips updates that do not change data which only the launcher's node may write. */
+/** Skips updates that do not change the labels and annotations that only the launcher's node may write. */
 const NODE_DATA_CHANGED: MatchCondition = {
   name: "nodes-word-is-new",
   expression: [

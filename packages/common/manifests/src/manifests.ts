@@ -9,9 +9,9 @@ import type { Files, Store } from "@patchbay/core/interfaces";
 import { parseAllDocuments } from "yaml";
 import { findType } from "./types.ts";
 
-/** Directory of the package. Sources and compiled files are in its subdirectories. */
+/** Directory of the package. Both the source and the compiled form of this file are in its subdirectories. */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** Path of the definition of networks. It is in no kustomization, because `kubectl delete -k` would delete all networks. */
+/** Path of the NetworkAttachmentDefinition CRD. It is in no kustomization: `kubectl delete -k` would delete it with all networks. */
 const NETWORK_DEFINITION = join(
   ROOT,
   "../../../crds/networks/k8s.cni.cncf.io_network-attachment-definitions.yaml",
@@ -43,7 +43,7 @@ function parseDocuments({ path, text }: Manifest): readonly unknown[] {
 async function readFolder(files: Files, folder: string): Promise<readonly Manifest[]> {
   const list = join(folder, "kustomization.yaml");
   const [kustomization] = parseDocuments({ path: list, text: await readFile(files, list) });
-  // The cast is safe, because the file belongs to the package.
+  // The cast is safe, because the file is part of this package, not user input.
   const { bases = [], resources = [] } = kustomization as {
     readonly bases?: readonly string[];
     readonly resources?: readonly string[];
@@ -57,15 +57,15 @@ async function readFolder(files: Files, folder: string): Promise<readonly Manife
 }
 
 /**
- * `rights`: accounts and roles. `base` and `standalone` add the rest for a cluster or a standalone machine.
- * `net-agent-only`: for a cluster whose VMs belong to KubeVirt.
+ * `rights` contains accounts and roles. `base` adds everything else for a cluster, `standalone` for a standalone
+ * machine. `net-agent-only` is for a cluster whose VMs belong to KubeVirt.
  */
 export type ManifestFolder = "rights" | "base" | "net-agent-only" | "standalone";
 
-/** Folders for installations on a cluster, whose API server may lack the definition of networks. */
+/** Folders for installations on a cluster, whose API server may lack the NetworkAttachmentDefinition CRD. */
 const FOR_CLUSTERS: readonly ManifestFolder[] = ["base", "net-agent-only"];
 
-/** Reads the manifests of a folder, with the definition of networks for clusters. @throws AppError with OS_FILE_FAILED */
+/** Reads the manifests of a folder. For clusters, adds the NetworkAttachmentDefinition CRD. @throws AppError with OS_FILE_FAILED */
 export async function readManifests(
   files: Files,
   folder: ManifestFolder,
@@ -83,7 +83,7 @@ export function parseManifests(
 ): readonly KubeObject[] {
   return manifests.flatMap(
     ({ path, text }) =>
-      // The cast is safe, because the files belong to the package.
+      // The cast is safe, because the files are part of this package, not user input.
       parseDocuments({ path, text: text.replaceAll(NODE_NAME, nodeName) }) as KubeObject[],
   );
 }

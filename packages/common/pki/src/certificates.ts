@@ -98,7 +98,7 @@ export function isIssuedForAddress(certPem: string, ip: string): boolean {
   return parseCertificate(certPem).checkIP(ip) !== undefined;
 }
 
-/** Validity of an authority in days. An authority must outlive its certificates. */
+/** Validity of an authority in days. The certificates that it signs expire no later. */
 const AUTHORITY_VALID_DAYS = 3650;
 
 export async function createAuthority(

@@ -6,7 +6,7 @@ export interface KubeconfigContent {
   readonly caPem: string;
   readonly certPem: string;
   readonly keyPem: string;
-  /** Name of the user's entry. The API server identifies the user by the certificate instead. */
+  /** Name of the user's entry. The API server ignores it, and reads the user's name from the certificate. */
   readonly user: string;
   /** Name of the cluster's entry. Defaults to `patchbay`. */
   readonly cluster?: string;

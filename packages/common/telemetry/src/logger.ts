@@ -14,7 +14,7 @@ const SECRET_TEXTS: readonly RegExp[] = [
   /\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g,
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g,
 ];
-/** Maximum nesting depth. Deeper values are omitted. */
+/** Maximum nesting depth. Deeper objects and lists are omitted. */
 const DEPTH_MAX = 6;
 
 function redactText(text: string): string {
@@ -65,7 +65,7 @@ interface LoggerOptions {
   readonly stream?: NodeJS.WritableStream & { readonly isTTY?: boolean };
 }
 
-/** Redacts a line in place, because winston stores symbols in the object. */
+/** Redacts a line in place, so that the symbols that winston stores in the object are preserved. */
 function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo {
   for (const [name, value] of Object.entries(info)) {
     if (name !== "level") info[name] = redactField(name, value);

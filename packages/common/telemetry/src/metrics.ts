@@ -49,7 +49,7 @@ export interface Metrics {
   readonly contentType: string;
 }
 
-/** Buckets of the duration of a pass and of its queue time, in seconds. */
+/** Buckets of the duration and the queue time of a reconcile pass, in seconds. */
 const RECONCILE_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
 
 function createReconcileMetrics(
@@ -127,7 +127,7 @@ function createCustomMetrics(registers: Registry[]): Pick<Metrics, "addCounter" 
 
 function addFamily({ name, help, type, samples }: MetricFamily, registers: Registry[]): void {
   const usedLabels = new Set(samples.flatMap(({ labels }) => Object.keys(labels)));
-  // The label "none" prevents prom-client from reporting 0 for a family without samples.
+  // Without samples, the label `none` prevents prom-client from reporting the value 0.
   const labelNames = samples.length === 0 ? ["none"] : [...usedLabels];
   const settings = { name, help, labelNames, registers };
   const family = type === "counter" ? new Counter(settings) : new Gauge(settings);

@@ -104,7 +104,7 @@ interface FeaturesDefinition {
   readonly pvspinlock?: boolean;
 }
 
-/** SMBIOS data without the UUID, which is the domain's UUID. Source: DMTF DSP0134 sections 7.2 and 7.4. */
+/** SMBIOS data, except the UUID, which equals the domain's UUID. Source: DMTF DSP0134 sections 7.2 and 7.4. */
 export interface IdentityDefinition {
   readonly serial?: string;
   readonly chassis?: Readonly<
@@ -136,7 +136,7 @@ export interface DiskDefinition {
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
   readonly bus: "virtio" | "scsi" | "sata";
-  /** Unique device name by which libvirt orders disks: `vda` on virtio, `sda` on scsi and sata. */
+  /** Unique device name by which libvirt orders disks, for example `vda` on virtio, `sda` on scsi and sata. */
   readonly target: string;
   readonly address: DiskAddress;
   readonly readOnly: boolean;

@@ -24,7 +24,7 @@ export {
   type Topology,
   type TopologyProblem,
 } from "./pci/topology.ts";
-// Programs import the XML parsers separately, because the parsers need 10 MB of memory.
+// Does not export the XML parsers, because they need 10 MB of memory. Programs import them separately.
 export type { DomainChange } from "./overlay/index.ts";
 export type { DomainFacts, NicFacts } from "./xml/parse.ts";
 export { printDomain, printNic } from "./xml/print/domain.ts";

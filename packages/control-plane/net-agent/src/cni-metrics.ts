@@ -16,7 +16,7 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
   const countResult = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
     try {
       const result = await operation;
-      // The adapter returns false if the configuration or its CNI version does not support the operation.
+      // A false result means that the network's configuration or CNI version does not support the operation.
       count({ command, result: result === false ? "unasked" : "done" });
       return result;
     } catch (error) {
@@ -34,10 +34,10 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
   };
 }
 
-/** Minimum number of operations of a logged batch. The pods' events suffice for smaller batches. */
+/** Minimum number of operations for which a batch is logged. */
 const LOGGED_OPERATIONS_MIN = 20;
 
-/** Statistics of batches. A batch lasts from the start of a pass until no pass runs and the queue is empty. */
+/** Statistics of batches. A batch lasts from the start of a reconcile pass until no pass runs and the queue is empty. */
 export interface BatchStats {
   runPass<T>(key: string, work: () => Promise<T>): Promise<T>;
   readonly cni: Cni;
@@ -62,7 +62,7 @@ function countInBatch(cni: Cni, count: Count): Cni {
   });
 }
 
-/** Logs each large batch of operations when it ends. `isIdle` returns whether the queue is empty. */
+/** Logs each large batch of operations when it ends. `isIdle` returns true when the queue is empty. */
 export function createBatchStats(
   { cni, clock, log }: { readonly cni: Cni; readonly clock: Clock; readonly log: Logger },
   isIdle: () => boolean,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the server for the container runtime if flags enable it.
+// Creates the server that the container runtime's CNI plugin calls, if flags enable the server.
 import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { PLUGIN_PROGRAM } from "@patchbay/cni";
@@ -25,7 +25,7 @@ function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
 
-/** Returns hooks that install the plugin when the server starts, and remove the plugin when the agent is being uninstalled. */
+/** Returns hooks that install the CNI plugin when the server starts, and remove it when net-agent ends because of an uninstallation. */
 function installHooks(
   paths: PluginPaths | undefined,
   flags: Flags,
@@ -43,7 +43,7 @@ function installHooks(
   };
 }
 
-/** Creates the server for the container runtime; without a configured socket, returns no parts. `serving` resolves when it serves. */
+/** Creates the server for the container runtime. Without a configured socket, `parts` is empty and `serving` resolves at once. */
 export function composeRuntime(
   flags: Flags,
   adapters: RuntimeAdapters,

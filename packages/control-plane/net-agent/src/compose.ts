@@ -133,7 +133,7 @@ function openPodDevices({ podResourcesSocket: socket }: Flags, clock: DaemonCont
   return socket === "none" ? createNoPodDevices() : createPodDevices(socket, clock);
 }
 
-/** Runs the agent until the signal is aborted. Completes running operations first. */
+/** Runs the agent until the signal is aborted, and then completes running operations. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, health, signal } = context;
   const { store } = context.client;
@@ -142,7 +142,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const lock = await lockState(flags.stateDir, { files, clock, log }, signal);
   if (lock === undefined) return;
   const family = `net-agent:${flags.stateDir}`;
-  // Plugins that an earlier process started could still use addresses that this process releases.
+  // Ends plugins of an earlier process, because they could still use addresses that this process releases.
   await runner.killFamily(family);
   const namespaces = createNamespaces();
   const events = openEvents(context, flags);

@@ -59,7 +59,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly mode: AgentMode;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
-  /** Directory with the configurations of definitions without `spec.config`. */
+  /** Directory with the configurations of NetworkAttachmentDefinitions without `spec.config`. */
   readonly definitionDir: string;
   /** Directories whose subdirectories `results` contain the CNI results that container runtimes recorded. */
   readonly cniCacheDir: readonly string[];
@@ -68,16 +68,16 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly podResourcesSocket: string;
   /** Directory for device information of device plugins (`dp`) and CNI plugins (`cni`). */
   readonly deviceInfoDir: string;
-  /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */
+  /** Whether pods may use only networks of their own namespace, of namespace `default`, and networks that their VMI names. */
   readonly namespaceIsolation: boolean;
   readonly ownBridge: readonly string[];
-  /** Policy for tenants' definitions. It contains only fields that flags set. */
+  /** Tenant policy from flags. Fields without a flag are unset. */
   readonly tenantPolicy: ClusterTenantPolicy;
   /** Whether networks that violate the policy are rejected, or attached with a warning. */
   readonly tenantPolicyMode: PolicyMode;
   /** Path of the socket for the container runtime's CNI plugin; unset if the agent does not serve the runtime. */
   readonly cniSocket?: string;
-  /** File, directory or name of the pods' default network, used only with `cniSocket`. */
+  /** File, directory or network name from which the pods' default network is read. Unused without `cniSocket`. */
   readonly defaultNetwork: string;
   readonly runtimeConfigDir: string;
   /** Plugin directory of the container runtime, to which patchbay-cni is copied; unset to install no plugin. */
@@ -113,7 +113,7 @@ function parsePath(text: string): string {
   throw new InvalidArgumentError("It must be an absolute path.");
 }
 
-/** Adds a directory to the list. The first directory that a flag names replaces the defaults. */
+/** Adds a directory to the list. The first directory replaces the default directories. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
   return previous === BIN_DIRS || previous === CACHE_DIRS ? [value] : [...previous, value];
 }

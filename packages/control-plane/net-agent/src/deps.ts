@@ -47,11 +47,11 @@ export interface Deps {
   readonly resultCache: ResultCache;
   readonly multusCache: ResultCache;
   readonly trackedPods: TrackedPods;
-  /** Serializes work by pod UID, because the container runtime may call the agent during a pass. */
+  /** Serializes work by pod UID, because the container runtime may call the agent during a reconcile pass. */
   readonly podMutex: KeyedMutex;
   readonly failures: Failures;
   readonly events: EventRecorder;
-  /** Restarts the deadline of the running pass. Called after each operation. */
+  /** Called after each operation, to restart the time limit of the reconcile pass. */
   readonly onProgress?: () => void;
   readonly clock: Clock;
   readonly log: Logger;
@@ -60,11 +60,11 @@ export interface Deps {
   /** Inode of the host's own network namespace, to which the agent never attaches a network. */
   readonly hostNetnsInode: string;
   readonly policy: CurrentPolicy;
-  /** Lists the node's own bridges: bridges with a port that leads to no pod or guest, and bridges that flags name. */
+  /** Lists the node's own bridges: bridges that flags name, and bridges with a port that belongs to neither a pod nor a guest. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
-  /** Returns the problems that prevent this node from creating NICs of the network, given as NAMESPACE/NAME. */
+  /** Returns why this node cannot create NICs of the network, whose name is NAMESPACE/NAME. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   readonly mode: AgentMode;
-  /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */
+  /** Whether pods may use only networks of their own namespace, of namespace `default`, and networks that their VMI names. */
   readonly isIsolated: boolean;
 }

@@ -13,22 +13,22 @@ import {
 
 /** Failed steps of pods. The scope of a step is the uid of its pod. */
 export interface Failures extends StepBackoff<AttachmentError> {
-  /** Returns the report of a failed step. A repeated failure of the same kind gets the message of the first failure. */
+  /** Returns the report of a failed step. If a step repeatedly fails in the same way, returns the report of the first failure. */
   explain(step: Step, error: unknown, network?: string): Explanation<AttachmentError>;
   /** Returns the last report of a failed step, even after its backoff. */
   lastReport(step: Step): AttachmentError | undefined;
-  /** Stores a finding. Returns false if the same finding was reported recently. */
+  /** Stores a report. Returns false if the same report was stored recently. */
   recordIfNew(step: Step, finding: AttachmentError): boolean;
 }
 
-/** Time for which a report is reused for repeated failures, in milliseconds. It equals the time for which an event counts repeats. */
+/** Time for which a report is reused for repeated failures, in milliseconds. */
 const REPORT_MAX_AGE_MS = 600_000;
 
 function toAttachmentError(error: unknown, network?: string): AttachmentError {
   return { reason: reasonOf(error) ?? "CniFailed", message: messageWithAdvice(error, { network }) };
 }
 
-/** Returns a description of the error without its variable message. */
+/** Describes the error by its code, plugin, command and CNI code, without its message, which may differ between attempts. */
 function describeErrorKind(error: unknown): string {
   if (!isAppError(error)) return error instanceof Error ? error.name : typeof error;
   const { plugin, command, cniCode } = error.details;
@@ -36,7 +36,7 @@ function describeErrorKind(error: unknown): string {
 }
 
 interface Report {
-  /** Kind of failure and inputs of the step. A failure with the same key reuses the report. */
+  /** Kind of failure and inputs of the step. The report is reused while the key stays the same. */
   readonly key: string;
   readonly error: AttachmentError;
   readonly sinceMs: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access to the host's links and files, for checks of definitions.
+// Access to the host's links and files, for checks of NetworkAttachmentDefinitions.
 import type { Link, Files } from "@patchbay/core/interfaces";
 import { createLinkWatch } from "@patchbay/os";
 import type { Flags } from "./config.ts";
@@ -10,7 +10,7 @@ import { createNodeView } from "./reconcilers/definition/node-view.ts";
 /** Kinds of links that lead to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
 const GUEST_LINK_KINDS: readonly string[] = ["veth", "tun"];
 
-/** Returns bridges with a port that does not lead to a pod or a guest. */
+/** Returns the bridges with a port that leads neither to a pod (veth) nor to a guest (tap). */
 export function findOwnBridges(links: readonly Link[]): ReadonlySet<string> {
   return new Set(
     links.flatMap(({ kind, master }) =>

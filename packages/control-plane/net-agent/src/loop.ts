@@ -39,7 +39,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   const { pods, journal, clock, log, concurrency } = parts;
   const trackedPods = await loadTrackedPods(journal, log);
   const readInputs = (key: string): string => serializeInputs(pods.find(parseKey(key)));
-  // The queue is fair between namespaces, so that pods of one namespace do not delay other namespaces after a reboot.
+  // The queue is fair between namespaces, so that a namespace with many pods does not delay the pods of other namespaces.
   const toGroup = (key: string): string => parseKey(key).namespace ?? "";
   const queue = createQueue({ clock, concurrency, readInputs, toGroup });
   const batchStats = createBatchStats(parts, () => queue.length === 0);

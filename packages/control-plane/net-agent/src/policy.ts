@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy for tenants' definitions, from flags and the KubeVirt object.
+// Policy for NetworkAttachmentDefinitions of tenants, from flags and the KubeVirt object.
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
 import {
   DEFAULT_POLICY,
@@ -15,7 +15,7 @@ import type { Cache } from "@patchbay/core/interfaces";
 export interface CurrentPolicy {
   current(): TenantPolicy;
   readonly isEnforced: boolean;
-  /** Returns the end of a hint that names a flag: the KubeVirt field that sets the policy, or an empty text without a KubeVirt object. */
+  /** Returns the last part of a hint: the KubeVirt field that also sets the policy, or an empty string if there is no KubeVirt object. */
   describeSetting(): string;
   onChange(listener: () => void): void;
 }
@@ -94,7 +94,7 @@ export function followPolicy(deps: PolicyDeps): CurrentPolicy {
 
 export type PolicyMode = "auto" | "warn" | "enforce";
 
-/** Returns whether violations are rejected. Mode auto only warns beside Multus, which does not enforce the policy. */
+/** Returns whether violations are rejected. In policy mode auto, they are rejected unless Multus attaches the networks. */
 export function isPolicyEnforced({
   tenantPolicyMode,
   mode,

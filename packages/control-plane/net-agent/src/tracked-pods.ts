@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods with rows in the journal, which is the only record of deleted pods.
+// Pods with rows in the journal. For a deleted pod, the journal is the only record.
 import type { Journal } from "@patchbay/cni";
 import { messageOf, type Logger } from "@patchbay/base";
 
@@ -13,7 +13,7 @@ export interface TrackedPods {
   readonly unreadable: readonly string[];
 }
 
-/** Reads the journal at startup. Callers add later changes. */
+/** Reads the journal at startup. Later, callers of `add` and `remove` keep the list current. */
 export async function loadTrackedPods(journal: Journal, log: Logger): Promise<TrackedPods> {
   const trackedPods = new Map<string, Set<string>>();
   const add = (key: string, uid: string): void => {

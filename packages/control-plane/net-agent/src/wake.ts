@@ -20,12 +20,12 @@ export function listRequestedNetworks(pod: Pod): readonly string[] {
   });
 }
 
-/** Serializes the inputs of a pod's attachments. Includes the annotation, whose changes do not change the generation. */
+/** Serializes what a pod's attachments depend on. Includes the annotation, because its changes do not increment the pod's generation. */
 export function serializeInputs(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
-/** Queues changed pods, pods that request a changed network, and after a change of the policy all pods with networks. */
+/** Queues changed pods and pods that request a changed network. After a change of the policy, queues all pods that request networks. */
 export function wakePods(
   queue: Pick<Queue, "add">,
   {

@@ -103,7 +103,7 @@ export function parseFlags(argv: readonly string[]): Flags {
   return flags;
 }
 
-// Sources and compiled files have the same path to package.json.
+// The relative path to package.json is the same for sources and compiled files.
 const loadJson = createRequire(import.meta.url) as (path: string) => { readonly version: string };
 
 export function readVersion(): string {

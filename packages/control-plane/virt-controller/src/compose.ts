@@ -85,7 +85,7 @@ import { createServicesLoop } from "./services/loop.ts";
 const STATUS_MAX_DELAY_MS = 30_000;
 
 const BY_NODE = "node";
-/** Index of VMs by the keys that findMissingParts returns. */
+/** Index of VMs by the keys of their instancetypes and preferences without a revision. */
 const BY_PART = "part";
 
 interface Caches {
@@ -123,7 +123,6 @@ function enqueueChanged<T extends KubeObject>(
   });
 }
 
-/** Enqueues the VMIs that use a changed claim. */
 function enqueueClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
   claims.onChange((change) => {
     const { metadata } = change.kind === "deleted" ? change.previous : change.current;
@@ -191,7 +190,7 @@ function enqueuePartUsers({ parts, vms }: Caches, queue: Queue): void {
 }
 
 function createCaches({ client, log }: DaemonContext): Caches {
-  // The selector reduces the size of the cache. Reconciliation checks the owner reference.
+  // The selector only reduces the size of the cache. Reconciliation checks the owner references of pods.
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {
@@ -217,7 +216,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
     pods: createCache(client.reflect(PODS, { labelSelector, trim: trimLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
     nodes: createCache(client.reflect(NODES, { trim: trimNode }), { logger }),
-    // Clusters without Multus lack this kind.
+    // Optional, because clusters without Multus lack this kind.
     nads: createCache(
       client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: trimDefinition, isOptional: true }),
       { logger },
@@ -283,7 +282,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   return queue;
 }
 
-/** Builds a reporter of lost writes, which finds the written object by resource and key. */
+/** Builds the reporter of lost writes, which finds the written objects in the caches. */
 function buildLostWrites(
   { vms, vmis, migrations, pods }: Caches,
   { events }: Deps,
@@ -350,7 +349,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   health.reportConfig(() => configVersionOf(caches.kubevirts.list()[0]));
   metrics.addSource(() => Promise.resolve(collectMetrics(caches)));
   context.ready();
-  await leadership.campaign(signal).catch(() => undefined); // It rejects only when the signal is aborted.
+  await leadership.campaign(signal).catch(() => undefined); // campaign() rejects only when the signal is aborted.
   if (signal.aborted) return;
   const reconcileOne = (key: string): Promise<Next> => reconcile(key, deps);
   const lostWrites = buildLostWrites(caches, deps);

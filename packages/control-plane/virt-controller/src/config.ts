@@ -7,7 +7,7 @@ import { Command } from "commander";
 /** Command-line flags. `concurrency` is the number of VMs that are reconciled concurrently. */
 export interface Flags extends CommonFlags {
   readonly launcherImage: string;
-  /** Image of hook sidecars without `image`. */
+  /** Image of hook sidecars that specify no image. */
   readonly sidecarShimImage: string;
   readonly concurrency: number;
   readonly leaderElect: boolean;
@@ -36,7 +36,7 @@ export function parseFlags(argv: readonly string[]): Flags {
   return command.parse([...argv]).opts<Flags>();
 }
 
-// Sources and compiled files have the same path to package.json.
+// The relative path to package.json is the same for sources and compiled files.
 const loadJson = createRequire(import.meta.url) as (path: string) => { readonly version: string };
 
 export function readVersion(): string {

@@ -16,7 +16,7 @@ import type { Cache, Store } from "@patchbay/core/interfaces";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
 
-/** Dependencies. Caches may lag behind the server. `mutationCache` contains this process's own writes. */
+/** Caches may lag behind the API server. `mutationCache` contains this process's own writes. */
 export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;

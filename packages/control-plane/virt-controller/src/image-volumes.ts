@@ -18,7 +18,7 @@ export function createImageVolumes(deps: {
   readonly log: Logger;
 }): ImageVolumes {
   let result: boolean | undefined;
-  /** Names of pods that the API server rejected in a dry run, which is not repeated. */
+  /** Names of pods whose dry run the API server rejected. Their dry run is not repeated. */
   const rejectedPods = new Set<string>();
   const setSupported = (areSupported: boolean): boolean => {
     if (result !== areSupported) deps.log.info("probed image volume support", { areSupported });

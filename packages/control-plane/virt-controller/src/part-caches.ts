@@ -87,7 +87,7 @@ export function findMissingParts(vm: VirtualMachine): readonly string[] {
   });
 }
 
-/** Calls `onChange` for each changed instancetype or preference, with the key that findMissingParts returns. */
+/** Calls `onChange` for each changed instancetype or preference, with its key in the form that findMissingParts returns. */
 export function onPartChange(caches: PartCaches, onChange: (key: string) => void): void {
   for (const { type, cache } of listMatcherCaches(caches)) {
     cache.onChange((change) => {

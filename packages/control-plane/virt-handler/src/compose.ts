@@ -72,12 +72,12 @@ import {
   type ReadIdentity,
 } from "./relays/node-identity.ts";
 
-/** Maximum number of concurrent child processes that read or change links. More processes would only compete for the CPU. */
+/** Maximum number of concurrent child processes that read or change links. */
 const PROCESSES_MAX = 8;
 
 /** Path of the pod-resources socket below the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
 const POD_RESOURCES_SOCKET = "pod-resources/kubelet.sock";
-/** Interval for querying the kubelet which socket directories pods use, in milliseconds. */
+/** Interval for reading from the kubelet which pods use socket directories, in milliseconds. */
 const SWEEP_INTERVAL_MS = 30_000;
 
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
@@ -109,7 +109,7 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   });
 }
 
-/** Creates the client of hook sidecars, which runs as the launchers' user and connects through a volume of the pod. */
+/** Creates the client that calls hook sidecars, as the launchers' user, through a volume of the pod. */
 function openHooks({ clock }: DaemonContext, { podsDir }: Flags): HookSidecars {
   return createHookSidecars({
     identity: LAUNCHERS_USER,
@@ -171,7 +171,7 @@ function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   return killLeftovers(createPacketCaptures({ runner: createProcessRunner(), family }));
 }
 
-/** Creates the doctor. The node's network namespace stays open until this process exits. */
+/** Creates the doctor, which finds lost frames. It uses the node's network namespace, which stays open until this process exits. */
 function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDoctor {
   const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
   const hostNetns = createNamespaces().open(path);

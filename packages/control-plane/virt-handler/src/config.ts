@@ -35,7 +35,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
 /** Mount point of the certificates that virt-api creates for virt-handler. */
 const CERTIFICATES_DIR = "/etc/patchbay/virt-handler";
 
-/** Default number of concurrent passes. It exceeds the number of VMs on a node, so that no VM waits for the launcher of another VM. */
+/** Default number of concurrent reconcile passes: more than a node's VMs, so that no VM waits while another VM's launcher hangs. */
 export const DEFAULT_CONCURRENCY = 512;
 
 function toDataplaneGroup(text: string): number {

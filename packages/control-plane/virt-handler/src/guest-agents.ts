@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of guest agents, and times of the next queries. After a restart, reports are restored from the VMI's status.
+// Reports of guest agents, and the times of the next queries. A restarted process restores the reports from the VMI's status.
 import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import { AGENT_CONNECTED } from "@patchbay/core/status";
 import {
@@ -15,9 +15,9 @@ import { createTokenBuckets, printTime } from "@patchbay/kube";
 import type { GuestInterface, GuestSystem } from "@patchbay/core/interfaces";
 
 interface AgentAnswer {
-  /** Links of the guest. Undefined if the agent did not answer, so that the previous links stay in use. */
+  /** Links of the guest; undefined if the agent did not answer. The previously reported links then stay in use. */
   readonly links: readonly GuestInterface[] | undefined;
-  /** Set if the agent had the channel open but did not answer in time. */
+  /** Set if an agent has opened the channel but did not answer in time. */
   readonly isTimeout?: boolean;
   /** MACs of the VM's NICs, in lower case with colons. */
   readonly macs: readonly string[];
@@ -26,15 +26,15 @@ interface AgentAnswer {
 
 export interface GuestAgents {
   getView(vmi: VirtualMachineInstance): GuestView;
-  /** Returns the guest's operating system, or undefined if it must be queried. A reconnected agent may run in another system. */
+  /** Returns the guest's operating system; undefined if it must be queried, for example after a reboot into another system. */
   findSystem(uid: string): GuestOsInfo | undefined;
-  /** Returns the milliseconds until the next query, or undefined if no agent is connected. `inputs` serializes the reportable NICs. */
+  /** Returns the milliseconds until the next query; undefined if no agent is connected. A change of `inputs` makes a query due soon. */
   queryDueInMs(uid: string, inputs: string): number | undefined;
   /** Records an answer. Returns whether the VMI's status must be updated. */
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
-  /** Records whether an agent has the channel open. A hung agent counts as disconnected. */
+  /** Records whether the agent is silent: hung on an open channel (`isListening`), or disconnected after it had answered. */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
-  /** Returns the RFC 3339 time at which the agent stopped answering, or undefined if the silence is not to be reported. */
+  /** Returns the RFC 3339 time since which the agent has been silent; undefined if it answers or its silence is too short for a report. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;
   silenceReportDueInMs(uid: string): number | undefined;
   forget(uid: string): void;
@@ -53,7 +53,7 @@ interface AgentSilence {
   readonly reportAtMs: number;
 }
 
-/** Consecutive timeouts of an agent that has the channel open. */
+/** Consecutive queries that timed out although an agent had opened the channel. */
 interface UnansweredQueries {
   readonly count: number;
   /** RFC 3339 time of the first timeout. */
@@ -63,7 +63,7 @@ interface UnansweredQueries {
 
 /** Number of consecutive timeouts after which the agent counts as hung. */
 const HUNG_AFTER_TIMEOUTS = 2;
-/** Delay before a silent agent is reported, in milliseconds. A reboot of the guest takes less time. */
+/** Delay before a silent agent is reported, in milliseconds. It exceeds the duration of a reboot. */
 const SILENCE_REPORT_DELAY_MS = 60_000;
 /** Query limit for an agent that reconnects constantly. */
 const QUERY_LIMIT = { burst: 12, refillMs: 30_000 };
@@ -183,7 +183,7 @@ class TrackedGuestAgents implements GuestAgents {
     return { since, reportAtMs: sinceMs + SILENCE_REPORT_DELAY_MS };
   }
 
-  /** Returns whether the agent is hung. Before the first answer, relies on the VMI's status, which an earlier process may have written. */
+  /** Returns whether the last queries timed out. Before this process has received an answer, a silence in the VMI's status suffices. */
   #isHung(vmi: VirtualMachineInstance): boolean {
     const uid = uidOf(vmi);
     const unanswered = this.#unanswered.get(uid);

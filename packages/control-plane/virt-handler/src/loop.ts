@@ -105,7 +105,7 @@ function releaseVmi(vmi: VirtualMachineInstance, deps: Deps): void {
   forgetVmi(uid, deps);
 }
 
-/** Pattern of the codes of errors that concern one launcher. */
+/** Pattern of error codes that concern only one launcher. */
 const LAUNCHER_ERRORS = /^(?:LAUNCHER|CRI|LIBVIRT|DOMAIN|PODNET|OS)_/;
 
 function isLauncherError(error: unknown): error is AppError {
@@ -127,7 +127,7 @@ function resetFailures({ metadata }: VirtualMachineInstance, { failedPasses }: D
   failedPasses.delete(metadata.uid ?? "");
 }
 
-/** Reports a launcher error in the VMI's status. Rethrows the error so that the queue backs off, unless the launcher is unreachable. */
+/** Reports a launcher error in the VMI's status. Rethrows every error except LAUNCHER_UNREACHABLE, so that the queue backs off. */
 async function handleFailedPass(
   vmi: VirtualMachineInstance,
   error: unknown,
@@ -147,9 +147,9 @@ async function handleFailedPass(
   return done();
 }
 
-/** Phases in which the launcher's socket cannot be watched yet, because inotify does not report when a mount covers the directory. */
+/** Phases before the launcher's volume is mounted. An earlier watch would observe the directory below the mount, and see no socket. */
 const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
-/** Maximum number of observe-and-act rounds in one pass. A plug takes about four rounds. */
+/** Maximum number of times that one pass observes and acts. A plug takes about four. */
 const ROUNDS_MAX = 5;
 
 function findRepairedDrifts(
@@ -179,7 +179,7 @@ async function converge(
   for (let round = 1; ; round += 1) {
     const facts = await observeNodeVm(vmi, { ...launcher, ...known }, deps);
     const plan = planNodeVm(facts);
-    // Only the node that owns the guest records phases. A migration target later continues from the phases in the status.
+    // The migration target records no phases. Once it owns the guest, it continues from the phases in the status.
     if (launcher.role === "owner") {
       deps.phaseTimings.observe(vmi, listStages(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
@@ -194,7 +194,7 @@ async function converge(
   }
 }
 
-/** Deletes the retry state of successful steps, so that later attempts start without backoff. */
+/** Deletes the retry state of steps that succeeded or are no longer required. */
 function pruneRetryState(
   { vmi, ifaces, domain, orphanedWirings: orphans }: NodeVmFacts,
   result: NodePlanResult,
@@ -233,7 +233,7 @@ async function convergeAndReport(
   notifyHooks(facts, launcher, deps);
   const delayMs = await reportNodeVm(facts, result, deps);
   if (result.connectionError !== undefined) throw result.connectionError;
-  // Without a guest agent, no polling is needed, because netlink, libvirt and the API server report every change.
+  // Polls only the guest agent, because netlink, libvirt and the API server report all other changes.
   const dueInMs = [
     result.changed ? 0 : [],
     result.retryInMs ?? [],

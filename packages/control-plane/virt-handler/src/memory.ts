@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of the node's VMs between passes. The state need not survive a restart.
+// State of the node's VMs between reconcile passes. The state need not survive a restart.
 import { isFinalPhase, type IfaceHistory, type VirtualMachineInstance } from "@patchbay/api";
 import {
   endHistory,
@@ -21,7 +21,7 @@ import { createRateLimits, type RateLimits } from "./rate-limits.ts";
 import type { Taps } from "./metrics/plugs.ts";
 
 export interface PhaseTimings {
-  /** Records the current phases of the NICs, even if no status write follows. */
+  /** Records the current phases of the NICs. Must be called even if the pass writes no status. */
   observe(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
   /** Returns a text about the time that the NIC took to reach its phase, or undefined if the time is unknown. */
   describe(vmi: VirtualMachineInstance, iface: string): string | undefined;
@@ -63,7 +63,7 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
 }
 
 interface UnplugRequests {
-  /** Records an unplug request. `before` is the number of requests in the VMI's status. Returns a function that undoes the record. */
+  /** Records an unplug request, and returns a function that undoes the record. `before` is the number of requests in the VMI's status. */
   record(uid: string, iface: string, before: number): () => void;
   /** Records that libvirt reported the failure of the last request. Does nothing without a recorded request. */
   recordRefusal(uid: string, iface: string): void;

@@ -12,23 +12,23 @@ import {
 } from "@patchbay/kube";
 import type { Clock } from "@patchbay/base";
 
-/** Rate limits and backoff. They are not persisted, so a restarted process retries all steps immediately. */
+/** Rate limits and backoff. They are not persisted, so that a restarted process retries all steps immediately. */
 export interface RateLimits {
   /** Backoff of failed steps, by UID of the VMI. */
   readonly stepBackoff: StepBackoff<BlockedReason>;
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: WiringBudget;
-  /** Monotonic start times of changes that may be short-lived and are not reported, in milliseconds, by UID of the VMI. */
+  /** Monotonic time since which a report of a short wait is postponed, in milliseconds, by UID of the VMI. */
   readonly transientSince: Map<string, number>;
   /** Number of consecutive failed passes by UID of the VMI. */
   readonly failedPasses: Map<string, number>;
 }
 
-/** Serializes the fields of a VMI that other components write. A changed result resets rate limits and backoff. */
+/** Serializes the fields of a VMI that other components write. When the result changes, rate limits and backoff are reset. */
 export function serializeInputs(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods, migrationState } = vmi?.status ?? {};
-  // The ports change when virt-handler restarts on the target's node.
+  // The ports are included, because they change when virt-handler restarts on the target's node.
   const {
     migrationUid,
     targetDirectMigrationNodePorts: ports,
@@ -43,13 +43,13 @@ export function serializeInputs(vmi: VirtualMachineInstance | undefined): string
   return JSON.stringify([specVersionOf(vmi), attachments, activePods, migrationInputs]);
 }
 
-/** Interval at which a VMI is granted another pass, in milliseconds. */
+/** Interval after which a VMI may have one more reconcile pass, in milliseconds. */
 export const PASS_REFILL_MS = 1_000;
-/** Limit of passes. A start takes about 20 passes and a plug 10. The interval limits a libvirt that sends events continuously. */
+/** Limit of reconcile passes, for launchers whose libvirt sends events continuously. A start takes about 20 passes, a plug 10. */
 const PASS_LIMIT = { burst: 50, refillMs: PASS_REFILL_MS };
-/** Interval at which a VMI is granted another status write, in milliseconds. */
+/** Interval after which a VMI may have one more status write, in milliseconds. */
 export const WRITE_REFILL_MS = 10_000;
-/** Limit of status writes. A start and a plug take three writes each. The interval limits a guest whose reports change continuously. */
+/** Limit of status writes, for guests whose reports change continuously. A start and a plug take three writes each. */
 const WRITE_LIMIT = { burst: 20, refillMs: WRITE_REFILL_MS };
 
 /** Delay before the status shows that a plug waits for its pod or for the guest, in milliseconds. Most waits end sooner. */
@@ -57,7 +57,7 @@ export const TRANSIENT_REPORT_DELAY_MS = 1_000;
 
 /** Rate limit of an operation, for each VMI. */
 export interface Budget {
-  /** Takes one operation from the budget. Returns false if the budget is empty. A change of the VMI's inputs refills the budget. */
+  /** Takes one operation from the budget. Returns false if the budget is empty. When the VMI's inputs change, the budget is full again. */
   take(vmi: VirtualMachineInstance): boolean;
   forget(uid: string): void;
 }
@@ -80,9 +80,9 @@ function createBudget(clock: Clock, allowance: RateLimit): Budget {
   };
 }
 
-/** Interval at which an iface is granted another creation of its links, in milliseconds. */
+/** Interval after which the links of an iface may be created once more, in milliseconds. */
 export const WIRING_REFILL_MS = 10_000;
-/** Limit of link creations. A plug takes one or two creations. The interval limits a launcher that keeps breaking its links. */
+/** Limit of link creations, for launchers that repeatedly break their links. A plug takes one or two creations. */
 const WIRING_LIMIT = { burst: 10, refillMs: WIRING_REFILL_MS };
 
 interface WiringBudget {

@@ -5,7 +5,7 @@ import type { OpenedStream, StatusListener } from "./streams.ts";
 
 const SCROLLBACK = 5000;
 
-/** Adds the nonce of the response to style sheets of the terminal. The page's policy blocks style sheets without the nonce. */
+/** Adds the page's nonce to the terminal's style sheets, because the Content-Security-Policy blocks style sheets without it. */
 function allowTerminalStyles(): void {
   const nonce = document.querySelector<HTMLMetaElement>("meta[name=panel-nonce]")?.content ?? "";
   const create = (tag: string, options?: ElementCreationOptions): HTMLElement =>

@@ -82,7 +82,7 @@ export async function readEvents(
   }
 }
 
-/** Returns the images of the machine; empty on a cluster, or if the server does not respond. */
+/** Returns the disk images of a standalone machine; empty on a cluster, or if the server does not respond. */
 export async function readImages(session: Session): Promise<readonly string[]> {
   try {
     const response = await fetch("/images", { headers: { "x-panel-key": session.key } });
@@ -112,7 +112,7 @@ export async function readDoctorReport(
   }
 }
 
-/** Returns the user's rights in a namespace. Returns rights that permit everything if the server does not respond. */
+/** Returns the user's rights in a namespace. Without a response, permits everything, because the server checks each request anyway. */
 export async function readRules(session: Session, namespace: string): Promise<Rules> {
   const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const body = {

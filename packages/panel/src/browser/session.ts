@@ -13,7 +13,7 @@ export interface Session {
 /** Link that this browser used last. */
 interface StoredLink {
   readonly token: string;
-  /** Random secret name of this browser. Other browsers cannot use the link, because they lack the name. */
+  /** Random secret that identifies this browser. The token is accepted only together with this secret. */
   readonly browser: string;
 }
 
@@ -28,7 +28,7 @@ function readStoredLink(): StoredLink | undefined {
   return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // openSession wrote the value
 }
 
-/** Opens a session. Removes the token from the address. Reloaded pages and other tabs use the stored token. */
+/** Opens a session with the token in the page's address or else the stored token. Removes the token from the address. */
 export async function openSession(): Promise<Session | AccessFailure> {
   const stored = readStoredLink();
   const token = TOKEN.exec(location.hash)?.[1] ?? stored?.token;

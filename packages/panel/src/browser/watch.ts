@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watch of changes: an endless response with one line per change, which is requested again after it ends.
+// Watches changes in a long response with one line per change. Requests a new response when one ends.
 import type { Line, Pulse } from "../model/objects.ts";
 import { Deadline, sleep } from "./timing.ts";
 import type { Session } from "./session.ts";
 
 const RETRY_INTERVAL_MS = 1000;
 
-/** Time without a line after which the connection counts as lost, in milliseconds. It covers two missed pulses. */
+/** Time without a line after which the connection counts as lost, in milliseconds. Pulses are sent every 4 s, so two may be missed. */
 const SILENCE_TIMEOUT_MS = 9000;
 
 export interface Listener {

@@ -7,7 +7,7 @@ const BEND_RADIUS = 9;
 
 export interface CableRun {
   readonly from: Point;
-  /** Vertical distance from the plug to the cable in the tray. Differs between cables, so that they do not overlap. */
+  /** Vertical distance from the plug to the cable in the tray. It differs between neighboring cables, so that they do not overlap. */
   readonly drop: number;
   /** X of the gap between the plugs in the rows below; undefined if there is no row below. */
   readonly pass: number | undefined;
@@ -19,7 +19,7 @@ export interface CableRun {
 /** Vertical distance from the plug to the middle of the gap below. */
 const GAP_MIDDLE = 5;
 
-/** Returns the drop of the cable with the index. */
+/** Returns {@link CableRun.drop} for the cable with this index. */
 export function cableDrop(index: number, heightBelow: number): number {
   return heightBelow + 5 + (index % 4) * 4;
 }

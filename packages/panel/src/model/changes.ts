@@ -58,7 +58,7 @@ const JSON_TYPE = "application/json";
 /** Content type of a JSON patch. Source: RFC 6902, section 6. */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Returns an ID. A new change replaces the pending change with the same ID. Link and network of an interface have separate IDs. */
+/** Returns an ID. A change replaces a pending change with the same ID. Changes of an interface's link and network differ in ID. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":
@@ -97,7 +97,7 @@ function mergeIntoPlug(
   }
 }
 
-/** Adds a change. A pull replaces all other changes of its interface. */
+/** Adds a change, or merges it into a pending plug. A pull and the other changes of an interface replace each other. */
 export function addChange(changes: readonly Change[], change: Change): readonly Change[] {
   const others = removeChange(changes, change);
   if (!("iface" in change)) return [...others, change];
@@ -208,7 +208,7 @@ function buildPlugRequest({
   return buildSubresourceRequest(unit, "addinterface", body);
 }
 
-/** Actions that are requested from the VMI, because the guest's node executes them. */
+/** Actions that VMIs offer, but VMs do not. */
 const GUEST_ACTIONS: readonly PowerAction[] = ["pause", "unpause", "reset"];
 
 function buildPowerRequest({ unit, action }: Extract<Change, { kind: "power" }>): ApiRequest {

@@ -168,7 +168,7 @@ export function listNicChanges(changes: readonly Change[], unit: string): readon
   return changes.filter(isNicChange).filter((change) => change.unit.key === unit);
 }
 
-/** Returns one patch with all changes; undefined for fewer than two changes, or without lists to edit. */
+/** Returns one patch with all changes; undefined for fewer than two changes, or if the VM has no list of interfaces or networks. */
 export function combinedRequest(
   changes: readonly NicChange[],
   objects: VmObjects,
@@ -193,7 +193,7 @@ export function combinedRequest(
   };
 }
 
-/** Returns the messages of the combined dry run that are not among `singleTexts`, the messages about single changes. */
+/** Returns a verdict with the messages that only the combined dry run returned; undefined if there are none. */
 export function combinedVerdict(
   answer: Answer,
   singleTexts: readonly string[],

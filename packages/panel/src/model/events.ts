@@ -14,7 +14,7 @@ export interface EventRow {
 const ROWS_MAX = 12;
 const KINDS = ["VirtualMachine", "VirtualMachineInstance"];
 
-/** Event of either API. Source: Event of events.k8s.io/v1. */
+/** Event of core/v1 or events.k8s.io/v1. */
 type AnyEvent = KubeEvent & {
   readonly eventTime?: string;
   readonly series?: { readonly count?: number; readonly lastObservedTime?: string };

@@ -35,7 +35,7 @@ export function describeFault({ firstDead, hops }: DoctorReport): string | undef
   return dead === undefined ? undefined : toLongText(`frames die at ${dead.hop}: ${dead.why}`);
 }
 
-/** Returns why a faulty interface stays plugged; undefined if the interface is unplugged. */
+/** Returns why a faulty interface stays plugged; undefined if it must be unplugged. */
 export function findReasonToStay(
   { isUnplugReason }: DoctorReport,
   keepsFaulty: boolean,

@@ -24,7 +24,7 @@ export function toLongText(text: string | undefined): string {
   return truncate(text ?? "", LONG_MAX).replace(INTERPRETED_CHARACTERS, escapeCharacter);
 }
 
-/** Escapes each line and preserves line ends, for Patchbay's own text that contains untrusted text. */
+/** Escapes each line of Patchbay's own text, which may contain untrusted text. Preserves line ends. */
 export function escapeLines(text: string): string {
   return text
     .split("\n")

@@ -37,7 +37,7 @@ import {
   type SentState,
 } from "./state.ts";
 
-/** Time limit for a plug to be in use, in milliseconds. Most plugs need a second. */
+/** Time to wait until a plug is in use, in milliseconds. */
 const IN_USE_TIMEOUT_MS = 60_000;
 /** Time for the guest to start using the plug, in milliseconds. Lost frames do not count during this time. */
 const GRACE_MS = 15_000;
@@ -67,7 +67,7 @@ function waitUntilInUse(store: PanelStore, { unit, iface }: PlugChange): Promise
   });
 }
 
-/** Checks until frames pass or GRACE_MS has passed. Returns the last report. */
+/** Repeats the check until frames pass, or until GRACE_MS is over. Returns the last report. */
 async function checkUntilPassing(
   session: Session,
   { unit, iface }: PlugChange,
@@ -89,7 +89,7 @@ async function unplug(session: Session, { unit, iface }: PlugChange): Promise<st
   return "it is unplugged again";
 }
 
-/** Checks a plug. Unplugs it if frames do not pass, but not if it could not be checked. */
+/** Checks a plug. If frames do not pass, unplugs it unless findReasonToStay returns a reason. */
 async function examinePlug(
   change: PlugChange,
   { store, session, keepsFaulty }: CheckOptions,
@@ -242,13 +242,13 @@ export class Actions {
     return { vm: vms.get(change.unit.key), vmi: vmis.get(change.unit.key) };
   }
 
-  /** Checks all pending changes of a VM in one dry run, and shows the verdict at the last change. */
+  /** Checks all pending NIC changes of a VM in one dry run, and shows the verdict at the last change. */
   async #updateCombinedVerdict(change: Change): Promise<void> {
     if (change.kind === "create") return;
     const nicChanges = listNicChanges(this.#pending(), change.unit.key);
     const request = combinedRequest(nicChanges, this.findVmObjects(change));
     const answer = request === undefined ? undefined : await send(this.#session, request, true);
-    // Ignores the answer if the pending changes have changed meanwhile, because another request follows.
+    // Discards the answer if the list of pending changes has changed, because another request follows.
     const currentChanges = listNicChanges(this.#pending(), change.unit.key);
     if (
       currentChanges.length !== nicChanges.length ||

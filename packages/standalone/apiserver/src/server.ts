@@ -91,7 +91,7 @@ export interface RunningApiServer {
   close(): Promise<void>;
 }
 
-/** Maximum size of request headers. Kubernetes allows 1 MiB, but headers do not count toward a user's quota here. */
+/** Maximum size of request headers. It is below the 1 MiB of Kubernetes, because no quota limits the memory for headers. */
 const HEADERS_MAX_BYTES = 32 * 1024;
 
 const DEFAULT_SERVICE_NETWORK = "10.96.0.0/16";
@@ -269,7 +269,7 @@ async function listen(server: Server, options: ApiServerOptions): Promise<Listen
 }
 
 async function closeServer(server: Server): Promise<void> {
-  // Watches write their last events within two turns of the event loop. Only then do their connections count as idle.
+  // Before connections are closed, gives watches two turns of the event loop in which they write their last events.
   for (let attempt = 0; attempt < 2; attempt += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -43,7 +43,7 @@ interface ContainerdSettings {
 /** Directory of the CNI plugins. Source: Debian package containernetworking-plugins. */
 const CNI_PLUGINS = "/usr/lib/cni";
 
-/** Plugins that would log errors at each start, and NRI, whose socket would conflict with the host's containerd. */
+/** Plugins that would log errors at each start, and NRI, whose default socket belongs to the host's containerd. */
 const DISABLED_PLUGINS = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -72,7 +72,7 @@ function buildCriValues({ sandboxImage }: ContainerdSettings): Readonly<Record<s
     netns_mounts_under_state_dir: true,
     stream_server_address: "127.0.0.1",
     stream_server_port: "0",
-    // Disables the default timeout of 4 h, because clients of exec and port-forward may send only pings.
+    // Disables the timeout of 4 h, which would close exec and port-forward streams on which clients send only pings.
     stream_idle_timeout: "0s",
   };
 }
@@ -88,7 +88,7 @@ function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): 
     [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI_PATH, "containerd"],
-      // The annotations contain the image of each unpacked layer, which identifies the pull that fills the disk.
+      // Snapshot annotations name the image of each unpacked layer, so that the pull that fills the disk can be found.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
     [RUNC_PATH, { runtime_type: "io.containerd.runc.v2", base_runtime_spec: layout.baseSpec }],

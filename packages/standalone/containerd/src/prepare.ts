@@ -32,7 +32,7 @@ async function findSnapshotter(
 }
 
 const PRIVATE_MODE = 0o700;
-/** Mode of directories that users of pods must traverse to reach their root file systems. */
+/** Mode of the directories above the containers' root file systems. The pods' users must be able to traverse them. */
 const TRAVERSABLE_MODE = 0o711;
 const TIMEOUT_MS = 20_000;
 
@@ -58,7 +58,7 @@ async function createDirectories({ files, layout }: PrepareDeps): Promise<void> 
   }
 }
 
-/** Removes the state of an earlier boot, because its pids are invalid. */
+/** Removes the state of an earlier boot, because the pids in it are no longer valid. */
 async function removeOldState({ files, layout }: PrepareDeps, bootId: string): Promise<void> {
   if ((await files.readText(layout.stateBoot)) === bootId) return;
   await files.remove(layout.state);

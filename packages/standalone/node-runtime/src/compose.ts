@@ -116,7 +116,7 @@ async function composeBridgeRecorder(
     recorder.observe(await readNetworkConfigs(files, directory), makeSandbox);
 }
 
-/** Serves the kubelet API and returns its port. Serves nothing and returns 0 if the flags contain no certificates. */
+/** Serves the kubelet API and returns its port. Serves nothing and returns 0 if one of the certificate flags is missing. */
 async function listenToApiServer(
   deps: KubeletApiDeps & { readonly signal: AbortSignal; readonly hostIp: string },
   flags: Flags,
@@ -133,7 +133,7 @@ async function listenToApiServer(
   return server.port;
 }
 
-/** Limits all pods together, so that a memory shortage kills pods, not host processes. Logs a failure as a warning. */
+/** Limits memory and processes of all pods together, so that pods cannot exhaust the host. Logs a failure as a warning. */
 async function limitPodsGroup(sources: MachineSources, group: string, log: Logger): Promise<void> {
   const { memoryKiB, processes } = computePodQuota(await readMachine(sources));
   try {

@@ -16,7 +16,7 @@ interface LogBounds {
 /** Defaults of Kubernetes: 50 MiB in total for each run of a container. */
 const LOG_BOUNDS: LogBounds = { bytesMax: 10 * 1024 * 1024, filesMax: 5 };
 
-/** Returns whether the file was rotated. Rotated names end with the digits of a time and therefore sort by age. */
+/** Returns whether the file was rotated. The names of rotated files end with the digits of a time, so they sort by age. */
 function isRotated(name: string, base: string): boolean {
   return name.startsWith(`${base}.`) && /^\d+$/.test(name.slice(base.length + 1));
 }
@@ -61,7 +61,7 @@ interface Growth {
   readonly remainingBytes: number;
 }
 
-/** Returns the delay of the next check, at most the time until the log reaches its limit at the current rate. */
+/** Returns the time until the log reaches its limit at the current rate, within the bounds of CHECK_INTERVAL_MS. */
 export function computeNextCheckMs({ bytes, tookMs, remainingBytes }: Growth): number {
   if (bytes <= 0 || tookMs <= 0) return CHECK_INTERVAL_MS.max;
   const untilFullMs = (remainingBytes * tookMs) / bytes;
@@ -131,7 +131,7 @@ class LogRotator {
       try {
         await this.#observeOnce();
       } catch (error) {
-        // The runtime reports a change when it is available again, which triggers the next observation.
+        // No warning while the runtime is unavailable: its watch triggers another observation when it responds again.
         if (!isAppError(error, "CRI_UNAVAILABLE")) {
           this.#deps.log.warn("container logs cannot be rotated", { err: error });
         }
@@ -182,7 +182,7 @@ class LogRotator {
   async #removeStaleLogs(directory: string): Promise<void> {
     const { files } = this.#deps;
     const fileNames = await files.list(directory);
-    // The listing may include the log of a container that was started meanwhile.
+    // Updates the runs before the removal, because the listing may include the log of a container that has just started.
     await this.#startRotation();
     const baseNames = [...this.#runs.values()]
       .filter(({ path }) => dirname(path) === directory)
@@ -242,7 +242,7 @@ class LogRotator {
     try {
       await runtime.reopenLog(id);
     } catch (error) {
-      // The runtime still writes to the moved file if it has not created a new file.
+      // If the runtime has not created a new file, it still writes to the renamed file, so the file gets its old name again.
       if ((await readFileSize(path)) === undefined) await renameFile(rotatedPath, path);
       throw error;
     }

@@ -16,7 +16,7 @@ function toNetwork(text: string): Network {
   throw new InvalidArgumentError("It must be a network like 10.96.0.0/16.");
 }
 
-/** Matches names that nft accepts in quotes. Source: linux/if.h IFNAMSIZ. */
+/** Matches link names that can be quoted in nftables rules. Source: linux/if.h IFNAMSIZ. */
 const LINK_NAME = /^[^\s"/:]{1,15}$/;
 
 function toLinkName(text: string): string {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access to this process: arguments, output, signals and facts of the host.
+// Arguments, output and signals of this process, and properties of the host.
 import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Argv, WantedSettings } from "./settings/settings.ts";
@@ -10,7 +10,7 @@ const mainFile = fileURLToPath(
   isSource ? new URL("./main.ts", import.meta.url) : new URL("../dist/main.js", import.meta.url),
 );
 
-/** Size of V8's young generation in MB. The default of 16 uses 50 MB more memory without a measurable gain. */
+/** Maximum size of V8's semi-spaces in MB. The default of 16 uses 50 MB more memory without a measurable gain. */
 const SEMI_SPACE_FLAG = "--max-semi-space-size=4";
 
 export type Role = "supervisor" | "apiserver";
@@ -33,13 +33,13 @@ export function buildCommand(
   return [...ownCommand(), JSON.stringify({ role, dataDir, ...requestedSettings })];
 }
 
-/** Returns the command of the API server, which runs this program by default. */
+/** Returns the command that starts the API server. By default, it runs this program. */
 export function buildApiServerCommand(dataDir: string, command: Argv = ownCommand()): Argv {
   return [...command, JSON.stringify({ role: "apiserver", dataDir })];
 }
 
 export function parseArguments(argv: readonly string[]): ProcessArguments {
-  // The cast is safe, because only buildCommand writes the arguments.
+  // The cast is safe, because only functions of this module build the arguments.
   return JSON.parse(argv[2] ?? "{}") as ProcessArguments;
 }
 

@@ -17,7 +17,7 @@ interface Family {
 const COMMENT_PATTERN = /^# (HELP|TYPE) (\S+)/;
 const SAMPLE_NAME_PATTERN = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
 
-/** Adds a label with the service, which distinguishes equal samples of two services. */
+/** Adds a label with the service, so that equal samples of two services remain distinct. */
 function addServiceLabel(line: string, service: string): string {
   const [name = ""] = SAMPLE_NAME_PATTERN.exec(line) ?? [];
   const remainder = line.slice(name.length);
@@ -70,7 +70,7 @@ const SERVICES = [
   "virt-controller",
   "virt-handler",
 ] as const;
-/** Time limit of a service's response. virt-handler reads counters of each guest. */
+/** Time limit of a service's response, long enough for virt-handler to read the counters of each guest. */
 const TIMEOUT_MS = 5_000;
 
 async function readSocket(socketPath: string): Promise<string | undefined> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exports for tests that create a second node.
+// API for tests that create a second node.
 export { parseArguments } from "./config.ts";
 export { ensureComponentCertificates } from "./data-dir/certificates.ts";
 export {

@@ -54,9 +54,9 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * Writes a known user and group as the user name `UID:GID`. For a user without a group, the runtime would add groups
- * from the image's /etc/group, whose names contain no colon. `runAsUser` decides the owner of devices. Source:
- * containerd 1.6 WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID
+ * Writes a known user and group as the user name `UID:GID`, so that the runtime adds no groups from the image's
+ * /etc/group. `runAsUser` is set too, because it decides the owner of devices. Source: containerd 1.6 WithUser,
+ * WithAdditionalGIDs, generateUserString, getDeviceUserGroupID
  */
 function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {
   const userId = { runAsUser: toWrappedNumber(runAsUser) };

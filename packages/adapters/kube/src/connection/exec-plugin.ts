@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs exec plugins of a kubeconfig, which issue credentials, with the client library. The library, which costs 0.7 s
-// and 42 MB, is loaded only for users with an exec plugin.
+// Runs a kubeconfig's exec plugin, which issues credentials, with the client library. The library is loaded only for
+// users with an exec plugin, because it costs 0.7 s and 42 MB.
 import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestOptions } from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError, messageOf } from "@patchbay/base";
 
-/** Time limit of a plugin, in milliseconds. A plugin may wait for input of the user. */
+/** Time limit of a plugin, in milliseconds. It is long, because a plugin may wait for the user's input. */
 const PLUGIN_TIMEOUT_MS = 60_000;
 
 /** Source: Kubernetes client.authentication.k8s.io/v1 ExecCredentialStatus */
@@ -47,7 +47,7 @@ export class ExecPlugin {
     this.#exec = exec;
   }
 
-  /** Runs the plugin if its credentials expired or were rejected. @throws AppError with KUBE_CONFIG_INVALID */
+  /** Returns credentials. Runs the plugin if they expired or were rejected. @throws AppError with KUBE_CONFIG_INVALID */
   async read(isRefused: boolean): Promise<PluginCredentials> {
     const deadline = startDeadline();
     try {

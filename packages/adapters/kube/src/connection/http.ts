@@ -50,7 +50,7 @@ export function classifyRequest(request: ClassifiableRequest): RequestKind {
   return { verb: name === undefined && plural !== "none" ? "list" : "get", resource };
 }
 
-/** Logs each text of a warning at most once an hour. */
+/** Rate limit: each warning text is logged at most once an hour. */
 const REPEATED_WARNINGS = { burst: 1, refillMs: 3_600_000 };
 
 /** Pattern of a warning in the header. Source: RFC 7234 5.5, Kubernetes apimachinery net.ParseWarningHeaders */
@@ -123,7 +123,7 @@ function buildHeaders(request: HttpRequest, userAgent: string): Record<string, s
   return headers;
 }
 
-/** Dependencies: `clock` measures the age of credentials, `logger` receives warnings of the server. */
+/** `clock` measures the age of credentials. `logger` receives the server's warnings. */
 export interface HttpDeps {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -157,7 +157,7 @@ export class HttpClient {
     });
   }
 
-  /** Sends a request. The time limit ends with the response headers. @throws AppError with KUBE_UNREACHABLE */
+  /** Sends a request. The time limit applies only until the response headers arrive. @throws AppError with KUBE_UNREACHABLE */
   async stream(request: HttpRequest & { readonly signal: AbortSignal }): Promise<HttpStream> {
     const responseTimeout = new AbortController();
     const deadline = AbortSignal.timeout(request.timeoutMs);

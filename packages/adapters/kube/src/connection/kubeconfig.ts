@@ -28,7 +28,7 @@ export interface KubeConfig {
   readonly proxyUrl?: string;
   readonly skipTlsVerify: boolean;
   readonly impersonate?: string;
-  /** Reads the credentials. `isRefused` requests new credentials. @throws AppError with KUBE_CONFIG_INVALID */
+  /** Reads the credentials. `isRefused`: the server rejected the previous ones. @throws AppError with KUBE_CONFIG_INVALID */
   readonly readCredentials: (isRefused?: boolean) => Promise<Credentials>;
 }
 
@@ -59,7 +59,7 @@ async function tryParse(path: string, text: string): Promise<ParsedKubeConfig> {
   }
 }
 
-/** Decodes embedded base64 data, otherwise reads the file, whose path is relative to the kubeconfig. */
+/** Decodes embedded base64 data. If there is none, reads the file, whose path is relative to the kubeconfig. */
 async function readMaterial(
   path: string,
   data: string | undefined,

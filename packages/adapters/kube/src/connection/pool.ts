@@ -9,12 +9,12 @@ const CREDENTIALS_TTL_MS = 60_000;
 /** Maximum number of connections. Each watch occupies one connection. */
 const CONNECTIONS_MAX = 128;
 /**
- * Lifetime of an idle connection, in milliseconds, if the server announces no keep-alive timeout. The value is below
- * kube-apiserver's 90 s. Source: Kubernetes apiserver/pkg/server/secure_serving.go, IdleTimeout
+ * Milliseconds until the client closes an idle connection, if the server announces no other time. Below the 90 s of
+ * kube-apiserver, so that the client closes first. Source: Kubernetes apiserver secure_serving.go, IdleTimeout
  */
 const KEEP_ALIVE_MS = 85_000;
 /**
- * Time limit of connection and TLS handshake, in milliseconds. More than 5 s were observed on two cores at load 20.
+ * Time limit of connection and TLS handshake, in milliseconds. On an overloaded machine, they took more than 5 s.
  * Source: client-go and net/http, TLSHandshakeTimeout of 10 s
  */
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -82,7 +82,7 @@ export class ConnectionPool {
     this.#clock = clock;
   }
 
-  /** Returns a transport whose credentials are at most a minute old. */
+  /** Returns a transport. Reads the credentials again if they are older than a minute or were rejected. */
   transport(): Promise<Transport> {
     const nowMs = this.#clock.monotonicMs();
     const isFresh = nowMs - this.#readAtMs < CREDENTIALS_TTL_MS;
@@ -106,7 +106,7 @@ export class ConnectionPool {
     await this.#dispatcher?.destroy();
   }
 
-  /** Reads the credentials. Returns the last transport if a file is missing because it is being replaced. */
+  /** Reads the credentials. If this fails, for example while a file is replaced, returns the last transport. */
   async #readOrReuse(): Promise<Transport> {
     try {
       this.#lastTransport = await this.#read();

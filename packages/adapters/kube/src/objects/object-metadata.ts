@@ -18,7 +18,7 @@ export function collectionPath(type: ResourceType<KubeObject>, namespace?: strin
   return `${root}/${type.version}${scope}/${type.resource}`;
 }
 
-/** Returns the path of an object. @throws AppError with API_MALFORMED for the names `.` and `..` */
+/** @throws AppError with API_MALFORMED for the names `.` and `..` */
 export function objectPath(
   type: ResourceType<KubeObject>,
   key: ObjectKey,

@@ -32,7 +32,7 @@ function parseBody(text: string, description: RequestDescription): unknown {
   }
 }
 
-/** Checks whether the object is missing. For a missing kind, the response contains no object name. */
+/** Checks whether the object is missing. If its kind is missing instead, the response contains no object name. */
 function isObjectMissing(status: number, text: string): boolean {
   return status === 404 && parseStatus(text)?.details?.name !== undefined;
 }
@@ -158,7 +158,6 @@ export class HttpStore implements Store {
     const { gracePeriodSeconds, propagationPolicy, uid } = options;
     const preconditions = uid === undefined ? undefined : { uid };
     const kind = "DeleteOptions";
-    // JSON.stringify omits undefined fields.
     const body = { apiVersion: "v1", kind, gracePeriodSeconds, propagationPolicy, preconditions };
     const description = { verb: "delete", resource: type.resource, object: printKey(key) };
     try {
@@ -216,11 +215,11 @@ export class HttpStore implements Store {
   }
 }
 
-/** Number of consecutive conflicts after which the writer counts as faulty. */
+/** From this number of consecutive conflicts on a path, KUBE_WRITES_LOST replaces KUBE_CONFLICT. */
 const CONFLICTS_MAX = 5;
 const OBJECTS_MAX = 1000;
 
-/** Checks whether a write failed because another client changed the object before. */
+/** Checks whether a write failed because another client changed the object first. */
 export function isLostRace(error: unknown): error is AppError {
   return isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_WRITES_LOST");
 }
@@ -250,13 +249,12 @@ export class ConflictCounter {
   }
 }
 
-/** Write that applies to one resourceVersion of the object. */
 interface PlannedWrite<T extends KubeObject> {
   readonly kind: "create" | "update" | "delete";
   readonly object: T;
 }
 
-/** Performs a write, which can be repeated, because the server rejects outdated resource versions. */
+/** Performs a write. A deletion applies only to the object with the same UID. */
 export async function performWrite<T extends KubeObject>(
   store: Pick<Store, "create" | "update" | "delete">,
   type: ResourceType<T>,

@@ -36,7 +36,7 @@ export interface TokenBuckets {
 
 const KEYS_MAX = 10_000;
 
-/** Creates buckets, of which only the time of the next full bucket is stored. Source: ITU-T I.371, annex A */
+/** Creates token buckets. Stores only the time at which each bucket will be full. Source: ITU-T I.371, annex A */
 export function createTokenBuckets(clock: Clock, { burst, refillMs }: RateLimit): TokenBuckets {
   const fullAtMs = new Map<string, number>();
   const nextFullMs = (key: string): number =>

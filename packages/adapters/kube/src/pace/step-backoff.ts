@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff of single steps of a reconcile loop. A step's own writes may trigger the loop, so each step has a delay of
-// its own.
+// Backoff per step of a reconcile loop, so that a failed step is delayed even if its own writes trigger the loop again
+// at once.
 import { hash } from "node:crypto";
 import type { Clock } from "@patchbay/base";
 import {
@@ -55,7 +55,7 @@ export interface StepBackoffOptions {
 }
 
 const DEFAULT_RANGE: BackoffRange = { firstMs: 1000, maxMs: 60_000, jitter: 0.2 };
-/** Limit of restarts of a step's backoff by changed inputs or error codes. */
+/** Limit on how often changed inputs or error codes may restart a step's backoff. */
 const CHANGE_LIMIT = { burst: 5, refillMs: 300_000 };
 const STEPS_MAX = 10_000;
 

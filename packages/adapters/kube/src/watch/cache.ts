@@ -85,7 +85,7 @@ function postingKey(index: string, value: string): string {
   return JSON.stringify([index, value]);
 }
 
-/** Returns the previous and the current state of a changed object. */
+/** Returns the previous and the current state of a changed object, as far as they exist. */
 export function listStates<T extends KubeObject>(change: Change<T>): readonly T[] {
   return [
     ...(change.kind === "added" ? [] : [change.previous]),
@@ -120,7 +120,7 @@ export interface StartableCache<T extends KubeObject> extends Cache<T> {
   start(signal: AbortSignal): void;
 }
 
-/** Retains the previous spec if the generation is unchanged, because results are memoized per spec object. */
+/** Retains the previous spec object if the generation is unchanged, so that results that are memoized per spec object stay valid. */
 function reuseSpec<T extends KubeObject>(previous: T, current: T): T {
   const { generation } = current.metadata;
   const isSameSpec = generation !== undefined && generation === previous.metadata.generation;

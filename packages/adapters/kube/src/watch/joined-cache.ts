@@ -6,7 +6,7 @@ import type { Clock } from "@patchbay/base";
 import { keyOf, printKey, parseVersion } from "../objects/object-metadata.ts";
 import { ObjectIndex } from "./cache.ts";
 
-/** Delay of a deletion, in milliseconds. A relabeled object may leave one watch before it enters the other watch. */
+/** Delay of a removal, in milliseconds, because a relabeled object may leave the second cache before it enters the first. */
 const REMOVAL_DELAY_MS = 5_000;
 
 class JoinedCache<T extends KubeObject> implements Cache<T> {
@@ -112,8 +112,8 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
 }
 
 /**
- * Creates a cache with the newest version of the objects in both caches. If no cache contains an object after a change
- * in the first cache, the object is removed immediately; after a change in the second cache, with a delay.
+ * Creates a cache with the newest version of each object. An object that is in neither cache is removed: at once if it
+ * left the first cache last, and after REMOVAL_DELAY_MS if it left the second cache last.
  */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [first: Cache<T>, second: Cache<T>],

@@ -37,7 +37,7 @@ class ObjectMutationCache implements MutationCache {
 
   note(written: KubeObject): void {
     this.#writtenByUid.set(findUid(written), written);
-    // The watch may have been faster than the response. Discards the version, because no other change may follow.
+    // Discards the version if a cache already contains it, because the watch may report no further change.
     for (const cache of this.#caches) {
       const cached = cache.find(written.metadata);
       if (cached !== undefined) this.newest(cached);
@@ -50,7 +50,7 @@ class ObjectMutationCache implements MutationCache {
 
   newest<T extends KubeObject>(cached: T): T {
     const written = this.#writtenByUid.get(findUid(cached));
-    // `cached` may be a version that this method returned before.
+    // `cached` may already be the written version, if this method returned it before.
     if (written === undefined || written === cached) return cached;
     // Both objects have the same UID, so both have the same kind.
     if (parseVersion(cached) < parseVersion(written)) return written as T;

@@ -11,7 +11,7 @@ import type { HttpStore } from "../objects/object-store.ts";
 import { computeBackoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
 import type { WatchConnection } from "./watch-connection.ts";
 
-/** Fields that only apply requests need. Source: Kubernetes metav1.ObjectMeta; kubectl apply, client-side */
+/** Metadata that only server-side and client-side apply need. Source: Kubernetes metav1.ObjectMeta; kubectl apply */
 const MANAGED_FIELDS = "managedFields";
 const LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -43,13 +43,13 @@ interface Selection {
 }
 
 export interface ReflectOptions<T extends KubeObject> extends Selection {
-  /** Removes unused fields of each received object, before the list is complete. Default: removes nothing. */
+  /** Removes unused fields of each object when it is received, so that long lists need less memory. Default: removes nothing. */
   readonly trim?: (object: T) => T;
   /** Whether a missing or forbidden kind counts as an empty list and is retried every five minutes. Default: false. */
   readonly isOptional?: boolean;
 }
 
-/** Dependencies: `random` spreads the reconnects of clients whose connections broke together. */
+/** `random` spreads the reconnects of clients whose connections broke together. */
 interface ReflectorDeps {
   readonly store: HttpStore;
   readonly watches: WatchConnection;
@@ -59,13 +59,13 @@ interface ReflectorDeps {
 }
 
 const PAGE_SIZE = 500;
-/** Delays after failures. Source: client-go tools/cache/reflector.go; the maximum of 30 s there would delay recovery */
+/** Delays after failures. Source: client-go tools/cache/reflector.go, but with a maximum of 10 s instead of 30 s */
 const DEFAULT_BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
 /** Delays after failures if an optional kind is missing. */
 const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 };
-/** Delays before the first list of an optional kind. They begin short, because the startup waits for the list. */
+/** Delays while the server refuses the first list of an optional kind. They begin short, because the startup waits for the list. */
 const FIRST_LIST_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, firstMs: 50 };
-/** Maximum duration of a useless watch, in milliseconds: a watch that ends without an event. */
+/** Maximum duration of a useless watch, in milliseconds. A watch is useless if it ends this early without an event. */
 const SHORT_WATCH_MS = 1000;
 /** Number of consecutive failures before the first warning. Each further warning requires twice as many failures. */
 const WARN_FROM_FAILURES = 3;
@@ -188,7 +188,7 @@ class Subscription<T extends KubeObject> {
 
   #emitEvent(type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK", received: KubeObject): void {
     if (type === "BOOKMARK") return;
-    // The API server enforces the type of objects at this path.
+    // The cast is safe, because the API server returns only objects of this type at this path.
     const object = {
       ...received,
       apiVersion: apiVersionOf(this.#type),
@@ -226,13 +226,13 @@ class Subscription<T extends KubeObject> {
     else logger.debug("watch broken", fields);
   }
 
-  /** Checks whether an optional kind is missing. A kind that was listed before is never missing. */
+  /** Checks whether an optional kind is missing. A kind that was listed before never counts as missing. */
   #isMissing(error: unknown): boolean {
     if (!this.#isOptional || this.#listState === "listed") return false;
     return isAppError(error, "KUBE_NOT_FOUND") || isAppError(error, "KUBE_FORBIDDEN");
   }
 
-  /** Reports an empty list after three failures. A starting server may wrongly report a kind as missing. */
+  /** Reports an empty list after three failures, because a starting server may wrongly report a kind as missing. */
   #onMissing(): void {
     if (this.#listState === "missing" || this.#failures < WARN_FROM_FAILURES) return;
     this.#listState = "missing";
@@ -256,8 +256,8 @@ class Subscription<T extends KubeObject> {
 }
 
 /**
- * Creates a stream of one list followed by changes, which never ends by itself. Each subscription lists and watches
- * separately. Objects lack managed fields and kubectl's last-applied configuration.
+ * Creates an endless stream of a list and later changes. A new list follows when the resource version has expired. Each
+ * subscription lists and watches separately. Objects lack managed fields and kubectl's last-applied configuration.
  */
 export function createReflector<T extends KubeObject>(
   type: ResourceType<T>,

@@ -10,7 +10,7 @@ import type { Random } from "../pace/backoff.ts";
 
 const NEWLINE = 0x0a;
 
-/** Maximum length of a line, in bytes. An object in etcd has at most 1.5 MiB. */
+/** Maximum length of a line, in bytes, far above the 1.5 MiB of the largest object in etcd. */
 const LINE_MAX_BYTES = 32 * 1024 * 1024;
 
 /** Splits bytes into lines before decoding, because a chunk may end within a multi-byte character. */
@@ -63,13 +63,13 @@ interface WatchTarget {
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
-/** Time limits of a watch. There is no idle timeout, because a watch may have no event for any time. */
+/** Time limits of a watch. There is no idle timeout, because a watch may be idle for any length of time. */
 export interface WatchTimes {
   /** Time limit of the response headers, in milliseconds. */
   readonly headersMs: number;
   /** Minimum watch timeout that is requested from the server, in seconds. The maximum is twice as long. */
   readonly serverSeconds: number;
-  /** Milliseconds after the requested timeout until the client ends the watch. A proxy may hide a dead server. */
+  /** Milliseconds after the requested timeout until the client ends the watch, in case a proxy hides that the server is dead. */
   readonly overdueMs: number;
 }
 
@@ -130,7 +130,7 @@ function splitLines(splitter: LineSplitter, chunk: Buffer): readonly string[] {
   }
 }
 
-/** Dependencies: `random` spreads the ends of watches. */
+/** `random` spreads the ends of watches. */
 interface WatchDeps {
   readonly http: HttpClient;
   readonly clock: Clock;

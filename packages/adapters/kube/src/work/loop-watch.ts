@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Health of a reconcile loop: whether all initial keys were processed, and whether a pass is stuck.
+// Health of a reconcile loop: whether all initial keys were processed, and whether a reconcile pass is stuck.
 import type { Clock } from "@patchbay/base";
 
 /**
- * Milliseconds without progress after which a pass is stuck. The longest step runs ADD of four CNI plugins with 60 s
- * each, DEL with 30 s each, and some requests with 10 s each.
+ * Milliseconds without progress after which a reconcile pass is stuck. The longest step takes about 400 s: ADD of four
+ * CNI plugins with 60 s each, DEL with 30 s each, and some requests with 10 s each.
  */
 const STUCK_AFTER_MS = 600_000;
 
@@ -16,7 +16,7 @@ export interface StuckPass {
 }
 
 export interface WatchedPass {
-  /** Restarts the time limit, after a step of the pass. */
+  /** Records that a step of the pass has ended, which restarts the time limit. */
   readonly recordProgress: () => void;
   readonly end: (hasWorked: boolean) => void;
 }
@@ -56,7 +56,7 @@ export class LoopWatch {
     };
   }
 
-  /** Checks whether all initial keys were processed, and at least one with success: one object may always fail. */
+  /** Checks whether all initial keys were processed, at least one of them successfully. Other keys may fail permanently. */
   isStarted(): boolean {
     return this.#keysWithoutPass?.size === 0 && this.#hasWorked;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a reconcile loop over a work queue, with retries, logs and metrics. As in client-go's workqueue, a key is queued
-// once, processed by one worker, and queued again if it was added meanwhile. Unlike in client-go, an event does not end
-// a failed key's delay, because the failure itself often causes the event.
+// once, processed by one worker, and queued again if it was added meanwhile. Unlike in client-go, only a limited number
+// of events ends a failed key's delay, because the failure itself often causes events.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";
@@ -101,7 +101,7 @@ interface KeyFailure {
 }
 
 const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
-/** Limit per key of events that end the delay of a failed key. */
+/** Rate limit, per key, of events that end the delay of a failed key. */
 const EARLY_WAKE_LIMIT = { burst: 5, refillMs: 60_000 };
 
 interface WorkInProgress {
@@ -183,7 +183,7 @@ export class Queue {
     return [...this.#waiting.list(), ...this.#backlog.list()];
   }
 
-  /** Queues the key. A failed key waits for its delay, unless its inputs changed or EARLY_WAKE_LIMIT permits. */
+  /** Queues the key. A failed key waits for its delay, unless its inputs changed or EARLY_WAKE_LIMIT allows an earlier retry. */
   add(key: string): void {
     if (this.#isClosed) return;
     if (this.#working.has(key)) {
@@ -195,7 +195,7 @@ export class Queue {
     else this.#delay(this.#retries, key, delay.pauseMs);
   }
 
-  /** Queues the key after `ms` milliseconds, or earlier if an earlier call requested less. */
+  /** Queues the key after `ms` milliseconds, or earlier if another call requested an earlier time. */
   addAfter(key: string, ms: number): void {
     this.#delay(this.#delayed, key, ms);
   }
@@ -309,7 +309,7 @@ export class Queue {
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        // The timer ends the delay, although the clock may be a fraction of a millisecond behind.
+        // Bypasses `add`, which could still find a fraction of a millisecond of delay.
         if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
         else this.add(key);
       },
@@ -327,7 +327,7 @@ export function createQueue(options: QueueOptions): Queue {
   return new Queue(options);
 }
 
-/** Result of a pass: process the key again after a change, or additionally after a time. */
+/** Result of a reconcile pass. `done`: process the key again after a change. `after`: also process it after a time. */
 export type Next = { readonly kind: "done" } | { readonly kind: "after"; readonly ms: number };
 
 export function done(): Next {
@@ -373,7 +373,7 @@ export interface Reconciler {
 
 type Level = "debug" | "warn" | "error";
 
-/** Returns the log level: `debug` for conflicts, which are normal, and `error` for unexpected errors. */
+/** Returns the log level: `debug` for conflicts, which are normal, `warn` for other known errors, `error` for unexpected ones. */
 function logLevel(error: unknown): Level {
   if (isAppError(error, "KUBE_CONFLICT")) return "debug";
   return isAppError(error) ? "warn" : "error";

@@ -21,14 +21,14 @@ export interface Explanation<T> {
   readonly summary: T;
 }
 
-/** Why an action is not attempted. `skip` if a failed step, which is already reported, causes the wait. */
+/** Why an action is not attempted. `skip` if the action waits for a failed step, which is already reported. */
 export type WaitReason<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
   readonly backoff: StepBackoff<T>;
-  /** Returns the step for the backoff. If undefined, a failure of the action ends the plan. */
+  /** Returns the step for the backoff. If it returns undefined, a failure of the action ends the plan. */
   readonly toStep: (action: A) => Step | undefined;
-  /** Explains an error. If undefined, the error is not related to the step, and the caller throws it at the end. */
+  /** Explains an error. Returns undefined for an error that is not related to the step, which the caller throws at the end. */
   readonly explain: (action: A, error: unknown) => Explanation<T> | undefined;
   /** Returns why the action must wait for failed steps. Returns undefined if the action need not wait. */
   readonly findWaitReason?: (
@@ -109,7 +109,7 @@ class Run<A, T> {
   }
 }
 
-/** Performs a plan. @throws errors of actions without a step, and errors of `explain` */
+/** @throws errors of actions without a step, and errors of `explain` */
 export async function runSteps<A, T>(
   plan: readonly A[],
   perform: (action: A) => Promise<void>,
@@ -144,7 +144,7 @@ export interface ObjectStepsResult extends Pick<
   readonly failures: readonly StepFailure[];
 }
 
-/** Error codes that are not related to the step. The loop retries the key. */
+/** Error codes of failures that do not concern the step. The loop retries the whole key. */
 const TRANSIENT_CODES: readonly ErrorCode[] = [
   "KUBE_CONFLICT",
   "KUBE_NOT_FOUND",

@@ -85,7 +85,7 @@ class HostDeviceNodes implements DeviceNodes {
 
 async function makeDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
-  await chmod(path, DIRECTORY_MODE); // mkdir applies the umask to the mode.
+  await chmod(path, DIRECTORY_MODE); // Restores the permissions that the umask removed.
 }
 
 /** Creates the adapter. The process must be permitted to create device nodes and to change owners. */

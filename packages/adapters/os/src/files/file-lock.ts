@@ -58,8 +58,8 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
 }
 
 /**
- * Locks a file, or returns the PID of the process with the lock. Only the owner may open the file, because any other
- * user could lock it. @throws AppError with OS_FILE_FAILED
+ * Locks a file, or returns the PID of the process with the lock. Creates the file with access for its owner only,
+ * because any user who can open it could lock it. @throws AppError with OS_FILE_FAILED
  */
 export function acquireFileLock(path: string): FileLock | LockHolder {
   try {

@@ -59,7 +59,7 @@ async function openNew(path: string, mode: number): Promise<FileHandle> {
     return await open(path, "wx", mode);
   } catch (error) {
     if (errnoOf(error) !== "EEXIST") throw error;
-    await rm(path); // A previous process with the same PID created the file.
+    await rm(path); // A crashed process with the same PID left the file behind.
     return open(path, "wx", mode);
   }
 }
@@ -67,7 +67,7 @@ async function openNew(path: string, mode: number): Promise<FileHandle> {
 async function writeSynced(path: string, text: string, mode: number): Promise<void> {
   const handle = await openNew(path, mode);
   try {
-    await handle.chmod(mode); // open applies the umask to the mode.
+    await handle.chmod(mode); // Restores the permissions that the umask removed.
     await handle.writeFile(text, "utf8");
     await handle.sync();
   } finally {
@@ -214,7 +214,7 @@ export async function installProgram(source: string, target: string): Promise<vo
   const temporary = `${target}.new`;
   try {
     await copyFile(source, temporary);
-    await chmod(temporary, PROGRAM_MODE); // copyFile applies the umask to the mode.
+    await chmod(temporary, PROGRAM_MODE); // Restores the permissions that the umask removed.
     await rename(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads files to which another process appends, and which that process rotates.
+// Reads files that another process appends to and rotates.
 import { watch } from "node:fs";
 import { type FileHandle, open, readFile, rename, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens paths without following symbolic links, because other processes may rename files in the directories.
+// Opens paths without following symbolic links, because other processes could replace a directory with a link at any time.
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { AppError } from "@patchbay/base";
 import type { InheritedFd } from "@patchbay/core/interfaces";

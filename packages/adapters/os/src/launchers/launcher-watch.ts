@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches for a launcher's socket by inotify, at the deepest existing directory of the socket's path.
+// Watches for a launcher's socket with inotify. Watches the deepest directory of the socket's path that exists.
 import { closeSync, constants, fstatSync, type FSWatcher, openSync, watch } from "node:fs";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 import { Throttle } from "../throttle.ts";
 import { isRelevant, IrrelevantEventCounter } from "./watch-events.ts";
 
-/** Path whose components may be missing, or may be controlled by a tenant. */
+/** Path whose components may be missing or controlled by a tenant. */
 interface UntrustedPath {
   /** Existing directory that only root can change. */
   readonly podsDir: string;
@@ -56,7 +56,7 @@ class LauncherWatch {
   watchDeepest(): void {
     this.#irrelevantEvents.reset();
     let lastDirectory: ExistingDirectory | undefined;
-    // Each round watches a deeper directory, unless the tree changed. A change triggers another call.
+    // A deeper directory may have been created before the watch began, so the loop repeats until nothing changes.
     for (let round = 0; round <= this.#path.names.length; round += 1) {
       const directory = findDeepestDirectory(this.#path);
       const isUnchanged =
@@ -79,7 +79,7 @@ class LauncherWatch {
   #watch(directory: ExistingDirectory): void {
     this.#stopWatching();
     const expectedName = this.#path.names[directory.depth];
-    // The path of the descriptor prevents the watch from following a symbolic link.
+    // The path of the descriptor always refers to the checked directory, even if the launcher replaces it with a symbolic link.
     const watcher = watch(`/proc/self/fd/${String(directory.fd)}`, (event, name) => {
       if (watcher !== this.#watcher) return;
       this.#onEvent(isRelevant(event, name, expectedName));
@@ -106,9 +106,9 @@ class LauncherWatch {
   #pause(ms: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      // The watch fails if the limits of inotify are reached or the directory of the pods is missing.
+      // If the watch fails, for example because the limits of inotify are reached, retries after a long pause.
       if (!this.#tryWatchDeepest()) this.#pause(this.#throttle.longMs);
-      // A socket exists before its server listens, so this reports a change again.
+      // Reports the change again, because a socket exists before its server listens.
       this.#onChange();
     }, ms);
   }
@@ -124,7 +124,7 @@ class LauncherWatch {
   }
 }
 
-/** Watches the path. @throws AppError with OS_FILE_FAILED, for example if inotify's limits are reached */
+/** @throws AppError with OS_FILE_FAILED, for example if inotify's limits are reached */
 export function watchLauncherPath(
   path: UntrustedPath,
   onChange: () => void,

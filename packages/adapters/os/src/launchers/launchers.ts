@@ -66,7 +66,7 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
     const pid = connectToPeer(podUid, { socketFd, uid: options.uid });
     const pidfd = descriptors.add(openPeer(podUid, pid));
     const netnsFd = descriptors.add(openNetns(podUid, pid));
-    // If the process still runs, the PID was not reused before /proc/PID was opened.
+    // Unless the process still runs, its PID may have been reused before its network namespace was opened.
     if (osNative().hasEnded(pidfd))
       throw unreachableError(podUid, "the process behind its socket ended");
     const inode = readInode(netnsFd);
@@ -114,7 +114,7 @@ function readResolver(podUid: string, podsDir: string): string | undefined {
   }
 }
 
-/** Lists the pod's hook volumes, in a directory that the pod cannot change. */
+/** Lists the pod's hook volumes. The pod cannot change the directory that contains them. */
 function readSidecars(podUid: string, podsDir: string): readonly string[] {
   const directory = [podsDir, podUid, EMPTY_DIR_VOLUMES].join("/");
   return listNames(directory)

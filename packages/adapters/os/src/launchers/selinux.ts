@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SELinux labels of container files: only the type, because the categories would restrict a file to one pod.
+// Labels files for containers with an SELinux type but without categories, which would restrict a file to one pod.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
@@ -34,7 +34,7 @@ function isLabelInPolicy(selinuxDir: string): boolean {
   }
 }
 
-/** Reads the state of SELinux. @throws AppError with OS_FILE_FAILED, for example without permission */
+/** @throws AppError with OS_FILE_FAILED, for example without permission */
 export function readSelinux(selinuxDir: string): Selinux {
   try {
     const mode = readFileSync(join(selinuxDir, "enforce"), "utf8").trim();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostDirectories. A dataplane can change the contents of its directories, but not their parent. mkdir(2)
-// and removals do not follow symbolic links.
+// Implements VhostDirectories without following symbolic links: mkdir(2) and removals do not follow a link at the end
+// of a path, and a dataplane cannot change the parent directories.
 import { chmodSync, chownSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
@@ -21,12 +21,12 @@ import type { VhostSocketsOptions } from "./vhost-sockets.ts";
 
 export type VhostDirectoriesOptions = Omit<VhostSocketsOptions, "podsDir">;
 
-/** Mode of the parent directories, which all users with access to a subdirectory must traverse. */
+/** Mode of the parent directories, which every user with access to a subdirectory must be able to traverse. */
 const PARENT_MODE = 0o755;
 /** Errno names for an existing file that is no directory. Source: openat2(2) */
 const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
-/** Parent directories in the order of creation. Each socket in VHOST_USER_DIR needs a launchers' directory. */
+/** Parent directories in the order of creation. The launchers' directory comes first, because sockets are linked into it. */
 const PARENT_DIRECTORIES: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 
 async function withFileError(path: string, action: () => Promise<void> | void): Promise<void> {
@@ -87,7 +87,7 @@ class HostVhostDirectories implements VhostDirectories {
       join(runDir, relativeToRun(directory)),
     )) {
       mkdirSync(path, { recursive: true, mode: PARENT_MODE });
-      chmodSync(path, PARENT_MODE); // mkdir applies the umask to the mode.
+      chmodSync(path, PARENT_MODE); // Restores the permissions that the umask removed.
     }
     labelForContainers(join(runDir, relativeToRun(parent)), selinuxDir);
   }

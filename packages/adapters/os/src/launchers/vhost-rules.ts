@@ -57,7 +57,7 @@ export function findSocketRefusal(
   if (!status.isSocket()) return "it is no socket";
   if (Number(status.uid) === uid) return "the launcher has made it, not the dataplane";
   const gid = Number(status.gid);
-  // A hard link to another owner's socket has another group. A socket that was created here has this group.
+  // The group distinguishes the dataplane's sockets from hard links to sockets of other programs.
   if (dataplaneGroup === 0 || [dataplaneGroup, uid].includes(gid)) return undefined;
   return `its group is ${String(gid)}, not the dataplane's (${String(dataplaneGroup)}): it was made elsewhere, or by somebody else`;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostSockets. Launchers write to their volumes, and a dataplane to its directories. Files in both are
-// opened without following symbolic links, checked, and changed by descriptor. Launchers mount no directory of the
-// dataplane, but a directory with hard links to the sockets, which only root can write.
+// Implements VhostSockets. Launchers can change their volumes, and a dataplane its directories, so files in both are
+// opened without following symbolic links, checked, and changed by descriptor. Launchers do not mount the dataplane's
+// directories, but a directory with hard links to the sockets, which only root can change.
 import {
   chmodSync,
   chownSync,
@@ -86,7 +86,7 @@ class HostVhostSockets implements VhostSockets {
       });
       this.#withVolume(podUid, (fd) => {
         const name = `${descriptorPath(fd)}/${buildSocketLinkName(socket.podInterfaceName)}`;
-        // A launcher may have created this file.
+        // Removes a file that the launcher may have created with this name.
         rmSync(`${name}.new`, { force: true });
         symlinkSync(socket.path, `${name}.new`);
         renameSync(`${name}.new`, name);
@@ -114,12 +114,10 @@ class HostVhostSockets implements VhostSockets {
     return withPathBeneath({ root: this.#options.podsDir, path }, "directory", use);
   }
 
-  /**
-   * Links the socket into the launchers' directory. link(2) takes a path, so the inode is compared before the rename.
-   */
+  /** Links the socket into the launchers' directory. link(2) takes a path, so the new link's inode is checked before the rename. */
   #linkForLauncher({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
-    if (this.#isLinkedForLauncher(path, checkedSocket)) return; // A rename to the same inode would not remove the temporary file.
+    if (this.#isLinkedForLauncher(path, checkedSocket)) return; // rename(2) has no effect between links to the same inode.
     const name = basename(path);
     withPathBeneath(
       { root, path: dirname(launcherPathRelativeToRun(path)) },

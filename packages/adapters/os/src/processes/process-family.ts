@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and kills all processes that a program started, even in other groups and sessions. Each process inherits a mark
-// in its environment. Only a marked process can start another, so a scan without a result is final.
+// Finds and kills all processes that a program started, even in other groups and sessions, by a mark in their
+// environment. Only marked processes start marked processes, so all have ended if a scan finds none.
 import { randomUUID } from "node:crypto";
 import { close, open, read } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -28,7 +28,7 @@ export function addMark(
 const READ_BUFFER_BYTES = 65_536;
 const [openFile, readInto, closeFile] = [promisify(open), promisify(read), promisify(close)];
 
-/** Reads a file into the buffer. With `readFile`, garbage collection took half of the processor time. */
+/** Reads a file into the shared buffer. With `readFile`, garbage collection would take half of the processor time. */
 async function readWith(buffer: Buffer, path: string): Promise<string> {
   const fd = await openFile(path, "r");
   try {
@@ -89,7 +89,7 @@ export async function killMarked(mark: string): Promise<void> {
   await killAll((foundMark) => foundMark === mark || foundMark.startsWith(`${mark}/`));
 }
 
-/** Milliseconds between scans. Each scan reads the environment of all processes on the machine. */
+/** Milliseconds between scans, which are expensive, because they read the environment of every process on the machine. */
 const SCAN_INTERVAL_MS = 1000;
 
 let endedMarks = new Set<string>();
@@ -104,7 +104,7 @@ async function scan(): Promise<void> {
   }
 }
 
-/** Kills the processes with this mark in the next scan, which handles all ended programs together. */
+/** Kills the processes with this mark in the next scan, together with those of other programs that have ended. */
 export function scheduleKill(mark: string): void {
   endedMarks.add(mark);
   runningScan ??= scan()

@@ -75,7 +75,7 @@ export async function signalProcess(
 
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
-/** Returns the ID of the current boot. @throws AppError with OS_FILE_FAILED */
+/** @throws AppError with OS_FILE_FAILED */
 export async function readBootId(files: Files): Promise<string> {
   const text = await files.readText(BOOT_ID);
   if (text !== undefined) return text.trim();

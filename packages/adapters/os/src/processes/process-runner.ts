@@ -150,7 +150,7 @@ class Run {
   #killReason: unknown;
   #isKilled = false;
   #isSignaled = false;
-  /** Whether processes remained in the program's group, or had its pipes open, after the program ended. */
+  /** Whether processes in the program's group, or with its pipes open, remained after the program ended. */
   #hasLeftovers = false;
   #isSettled = false;
   #exitCode = 0;
@@ -266,7 +266,7 @@ class Run {
     this.#exitCode = exitCode;
     this.#isSignaled = isSignaled;
     this.#hasLeftovers = hasLeftovers;
-    // The remaining processes of the group had time to end with the program.
+    // Kills processes that remain in the group of a killed program, or of a program with a family.
     if (hasLeftovers && (this.#isKilled || this.#mark !== undefined)) this.#signal("SIGKILL");
     this.#schedule(DRAIN_MS, () => {
       this.#hasLeftovers = true;
@@ -294,7 +294,7 @@ class Run {
     }, this.#result.reject);
   }
 
-  /** Kills the processes that the program left behind. */
+  /** Kills processes that the program left behind: at once if any are likely, otherwise in the next scan. */
   async #killFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await killMarked(this.#mark);

@@ -11,7 +11,7 @@ import { type ProcessName, readProcessStartTime } from "./process-identity.ts";
 
 const OUTPUT_MODE = 0o600;
 const LOG_MODE = 0o640;
-/** umask of detached programs. With 077, launchers could not read images that containerd unpacks. */
+/** umask of detached programs. A stricter umask would prevent launchers from reading images that containerd unpacks. */
 const UMASK = 0o022;
 
 interface DetachedProgram {

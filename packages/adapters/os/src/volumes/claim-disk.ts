@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements ClaimDisk with sparse files, which contain ext4 or are attached to loop devices.
+// Implements ClaimDisk with sparse files: mounted ext4 images, and files of loop devices.
 import { constants } from "node:fs";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -11,13 +11,13 @@ import { listLoopDevices, listMounts } from "./mounts.ts";
 
 const MEBIBYTE = 2 ** 20;
 const BLOCK_BYTES = 4096;
-/** Divisor for the metadata of ext4: inodes of 256 bytes per 16 KiB, bitmaps and extent trees. */
+/** The data's size divided by this number is reserved for ext4's inodes, bitmaps and extent trees. */
 const OVERHEAD_DIVISOR = 24;
 const OVERHEAD_BYTES = 2 * MEBIBYTE;
-/** Minimum size of a file system: 2048 blocks and the journal. Source: mke2fs */
+/** Minimum size of a file system: 2048 blocks of 4 KiB and a journal of 4 MiB. Source: mke2fs */
 const FILE_SYSTEM_BYTES_MIN = 12 * MEBIBYTE;
 
-/** Returns the size of the journal, half of mke2fs's default, because only one guest uses the file system. */
+/** Returns the size of the journal in MiB, at most 64, because only one guest uses the file system. */
 function journalMib(sizeBytes: number): number {
   if (sizeBytes < 128 * MEBIBYTE) return 4;
   return sizeBytes < 1024 * MEBIBYTE ? 16 : 64;
@@ -55,7 +55,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   ];
 }
 
-/** Mount options: `discard` frees deleted blocks, `noinit_itable` writes no zeros, because holes read as zeros. */
+/** Mount options: `discard` frees the blocks of deleted data, `noinit_itable` zeroes no inode tables, because holes read as zeros. */
 const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
 
 const COMMAND_TIMEOUT_MS = 60_000;
@@ -93,7 +93,7 @@ class HostClaimDisk implements ClaimDisk {
   ): Promise<void> {
     await requireExisting(file, "mount");
     if (!(await listMounts(directory)).includes(directory)) {
-      // A file with a loop device is mounted in another mount namespace, so the check must be skipped.
+      // A file with a loop device is already mounted in another mount namespace, and must not be checked while it is mounted.
       if ((await listLoopDevices(this.#runner, file)).length === 0) await this.#check(file);
       await this.#run("mkdir", "--parents", "--mode=0750", directory);
       await this.#run("mount", "-t", "ext4", "-o", MOUNT_OPTIONS, file, directory);
@@ -112,7 +112,7 @@ class HostClaimDisk implements ClaimDisk {
 
   async release(file: string, directory: string): Promise<void> {
     if ((await listMounts(directory)).includes(directory)) await this.#run("umount", directory);
-    // The kernel detaches temporary loop devices after their last use, and may have reused their names.
+    // Detaches only permanent loop devices. The kernel detaches the others itself, and may have reused their names.
     const devices = (await listLoopDevices(this.#runner, file)).filter(
       ({ isPermanent }) => isPermanent,
     );

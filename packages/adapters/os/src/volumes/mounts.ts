@@ -7,11 +7,11 @@ const LOSETUP_TIMEOUT_MS = 60_000;
 
 interface LoopDevice {
   readonly name: string;
-  /** Whether the device remains without users until it is detached. Source: losetup(8), AUTOCLEAR */
+  /** Whether the loop device remains after its last use, until it is detached explicitly. Source: losetup(8), AUTOCLEAR */
   readonly isPermanent: boolean;
 }
 
-/** Lists the loop devices of a file. @throws AppError with OS_PROGRAM_FAILED, OS_PROGRAM_MISSING, OS_TIMED_OUT */
+/** @throws AppError with OS_PROGRAM_FAILED, OS_PROGRAM_MISSING, OS_TIMED_OUT */
 export async function listLoopDevices(
   runner: ProcessRunner,
   file: string,

@@ -106,9 +106,9 @@ async function removeOthers(directory: string, retainedNames: ReadonlySet<string
 }
 
 /**
- * Replaces all files of a directory atomically. Returns whether anything changed. `..data` is a symbolic link to a
- * directory with the files. The names that a pod sees are links through `..data`. Only this process may write to the
- * directory. Source: Kubernetes pkg/volume/util atomic_writer
+ * Replaces all files of a directory atomically: the names that a pod sees are links through the symbolic link `..data`,
+ * which is replaced. Returns whether anything changed. Only this process may write to the directory. Source: Kubernetes
+ * pkg/volume/util atomic_writer
  */
 export async function publishFiles(
   directory: string,
@@ -132,7 +132,7 @@ export async function publishFiles(
 
 const MOUNT_TIMEOUT_MS = 30_000;
 const WALK_TIMEOUT_MS = 120_000;
-/** Divisor for the metadata of ext4: inodes of 256 bytes per 16 KiB. */
+/** The data's size divided by this number is reserved for ext4's metadata. */
 const OVERHEAD_DIVISOR = 32;
 const OVERHEAD_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;
@@ -154,7 +154,7 @@ const FORMAT_OPTIONS = [
   "-m",
   "0",
 ];
-/** Options without a journal, because each mount checks the image, and only one pod needs the data. */
+/** Options without a journal, because each mount checks the image. */
 const FEATURE_OPTIONS = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard"];
 
 interface ImageOptions {
@@ -165,7 +165,7 @@ interface ImageOptions {
 
 class HostVolumeDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  /** Locks by path. Concurrent publications would delete each other's files, and concurrent mounts would stack. */
+  /** Locks by path, because concurrent publications would delete each other's files, and concurrent mounts would stack. */
   readonly #mutex = new KeyedMutex();
 
   constructor(runner: ProcessRunner) {

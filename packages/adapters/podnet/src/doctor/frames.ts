@@ -85,7 +85,7 @@ function buildArpProbe({ from, to, id }: ProbeEnds, address: Buffer, sender: Buf
   };
 }
 
-/** Builds a solicitation without a source address, as in duplicate address detection. The answer is multicast. */
+/** Builds a solicitation without a source address, as in duplicate address detection, so that the answer is multicast. */
 function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeFrame {
   const [solicitationType, advertisementType, nonceOption] = [135, 136, 14];
   const group = Buffer.concat([
@@ -130,7 +130,7 @@ function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeF
   };
 }
 
-/** Builds a probe that resolves an address. Some hosts ignore ARP requests without a `sender` address. */
+/** Builds a probe that resolves an address. Hosts that ignore ARP requests without a sender address require `sender`. */
 export function buildAddressProbe(
   ends: ProbeEnds,
   address: string,
@@ -195,7 +195,7 @@ export function buildPing(
 /** Port of tcpmux, on which hosts normally do not listen, so that a reachable host refuses the connection. */
 const UNUSED_PORT = 1;
 
-/** Builds a TCP SYN over IPv4. A RST segment also counts as an answer. */
+/** Builds a TCP SYN over IPv4. A RST counts as an answer, like a SYN-ACK. */
 export function buildTcpProbe(
   { from, to, id }: ProbeEnds,
   addresses: readonly [string, string],
@@ -246,7 +246,7 @@ export function withoutChecksum({ frame, ...otherFields }: ProbeFrame): ProbeFra
   };
 }
 
-/** Builds a DHCPDISCOVER. A server reserves no address unless the client accepts its offer. */
+/** Builds a DHCPDISCOVER. It occupies no address, because a server reserves one only when the client accepts the offer. */
 export function buildDhcpDiscover({ from, id }: Omit<ProbeEnds, "to">): ProbeFrame {
   const mac = parseMac(from);
   const broadcastFlag = 0x80;

@@ -54,7 +54,7 @@ import {
 } from "./surroundings.ts";
 import { readPathLinks } from "./path-links.ts";
 
-/** Time that is reserved for the later probes, in milliseconds. */
+/** Time that is reserved for the probes of {@link buildLaterProbes}, in milliseconds. */
 const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
@@ -108,7 +108,7 @@ function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): bo
   );
 }
 
-/** Returns the time to reserve for series of pings: 0 for a guest without an address, which only needs DHCP. */
+/** Returns the time to reserve for series of pings: 0 for a guest without an address, which cannot be pinged. */
 function seriesReserveMs({ addresses }: ExaminedNic, seriesAndForwardingMs: number): number {
   return addresses.length === 0 ? 0 : seriesAndForwardingMs;
 }
@@ -134,7 +134,7 @@ async function guessTarget(
   return { address: knownAddress, at: links.onNode === "peer" ? "port" : "beyond", isGuest: true };
 }
 
-/** Finds the target. If the node's bridge has no uplinks but NAT rules for the guest, the gateway is the node. */
+/** Finds the target. The node is the gateway if its bridge has no uplinks and the node has NAT rules for the guest. */
 async function findTarget(
   sources: StateSources,
   nic: ExaminedNic,
@@ -198,7 +198,7 @@ function hasReplyAtPathEnd({ probe, replySeenAt }: FrameTrace): boolean {
 
 const OPTIONAL_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 
-/** Returns no entries after a failure. The lists are optional details, and a guest can overfill a table. */
+/** Returns no entries after a failure, because the lists are optional, and a guest can make a table too large to read. */
 async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await listing;
@@ -207,11 +207,11 @@ async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly 
   }
 }
 
-/** Checks whether the entry sends frames for the guest or its gateway to a port that is not on the path. */
+/** Checks whether the entry sends frames for the guest or its gateway to a port that is not on the NIC's path. */
 function leadsOffPath({ at, mac, port }: FixedEntry, facts: ProbeFacts): boolean {
   const { podNic, nodePeer, uplinks } = facts.links;
   const isGuestMac = mac === findOutsideMac(facts);
-  // `findWiringFaults` checks the guest's own entries in the pod.
+  // Skips entries of the guest's MAC in the pod, because `findWiringFaults` checks them.
   if (at === "pod") return !isGuestMac && port !== podNic?.name;
   if (isGuestMac) return port !== nodePeer?.name;
   return facts.target?.at === "beyond" && !uplinks.some(({ name }) => name === port);

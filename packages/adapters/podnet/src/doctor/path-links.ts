@@ -33,7 +33,7 @@ interface LinkWithIndices extends PathLink {
 }
 
 const [IFLA_LINK, IFLA_LINK_NETNSID] = [5, 37];
-/** Attributes for a bridge port's state and a bridge's VLAN filtering, and the value of state "forwarding". */
+/** Attribute for a bridge port's state, its value "forwarding", and the attribute for a bridge's VLAN filtering. */
 const [PORT_STATE, FORWARDING, VLAN_FILTERING] = [1, 3, 7];
 const [AF_SPEC, VLAN_INFO, IS_UNTAGGED_VLAN] = [26, 2, 0x2];
 
@@ -125,7 +125,7 @@ function locateOnNode(
   const partner = links.find(({ index }) => index === nic?.partnerIndex);
   if (nic === undefined || partner === undefined || !nic.isPartnerElsewhere) return unknownPath;
   if (nic.kind !== "veth") return { uplinks: [partner], onNode: "parent" };
-  // Links of different network namespaces can have equal indexes.
+  // The partner must refer to the NIC too, because links of different network namespaces can have equal indexes.
   if (partner.kind !== "veth" || partner.partnerIndex !== nic.index) return unknownPath;
   const bridge = links.find(({ index }) => index === partner.masterIndex);
   const ports = links.filter(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of a NIC's path, each with its sending link and source MAC. The source MAC must belong to that side of the
-// path, because switches learn the MAC.
+// Probes of a NIC's path, each with its sending link and source MAC. The MAC must belong to the sender's side of the
+// path, because bridges learn from the probe at which port the MAC is.
 import { parseIp } from "@patchbay/api/values";
 import type { FrameTrace, HopName, ProbeName, PathLinks, ProbeTarget } from "@patchbay/core/doctor";
 import type { ExaminedNic } from "@patchbay/core/interfaces";
@@ -30,9 +30,9 @@ export interface ProbeFacts {
   readonly newId: () => number;
 }
 
-/** Attempts per probe, each EXCHANGE_MS long. A busy guest may miss several attempts. */
+/** Number of attempts per probe, each EXCHANGE_MS long. Several are needed, because a busy guest may miss some. */
 const DEFAULT_ATTEMPTS = 6;
-/** Attempts to find a DHCP server, which may first ping an address for 3 s. Source: dnsmasq(8), --no-ping */
+/** Number of attempts to find a DHCP server. They take 3.4 s, because a server may ping for 3 s. Source: dnsmasq(8), --no-ping */
 const DHCP_ATTEMPTS = 17;
 const LARGE_ATTEMPTS = 3;
 
@@ -76,7 +76,7 @@ export function findOutsideMac({ nic, links }: ProbeFacts): string {
   return nic.wiring.kind === "bridge" ? nic.wiring.mac : (links.podNic?.mac ?? nic.wiring.mac);
 }
 
-/** Finds the pod's IPv4 address, the source of probes unless the NIC is bridged. Some hosts require this source. */
+/** Finds the pod's IPv4 address, because some hosts ignore probes without a source. Undefined for a bridged NIC. */
 function findSenderIpv4({ links, nic }: Pick<ProbeFacts, "nic" | "links">): string | undefined {
   if (nic.wiring.kind === "bridge") return undefined;
   const addresses = (links.podNic?.addresses ?? []).map((text) => text.split("/")[0] ?? "");

@@ -18,7 +18,7 @@ import type { NodeRoute } from "./surroundings.ts";
 
 /** Duration of one exchange of frames, in milliseconds. */
 export const EXCHANGE_MS = 200;
-/** Number of unanswered attempts after which a frame counts as lost. */
+/** Minimum number of attempts after which an unanswered frame counts as lost. */
 const LOST_ATTEMPTS_MIN = 2;
 /** Duration of a series of pings in milliseconds, and maximum number of series. */
 export const [SERIES_MS, SERIES_MAX] = [300, 2];
@@ -56,7 +56,7 @@ function getTrail(trails: Trails, probe: ProbeName): ProbeTrail {
 /** Offset of the sender's MAC in an ARP frame, in bytes. Source: RFC 826, ar$sha */
 const ARP_SENDER_AT = 22;
 
-/** Returns the answering MAC. A virtual router's ARP answer contains a MAC that differs from the frame's source. */
+/** Returns the answering MAC. For ARP, reads it from the answer's content, because a virtual router may send from another MAC. */
 function readAnsweringMac(probe: ProbeName, frame: Uint8Array): string {
   const macOffset = probe === "outward" && isArp(frame) ? ARP_SENDER_AT : 6;
   return printMac(frame.subarray(macOffset, macOffset + 6));
@@ -169,7 +169,7 @@ type Counts = Partial<Record<HopName, number>>;
 
 function countByHop(hops: readonly HopName[], sentCount: number): Counts {
   const counts: Counts = {};
-  // A link may capture the same frame twice.
+  // Limits the count to the number of sent probes, because a link may capture the same frame twice.
   for (const hop of hops) counts[hop] = Math.min(sentCount, (counts[hop] ?? 0) + 1);
   return counts;
 }
@@ -249,7 +249,7 @@ function hasSourceAddress(frame: Uint8Array, address: string): boolean {
   );
 }
 
-/** Pings the node's gateway from the pod through the node, and for comparison from the node. Retries once. */
+/** Pings the node's gateway from the pod through the node, and, for comparison, from the node itself. Retries once. */
 export async function pingThroughNode(
   netlink: Netlink,
   { pod, node, nic, mac, source, via, newId }: ForwardedPingEnds,

@@ -126,7 +126,7 @@ const RULE_REQUESTS = [
 ];
 
 interface RulesState {
-  /** Generation of the rules, in hexadecimal, which each change increases. Undefined if the kernel reports none. */
+  /** Generation of the rules, in hexadecimal. Each change increases it. Undefined if the kernel reports none. */
   readonly generation: string | undefined;
   /** Whether the namespace has nftables tables. True if the kernel does not report tables. */
   readonly hasTables: boolean;

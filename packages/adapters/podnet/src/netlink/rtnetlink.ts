@@ -54,7 +54,7 @@ export const IFLA = {
 };
 /** Attributes nested in IFLA_LINKINFO. */
 export const LINK_INFO = { kind: 1, data: 2, portData: 5 };
-/** Attributes of a bridge that delay or filter frames. All are zero for a plain bridge. */
+/** Bridge attributes for features that delay or filter frames. All are zero for a plain bridge. */
 export const BRIDGE_DELAY_ATTRIBUTES = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
 export const LEARNING_ATTRIBUTE = 8;
 /** Attributes of a bridge port for flooding of unknown-unicast, multicast and broadcast frames. */
@@ -201,7 +201,7 @@ function decodeEntry(
   return { mac: printMac(attributes.get(NDA.mac)), device, state };
 }
 
-/** Decodes the forwarding entries of bridges. Omits entries in the devices' own tables. */
+/** Decodes the forwarding entries of bridges. Omits entries in tables of other devices. */
 export function decodeForwarding(
   messages: readonly Message[],
   links: readonly WiredLink[],

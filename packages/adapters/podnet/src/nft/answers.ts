@@ -75,7 +75,7 @@ export function buildAnswersTable(wiring: AnswersWiring): Table {
         ? []
         : [{ name: "inward", hook: buildHook("prerouting priority dstnat"), rules: toGateway }]),
       {
-        // Both directions share a chain, because each chain adds about a tenth to the processing time of a frame.
+        // One chain for both directions, because each chain adds about a tenth to the processing time of a frame.
         name: "through",
         hook: buildHook("forward priority filter"),
         rules: [

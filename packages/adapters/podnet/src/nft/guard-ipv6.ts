@@ -5,8 +5,8 @@ import type { SendGuard } from "@patchbay/core/nics";
 import { type Chain, toMacDigits, printRawNumber } from "./table.ts";
 
 /**
- * Protocol numbers, because names require /etc/protocols, which an image may lack. Later headers are matched by offset,
- * because in large frames the kernel may read a wrong protocol number (6.18, ipv6_find_hdr).
+ * Protocol numbers. nft would look up names in /etc/protocols, which an image may lack. In large frames, the kernel may
+ * read a wrong protocol number, so later headers are matched by offset (6.18, ipv6_find_hdr).
  */
 const TCP = 6;
 const UDP = 17;
@@ -16,7 +16,7 @@ const ICMPV6 = 58;
 const PIM = 103;
 /** Extension headers after which another header follows, except the fragment header. Source: RFC 8200, section 4.1 */
 const EXTENSION_HEADERS: readonly number[] = [0, 43, 60];
-/** Headers with which the content of a fragment must not begin. */
+/** Headers that must not be first in the content of a fragment. */
 const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AUTHENTICATION];
 /** Maximum size of a packet in which the kernel finds all headers, in bytes. Source: linux drivers/net/tun.c */
 const CONTIGUOUS_BYTES_MAX = 2048;
@@ -90,7 +90,7 @@ const DISCOVERY_MESSAGES: readonly DiscoveryMessage[] = [
   },
 ];
 
-/** Accepts messages with no option or one MAC option only, because rules cannot iterate over options. */
+/** Accepts messages without options, or with a single MAC or nonce option, because rules cannot iterate over options. */
 function buildMessageChain(
   { chain, type, length, option, next }: DiscoveryMessage,
   guard: SendGuard,
@@ -101,7 +101,7 @@ function buildMessageChain(
     (mac) =>
       `${lengthWithOption} ${printRawField(optionOffset, MAC_OPTION_BYTES * BITS_PER_BYTE)} ${printRawNumber(option + toMacDigits(mac))}`,
   );
-  // Guests recognize their own probes by the nonce option. Source: RFC 7527; RFC 3971, 5.3.2
+  // Accepts the nonce option, by which guests recognize their own probes. Source: RFC 7527; RFC 3971, 5.3.2
   const nonceMatches =
     type === NEIGHBOR_SOLICITATION
       ? [`${lengthWithOption} ${printRawField(optionOffset, 16)} 0xe01`]
@@ -147,8 +147,8 @@ function buildHeaderChains(guard: SendGuard): readonly Chain[] {
 }
 
 /**
- * Builds chains for fragments. The first fragment may contain only its first header, so extension headers are dropped.
- * Receivers ignore fragmented neighbor discovery. Source: RFC 7112; RFC 6980
+ * Builds chains for fragments. Drops extension headers, because the headers after them may be in a later fragment.
+ * Drops fragmented neighbor discovery, which receivers ignore. Source: RFC 7112; RFC 6980
  */
 function buildFragmentChains(): readonly Chain[] {
   const nextHeader = printRawField(FIXED_HEADER_BYTES, BITS_PER_BYTE);
@@ -176,7 +176,7 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/** Builds the chain for packets with extension headers. The kernel finds the last header of small packets only. */
+/** Builds the chain for packets with extension headers. In large packets, the kernel may not find the last header. */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
@@ -191,9 +191,9 @@ function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
     name: "ipv6-behind",
     rules: [
       ...(allowsServers ? [] : restrictions),
-      // Before it has an address, a guest sends MLD reports from the unspecified address.
+      // A guest without an address sends MLD reports from the unspecified address.
       `ip6 saddr :: meta l4proto ${String(ICMPV6)} accept`,
-      // A packet with malformed headers has no protocol number and matches no rule.
+      // A packet with malformed headers has no protocol number, so 0-255 does not match it.
       allowsServers ? "goto ipv6-source" : "meta l4proto 0-255 goto ipv6-source",
     ],
   };
@@ -231,7 +231,7 @@ export function buildIpv6Chains(
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
-  // A guest that may act as a router forwards fragments of other hosts.
+  // A guest that may act as a router forwards fragments of other hosts, so they are not restricted.
   const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [

@@ -7,11 +7,11 @@ import { addDropCounters } from "./counters.ts";
 import { buildIpv6Chains, printPrefix } from "./guard-ipv6.ts";
 import { type Chain, toMacDigits, printRawNumber, type Table, type TableName } from "./table.ts";
 
-/** Rules that drop answers of DHCP servers. Clients send from port 68 to port 67. */
+/** Rules that drop answers of DHCP servers, which are sent from port 67 to port 68. */
 const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
-/** Protocol numbers, because names require /etc/protocols, which an image may lack. */
+/** Protocol numbers. nft would look up names in /etc/protocols, which an image may lack. */
 const [IGMP, TCP, UDP, PIM] = [2, 6, 17, 103];
-/** Rules that drop messages of routers. A port that sends PIM would receive all multicast groups from a switch. */
+/** Rules that drop messages of routers. With PIM, a guest could make a switch send it all multicast groups. */
 const ROUTER_RULES: readonly string[] = [
   "icmp type redirect drop",
   "icmp type router-advertisement drop",
@@ -60,7 +60,7 @@ const NO_SWITCH_FRAMES: readonly string[] = [
   "ether daddr 01:00:0c:cc:cc:cc drop",
   "ether daddr 01:00:0c:cc:cc:cd drop",
 ];
-/** Rules that drop ARP for other protocols, whose fields have other offsets. */
+/** Rules that drop ARP for protocols other than Ethernet and IPv4. Its fields have other offsets, so the rules could not check them. */
 const ONLY_ETHERNET_IPV4_ARP: readonly string[] = [
   "arp htype != 1 drop",
   "arp ptype != ip drop",
@@ -69,14 +69,14 @@ const ONLY_ETHERNET_IPV4_ARP: readonly string[] = [
 ];
 /** Match of RARP, by which QEMU announces a migrated guest. Source: QEMU net/announce.c */
 const RARP = "ether type 0x8035";
-/** Header of a RARP request for Ethernet and IPv4. A RARP reply would assign an address. Source: RFC 903 */
+/** Header of a RARP request for Ethernet and IPv4. Replies are not accepted, because they assign addresses. Source: RFC 903 */
 const RARP_REQUEST_HEADER = "0001080006040003";
 /** Rules that drop IP in IEEE 802 encapsulation (RFC 1042, 802.1H), which some receivers decapsulate. */
 const NO_ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
-/** Rules for other EtherTypes. Receivers treat VLAN tag 0 as untagged. Other tags belong to other networks. */
+/** Rules for other EtherTypes. VLAN tag 0 is dropped, because receivers treat it as untagged. Other tags belong to other networks. */
 const OTHER_TYPE_RULES: readonly string[] = [
   "ether type 8021ad drop",
   "vlan id 0 drop",
@@ -120,8 +120,8 @@ function buildArpChains(guard: SendGuard, addresses: readonly string[]): readonl
       name: "arp-address",
       rules: [
         ...addresses.map((address) => `arp saddr ip ${address} accept`),
-        // The guest may probe its own addresses. A probe for another address would prevent its owner from using the
-        // address. Source: RFC 5227, 2.1.1
+        // Accepts probes for the guest's own addresses. A probe for another address could prevent its owner from using
+        // it. Source: RFC 5227, 2.1.1
         ...addresses.map((address) => `arp saddr ip 0.0.0.0 arp daddr ip ${address} accept`),
       ],
     },
@@ -153,7 +153,7 @@ function buildEntryChains(tapName: string, guard: SendGuard): readonly Chain[] {
   ];
 }
 
-/** Builds the send guard's table. Each rule matches one address: nft rejects overlapping sets and reorders elements. */
+/** Builds the send guard's table. Each rule matches one address, because nft rejects sets with overlapping elements. */
 export function buildGuardTable(tapName: string, guard: SendGuard): Table {
   const prefixes = parsePrefixes(guard.addresses ?? []);
   const ipv4 = prefixes.filter(({ version }) => version === 4).map(printPrefix);

@@ -19,7 +19,7 @@ export function natTableName(podInterfaceName: string): TableName {
   return { family: "inet", name: `patchbay-${podInterfaceName}` };
 }
 
-/** Address at which programs in the pod reach the guest. For `::1`, the kernel drops answers from another link. */
+/** Address at which programs in the pod reach the guest. IPv6 has none, because the kernel drops answers to `::1` from a link. */
 const LOOPBACK = "127.0.0.1";
 
 function isIpv4({ family }: NatSide): boolean {
@@ -47,10 +47,10 @@ function buildDropRules(
   { podInterfaceName, bridgeName, ipv4 }: NatWiring,
   sides: readonly NatSide[],
 ): readonly string[] {
-  // With route_localnet, the bridge would accept packets for 127.0.0.0/8 that are not answers.
+  // Drops packets for 127.0.0.0/8 that are not answers. Otherwise, route_localnet would let the guest send them to the pod.
   const loopbackRules =
     ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
-  // Without this rule, a peer could send to the guest's own address and bypass the list of forwarded ports.
+  // Drops packets for the guest's own address, with which a peer could bypass the list of forwarded ports.
   const guestAddressRules = sides.map(
     ({ family, guest }) => `iifname "${podInterfaceName}" ${family} daddr ${guest} drop`,
   );

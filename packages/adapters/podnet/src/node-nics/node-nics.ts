@@ -119,8 +119,8 @@ function decodeNics(messages: readonly Message[]): readonly IdentifiedNic[] {
 }
 
 /**
- * Finds a NIC whose name, index and MAC may have changed. Hardware is identified by its permanent MAC. Other NICs share
- * MACs, so they are identified by their name, which the plugin host-device saves as the alias.
+ * Finds a NIC whose name, index and MAC may have changed. Hardware is identified by its permanent MAC. Other NICs can
+ * have equal MACs, so they are identified by their old name, which the plugin host-device saves as the alias.
  */
 function findNic(links: readonly IdentifiedNic[], nic: NodeNic): IdentifiedNic | undefined {
   const sameKindLinks = links.filter(({ kind }) => kind === nic.kind);
@@ -233,7 +233,7 @@ function buildLinkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreR
     .map(([, description, message]) => ({ description, message }));
 }
 
-/** Returns requests that restore addresses and routes. The kernel answers EEXIST for existing ones. */
+/** Returns requests that restore addresses and routes. The kernel rejects existing ones with EEXIST, which is expected. */
 function buildAddressRequests({ index }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const flags = REQUEST_ACK | CREATE | EXCLUSIVE;
   return [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the link changes that create a bridge and a tap for a pod NIC, as steps of which completed ones are skipped.
+// Plans the link changes that create a bridge and a tap for a pod NIC. Completed steps are skipped.
 // docs/design/pod-links.md explains them.
 import type { BridgeWiring, PodReplies } from "@patchbay/core/nics";
 import type {
@@ -77,7 +77,7 @@ export function buildTapSteps(
   wiring: TapWiring,
 ): readonly Step[] {
   const { tapName: name, mtu } = wiring;
-  // QEMU opens a multi-queue tap once per queue. The kernel opens a tap only in the mode of its creation.
+  // A tap with several queues is created as a multi-queue tap, because QEMU opens it once per queue.
   const isMultiQueue = queues > 1;
   return [
     { isDone: tap !== undefined, change: { op: "addTap", link: name, owner, isMultiQueue } },
@@ -92,7 +92,7 @@ export function buildTapSteps(
 
 type Wiring = Omit<BridgeWiring, keyof TapOptions>;
 
-/** Kinds of links that share their parent's MAC, so that a guest receives no frames. Source: Linux ipvlan.rst */
+/** Kinds of links that share their parent's MAC, so that a guest with its own MAC receives no frames. Source: Linux ipvlan.rst */
 const SHARED_MAC_KINDS = ["ipvlan", "ipvtap"];
 
 export function canCarryVm(nic: Link): boolean {
@@ -101,7 +101,7 @@ export function canCarryVm(nic: Link): boolean {
 
 /**
  * Derives the bridge's MAC from the guest's by changing the first byte. By default, a bridge takes the lowest MAC of
- * its ports, the guest's, and consumes the guest's frames.
+ * its ports. If this were the guest's MAC, the bridge would consume the guest's frames.
  */
 export function deriveBridgeMac(guestMac: string): string {
   const firstByte = guestMac.slice(0, 2).toLowerCase() === "5e" ? "5a" : "5e";
@@ -109,9 +109,9 @@ export function deriveBridgeMac(guestMac: string): string {
 }
 
 /**
- * Derives the MAC of a pod NIC whose guest has not arrived or has left. The MAC is the same at each call and differs
- * from the bridges' MACs. It differs per pod, because macvlans of one parent cannot share a MAC, and a switch would see
- * the MAC at two ports.
+ * Derives the MAC of a pod NIC whose guest has not arrived or has left. The MAC is always the same for a pod, and
+ * differs from the MACs of bridges. It differs between pods, because macvlans of one parent cannot share a MAC, and a
+ * switch would otherwise see the MAC at two ports.
  */
 function deriveAwaitingMac(guestMac: string, podUid: string): string {
   const mac = guestMac.toLowerCase();
@@ -135,7 +135,7 @@ function listBridgeAddresses({ addresses }: PodReplies, mac: string): readonly s
     : canonicalAddresses;
 }
 
-/** Returns the flags of an address. Only the link-local address adds a route, which the DHCP server requires. */
+/** Returns the flags of an address. Only the link-local address adds its subnet's route, because the DHCP server requires this route. */
 function chooseAddressFlags(address: string): readonly AddressFlag[] {
   if (!address.includes(":")) return ["noprefixroute"];
   return address.startsWith("fe80:") ? ["nodad"] : ["nodad", "noprefixroute"];
@@ -190,7 +190,7 @@ function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   const hasWantedMac = incomingPodUid === undefined ? hasGuestMac : !hasGuestMac;
   const mac =
     incomingPodUid === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, incomingPodUid);
-  // Some NICs reject a MAC change while up. All others stay up, so that a running guest loses no frame.
+  // The NIC stays up, so that a running guest loses no frame, unless its MAC must change and the change may fail while up.
   const staysUp =
     hasWantedMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));
   return [
@@ -245,8 +245,8 @@ export function planNicForwardingRemoval(
 }
 
 /**
- * Plans a forwarding entry for the guest's MAC at the tap. When a NIC with the guest's MAC joins a bridge, the kernel
- * adds an entry that delivers the guest's frames to the pod. `presentEntries` is undefined if a NIC has just joined.
+ * Plans a forwarding entry for the guest's MAC at the tap. Deletes the entry that the kernel adds for a NIC with this
+ * MAC, which delivers the guest's frames to the pod. `presentEntries` is undefined if a NIC has just joined.
  */
 export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,

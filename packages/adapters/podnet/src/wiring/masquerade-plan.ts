@@ -53,7 +53,7 @@ export function planAddresses(
   );
 }
 
-/** Sysctls that exempt bridged frames from IP rules, because the pod's rules apply to routed packets. */
+/** Sysctls that exempt bridged frames from IP rules, because the pod's rules are only for routed packets. */
 const BRIDGE_NF_OFF: readonly Sysctl[] = [
   "bridge/bridge-nf-call-arptables",
   "bridge/bridge-nf-call-iptables",
@@ -62,14 +62,14 @@ const BRIDGE_NF_OFF: readonly Sysctl[] = [
 
 function buildIpv4Sysctls({ bridgeName, podInterfaceName }: Wiring): readonly Sysctl[] {
   return [
-    // With route_localnet, answers reach programs in the pod that connect to 127.0.0.1.
+    // route_localnet lets the guest's answers reach programs in the pod that connect to 127.0.0.1.
     { path: `ipv4/conf/${bridgeName}/route_localnet`, value: "1" },
     { path: `ipv4/conf/${bridgeName}/forwarding`, value: "1" },
     { path: `ipv4/conf/${podInterfaceName}/forwarding`, value: "1" },
   ];
 }
 
-/** IPv6 forwarding applies to all NICs. With forwarding, a NIC accepts router advertisements only if accept_ra is 2. */
+/** IPv6 forwarding can only be enabled for all NICs. A forwarding NIC accepts router advertisements only if accept_ra is 2. */
 function buildIpv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   const { bridgeName, podInterfaceName } = wiring;
   const acceptRa = `ipv6/conf/${podInterfaceName}/accept_ra`;

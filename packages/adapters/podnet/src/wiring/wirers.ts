@@ -66,7 +66,7 @@ function findNic({ links }: NetnsState, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
-/** Returns commands that correct or delete the table of {@link buildAnswersTable}. Returns "" if none is needed. */
+/** Returns commands that correct or delete the table of {@link buildAnswersTable}. Returns "" if the table is correct. */
 export function buildAnswersCommands(
   { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,
@@ -93,7 +93,7 @@ async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsStat
   await pod.applyRules(buildAnswersCommands(stateBefore, wiring));
   const changes = planWiring(nic, stateBefore.links, wiring);
   await pod.applyChanges(changes);
-  // Only a new NIC with the guest's MAC creates a forwarding entry.
+  // For a NIC that joins with the guest's MAC, the kernel always adds a forwarding entry, so the entries need not be read.
   const isNew = nic.master === undefined && wiring.incomingPodUid === undefined;
   const presentEntries = await readForwardingAfter(changes, { stateBefore, isNew }, pod);
   await pod.applyChanges(planForwarding(wiring, presentEntries));
@@ -243,8 +243,8 @@ export async function removeGuard(
 }
 
 /**
- * Removes the rules of any kind of wiring, because a deleted iface does not report its kind. A later pass detects
- * unfinished work by the NAT table, which is therefore removed after the sysctls, and by links, which are removed last.
+ * Removes the rules of every kind of wiring, because the kind of a deleted interface is unknown. The NAT table is
+ * removed after the sysctls, and links last, so that a later reconcile pass recognizes an unfinished removal.
  */
 export async function removeRules(
   pod: Pod,

@@ -17,7 +17,7 @@ async function printManifest(
     return;
   }
   const { stringify } = await import("yaml");
-  // YAML without aliases and with unchanged lines of user data is easy to edit.
+  // For easy editing, the YAML has no aliases, and lines of user data are not folded.
   const options = { aliasDuplicateObjects: false, blockQuote: "literal", lineWidth: 0 } as const;
   out.write(objects.map((object) => stringify(object, options)).join("---\n"));
 }

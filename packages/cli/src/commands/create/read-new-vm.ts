@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads settings of a new VM from the flags of `create vm` and the files that they name: disks, size, logins, MAC addresses.
+// Reads the settings of a new VM (disks, size, logins, MAC addresses) from the flags of `create vm` and the named files.
 import type { Matcher } from "@patchbay/api";
 import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
@@ -72,7 +72,7 @@ interface NewNic {
   readonly mac: string;
 }
 
-/** Metric of the default routes of secondary NICs. The pod network has 1024. Source: systemd.network(5). */
+/** Metric of the default routes of secondary NICs. The pod network takes precedence with its metric of 1024. Source: systemd.network(5). */
 const ROUTE_METRIC = 2048;
 
 /** Creates network data with DHCP on every NIC. Matches NICs by MAC, because guests use different names. */
@@ -162,7 +162,7 @@ function withNewMacs(
   return macs;
 }
 
-/** Reads the network settings. Creates network data for several NICs, because cloud-init configures only the first by default. */
+/** Reads the network settings. Creates network data for several NICs, because cloud-init configures only the first NIC by default. */
 async function readNetwork(files: Files, input: Input): Promise<Network> {
   const networks = listOption(input, "network");
   const names = ifaceNames({ networks });

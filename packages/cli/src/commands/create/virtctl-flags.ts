@@ -3,7 +3,7 @@
 import type { Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 
-/** Disk from an image, which is created again at each start, or from an existing PersistentVolumeClaim. */
+/** Disk that is created from an image at each start, or an existing PersistentVolumeClaim. */
 export interface NewVolume {
   readonly name: string;
   readonly source: { readonly image: string } | { readonly claim: string };
@@ -91,7 +91,7 @@ export function readVolumes(
   ];
 }
 
-/** Sets the boot order of the first disk if no disk has one. */
+/** Sets the boot order of the first disk if no disk has one. @throws AppError with FLAG_INVALID if two disks have the same position */
 export function withBootOrder(volumes: readonly NewVolume[]): readonly NewVolume[] {
   const orders = volumes.flatMap(({ bootOrder }) => bootOrder ?? []);
   const duplicate = orders.find((order, index) => orders.indexOf(order) !== index);

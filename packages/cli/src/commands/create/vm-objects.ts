@@ -19,7 +19,7 @@ export interface NewVm {
   readonly namespace: string | undefined;
   /** Volumes, at least one. The guest gets their disks before all other disks. */
   readonly volumes: readonly NewVolume[];
-  /** Size of a claim that is filled once from the image of volume {@link ROOT}; unset to create the disk again at each start. */
+  /** Size of a claim that is filled once from the image of volume {@link ROOT}; unset if each start creates the disk again. */
   readonly rootSize?: string;
   /** Memory and CPUs; undefined if an instancetype defines them. */
   readonly size: { readonly memory: string; readonly cpus: number } | undefined;
@@ -157,7 +157,7 @@ export function ifaceNames({ networks }: Pick<NewVm, "networks">): readonly stri
 }
 
 function buildDevices(newVm: NewVm): NonNullable<Devices> {
-  // A preference applies only to fields that the VM leaves unset.
+  // The bus stays unset if there is a preference, because a preference applies only to unset fields.
   const disk = newVm.preference === undefined ? { bus: "virtio" } : {};
   return {
     disks: [

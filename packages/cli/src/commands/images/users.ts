@@ -63,7 +63,7 @@ function listDataVolumeImages(
   });
 }
 
-/** Returns whether both image names refer to the same image. An invalid name matches no image. */
+/** Returns whether the full form of `one` equals `other`, which must be a full reference. Returns false for an invalid name. */
 function isSame(one: string | undefined, other: string): boolean {
   try {
     return one !== undefined && fullReference(one) === other;
@@ -102,7 +102,7 @@ export function listUsers(image: string, all: PossibleUsers): readonly string[] 
   ];
 }
 
-/** Finds the users of an image. Returns an empty list if no machine runs, because nothing can use the image. */
+/** Finds the users of an image. Returns an empty list if the machine does not run. */
 export async function findImageUsers(context: Context, image: string): Promise<readonly string[]> {
   const kubeconfig = join(context.global.dataDir, "kubeconfig");
   if (!(await createFiles().exists(kubeconfig))) return [];

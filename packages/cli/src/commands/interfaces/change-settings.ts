@@ -28,7 +28,7 @@ function flagError(flag: string, reason: string): AppError {
   return new AppError("FLAG_INVALID", { flag, reason });
 }
 
-/** Builds patch operations that set a field of a list entry. The operations fail if another entry has the position of the entry. */
+/** Builds patch operations that set a field of a list entry. They fail if the entry at this path has another name. */
 function setField(
   entry: string,
   name: string,

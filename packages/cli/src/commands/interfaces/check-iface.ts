@@ -12,7 +12,7 @@ import { printDoctorReports } from "../../print/doctor-report.ts";
 import { type Session, withTarget, type Target } from "../../session.ts";
 import { ifaceChange, type IfaceRequest } from "./request-iface.ts";
 
-/** Time for which a guest may ignore a plugged NIC before lost frames count as a fault, in milliseconds. */
+/** Time after the plug during which lost frames do not count as a fault, in milliseconds. */
 const FIRST_FRAMES_TIMEOUT_MS = 15_000;
 /** Time between two checks, in milliseconds. */
 const CHECK_INTERVAL_MS = 2_000;
@@ -55,7 +55,7 @@ async function waitForFrames({
   }
 }
 
-/** Checks whether frames pass. The interface stays plugged if the check fails. @throws AppError with INTERFACE_NOT_CHECKED */
+/** Checks whether frames pass. @throws AppError with INTERFACE_NOT_CHECKED if the check is impossible; the interface stays plugged */
 async function checkFrames(checkContext: CheckContext): Promise<DoctorReport> {
   try {
     return await waitForFrames(checkContext);
@@ -143,8 +143,8 @@ async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<
 }
 
 /**
- * Plugs the interface, and checks whether frames pass. If the guest or its pod loses frames, unplugs an interface that did not exist
- * before, unless `--keep` is set.
+ * Plugs the interface, and checks whether frames pass. If the guest or its pod loses frames, unplugs the interface again.
+ * With `--keep`, or if it existed before, the interface stays plugged.
  * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, and the errors of the change
  */
 export async function plugAndCheck(

@@ -18,7 +18,7 @@ export interface IfaceRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Returns why the command does not wait for a plug of a stopped VM. An unplug of a stopped VM takes effect immediately. */
+/** Returns the reason not to wait, if there is one: a stopped VM gets the interface only at its next start. */
 function noWaitReason(
   { subresource }: IfaceRequest,
   { vmi }: Target,

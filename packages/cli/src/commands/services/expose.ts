@@ -3,7 +3,7 @@
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 
-/** Names of VMs and VMIs in virtctl. Source: KubeVirt v1.9 pkg/virtctl/expose. */
+/** Names of the kinds VM and VMI in virtctl. Source: KubeVirt v1.9 pkg/virtctl/expose. */
 const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
 

@@ -18,7 +18,6 @@ function runCompletion({ out, err, commandLine }: Context, input: Input): Promis
   return Promise.resolve();
 }
 
-/** Prints a completion script for a shell. */
 export const completion: Command = {
   name: "completion",
   args: ["<shell>"],
@@ -28,7 +27,6 @@ export const completion: Command = {
   run: runCompletion,
 };
 
-/** Prints names for the completion script. */
 export const complete: Command = {
   name: "complete",
   args: ["<what>", "[vm]"],

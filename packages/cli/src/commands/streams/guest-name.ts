@@ -10,7 +10,7 @@ export interface GuestName extends TargetQuery {
 
 const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
-/** Pattern of a name. No name can be mistaken for a flag or contains special characters of a shell. Source: RFC 1123. */
+/** Pattern of a name, which cannot be mistaken for a flag and has no special characters of a shell. Source: RFC 1123. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Pattern of a user name. Source: useradd(8), extended by characters in names of directory services. */
@@ -40,7 +40,7 @@ function splitKind(text: string, rest: string): readonly [kind: string, place: r
   return [first, parts.slice(1)];
 }
 
-/** Splits `name.namespace`, unless a namespace follows `/`. A name that contains a dot requires `/NAMESPACE`. */
+/** Splits `name.namespace` if it contains one dot and no namespace follows `/`. */
 function splitNamespace([name = "", namespace]: readonly string[]): readonly [
   string,
   string | undefined,

@@ -33,7 +33,7 @@ function readUserData({ data = {} }: Secret): string {
 function describeLogin(userData: string, location: string): string {
   const login = findLogin(userData);
   if (login === undefined) return `see its user data for logins: ${location}`;
-  // JSON escapes control characters, because the guest's owner wrote the text and a terminal prints it.
+  // JSON escapes control characters, because the guest's owner could use them to control the terminal.
   const loginName = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
   return `log in as ${loginName} with password ${JSON.stringify(login.password)}`;
 }
@@ -56,7 +56,7 @@ async function readSecret(
   }
 }
 
-/** Returns one line with the user and the password, or with the object that contains the logins. */
+/** Returns one line with the user and the password, or with the place that defines the logins. */
 export async function loginHint(store: Store, vmi: VirtualMachineInstance): Promise<string> {
   const cloudInit = findCloudInit(vmi);
   if (cloudInit === undefined) return "it has no cloud-init data; its image defines the logins";

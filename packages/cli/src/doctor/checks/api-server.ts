@@ -107,7 +107,7 @@ export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[
 }
 
 const DAY_MS = 86_400_000;
-/** Remaining lifetime below which a certificate is reported, in days. Certificates are renewed earlier. */
+/** Remaining lifetime below which a certificate is reported, in days. */
 const REMAINING_MIN_DAYS = 14;
 
 function printDay(ms: number): string {

@@ -10,7 +10,7 @@ import { REASONS } from "@patchbay/core/reasons";
 import type { Facts } from "../facts.ts";
 import { ifObserved, ok, warning, wrong, type Finding } from "../finding.ts";
 
-/** Reason for a definition that violates the policy, but is attached with a warning. */
+/** Reason for a NetworkAttachmentDefinition that violates the policy, but is still used. */
 const TOLERATED = "DefinitionTolerated";
 
 function printCheck({ metadata }: NetworkAttachmentDefinition): string {
@@ -26,7 +26,7 @@ function judgeNetwork(network: NetworkAttachmentDefinition): readonly Finding[] 
   });
 }
 
-/** Returns whether networks have a status. Without a status, as in the kind of Multus, net-agent only records events. */
+/** Returns whether the CRD of networks has a status. The CRD of Multus has none, so net-agent can only record events. */
 function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   const { resource } = NETWORK_ATTACHMENT_DEFINITIONS;
   const api = apis.find(
@@ -37,7 +37,7 @@ function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   );
 }
 
-/** Returns a warning for the newest event of each node. The problem may already be solved. */
+/** Returns a warning, not a fault, for the newest event of each node, because the problem may already be solved. */
 function judgeByEvents(
   network: NetworkAttachmentDefinition,
   events: readonly KubeEvent[],

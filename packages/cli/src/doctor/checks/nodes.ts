@@ -33,7 +33,7 @@ export function judgeSelinux({ selinux }: Facts): readonly Finding[] {
 
 const POD_START = "start of a pod";
 
-/** Checks whether a pod starts. Returns no findings on a cluster, which has other kubelets. */
+/** Checks whether a pod starts. Returns no findings on a cluster, where kubelets start the pods. */
 export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
   if (podTrial === undefined) return [];
   return ifObserved(POD_START, podTrial, ({ problem }) => [
@@ -50,7 +50,7 @@ export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
 const MIN_KERNEL = { major: 5, minor: 6 };
 /** Time after which a silent node counts as lost, in seconds. Source: Kubernetes node-monitor-grace-period. */
 const GRACE_SECONDS = 40;
-/** Maximum accepted time by which a node's clock is ahead, in milliseconds. */
+/** A node's clock may be ahead by at most this many milliseconds. */
 const AHEAD_MAX_MS = 2_000;
 
 interface NodeProblem {
@@ -82,7 +82,7 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
-/** Returns whether nodes should offer devices, as they do after virt-handler is installed. */
+/** Returns whether nodes should offer devices: true, except on a cluster without virt-handler. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");
@@ -119,7 +119,7 @@ function findDeviceProblems(node: KubeNode, facts: Facts): readonly NodeProblem[
   return problems;
 }
 
-/** Finds missing resources for a dataplane in a pod. The dataplane of a standalone machine runs outside of pods. */
+/** Finds missing resources that a dataplane in a pod requires. The dataplane of a standalone machine runs outside of pods. */
 function findSocketProblems(node: KubeNode, facts: Facts): readonly NodeProblem[] {
   if (!facts.offersDataplane || facts.processes !== undefined) return [];
   const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide; where SELinux is on, the node needs the package container-selinux`;
@@ -168,7 +168,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
     ...findVersionProblems(node),
     ...findDeviceProblems(node, facts),
     ...findSocketProblems(node, facts),
-    // The lease of a node that is not ready is old, so the clock is not checked.
+    // A node that is not ready does not renew its lease, so the lease does not show the node's clock.
     ...(readiness.length === 0 ? findClockProblems(lease, serverNowMs(facts)) : []),
   ];
   return problems.length === 0

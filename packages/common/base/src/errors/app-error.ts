@@ -3,7 +3,7 @@
 import { CATALOGUE, type ErrorCode } from "./catalogue.ts";
 import type { RetryRule } from "./entry.ts";
 
-/** Facts about an error, which are logged and must not contain secrets. */
+/** Details of an error. They are logged, so they must not contain secrets. */
 export type Details = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export function fillTemplate(text: string, details: Details): string {
@@ -35,15 +35,15 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Minimum delay before a retry after an error that only a change can resolve, in milliseconds. Watched changes trigger earlier retries. */
+/** Minimum delay before a retry of an error that only a change resolves, in milliseconds. A watched change triggers an earlier retry. */
 const ON_CHANGE_RETRY_DELAY_MS = 60_000;
 
-/** Returns the minimum delay before a failed step or pass is retried. */
+/** Returns the minimum delay before a failed step or reconcile pass is retried. */
 export function minRetryDelayMs(error: unknown): number {
   return findRetryRule(error) === "backoff" ? 0 : ON_CHANGE_RETRY_DELAY_MS;
 }
 
-/** Returns whether a libvirt job locks the domain, so that other calls on the domain would fail as well. */
+/** Returns whether the error means that a libvirt job locks the domain. Other calls on the domain would then fail too. */
 export function isDomainBusy(error: unknown): boolean {
   return isAppError(error, "LIBVIRT_BUSY") || isAppError(error, "LIBVIRT_MIGRATING");
 }

@@ -40,7 +40,7 @@ function followFile(files: Files, path: string): Source<unknown>["onChange"] {
   };
 }
 
-/** Creates a source that reads a key pair from two files. The certificate must be replaced after the key. */
+/** Creates a source that reads a key pair from two files. The key must be replaced first, because only the certificate is watched. */
 export function certificateInFiles(
   files: Files,
   paths: { readonly certFile: string; readonly keyFile: string },
@@ -87,7 +87,7 @@ export class ClientAuthority {
   readonly #source: Source<Trust>;
   #names: readonly string[] = [];
   #certificates: readonly X509Certificate[] = [];
-  /** Verification results by connection, until the next `read`. A client presents its certificate once per connection. */
+  /** Verification results until the next `read`, by connection, because a client presents its certificate once per connection. */
   #results = new WeakMap<TLSSocket, boolean>();
 
   constructor(source: Source<Trust>) {
@@ -109,8 +109,8 @@ export class ClientAuthority {
   }
 
   /**
-   * Returns whether the client is trusted. Node.js' `authorized` is insufficient: it is set for clients of all authorities, and in Node.js
-   * 20 for resumed TLS 1.3 sessions without a certificate.
+   * Returns whether the client is trusted. Node.js' `authorized` does not suffice: it is true for clients of all
+   * authorities, and in Node.js 20 also for resumed TLS 1.3 sessions without a certificate.
    */
   isTrustedClient({ socket }: Pick<IncomingMessage, "socket">): boolean {
     if (!(socket instanceof TLSSocket) || !socket.authorized) return false;

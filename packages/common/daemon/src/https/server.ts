@@ -9,9 +9,9 @@ import { messageOf, type Logger } from "@patchbay/base";
 import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Time after which idle connections are closed, in milliseconds. kube-apiserver closes idle connections earlier, after 90 s. */
+/** Time after which idle connections are closed, in milliseconds. As a client, kube-apiserver closes them earlier, after 90 s. */
 const KEEP_ALIVE_MS = 120_000;
-/** Time without traffic after which TCP probes the client, in milliseconds. A stream may be silent for days. */
+/** Time without traffic after which TCP probes whether the client still exists, in milliseconds. */
 const PROBE_AFTER_MS = 30_000;
 /** Time for which running responses may continue when the server stops, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5000;
@@ -30,7 +30,7 @@ export interface ServerSettings {
 /** Handler of an upgraded connection. `head` contains the bytes after the request. */
 export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** Dependencies of the server, which runs until `signal` is aborted. */
+/** The server runs until `signal` is aborted. */
 export interface ServerDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -59,7 +59,7 @@ async function readCertificates(settings: ServerSettings): Promise<Certificates>
   return {
     cert: certPem,
     key: keyPem,
-    // The field is always set, because Node.js would otherwise trust the public authorities.
+    // Set even if the list is empty, because Node.js would otherwise trust the public authorities.
     ca: (await Promise.all(authorities)).filter((pem) => pem !== ""),
     // Disables session resumption, so that every client presents its certificate. Must also be set on each reload.
     secureOptions: constants.SSL_OP_NO_TICKET,

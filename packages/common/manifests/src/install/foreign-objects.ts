@@ -23,12 +23,12 @@ export function describeObject({ kind, metadata }: KubeObject): string {
   return `${kind} ${namespace === undefined ? "" : `${namespace}/`}${name}`;
 }
 
-/** Returns whether the object is the definition of networks, which other components such as Multus share. */
+/** Returns whether the object is the NetworkAttachmentDefinition CRD, which other components such as Multus share. */
 export function isShared(object: KubeObject): boolean {
   return object.kind === DEFINITIONS.kind && object.metadata.name.endsWith(`.${names.NAD_GROUP}`);
 }
 
-/** Returns whether the definition is for a kind that only one installation per cluster can serve. */
+/** Returns whether the CRD defines a kind that only one installation per cluster can serve. */
 export function definesExclusiveKind(object: KubeObject): boolean {
   const group = object.metadata.name.split(".").slice(1).join(".");
   return GROUPS.includes(group);
@@ -50,7 +50,7 @@ async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
   ];
   return [
     ...definitions.items.filter(definesExclusiveKind),
-    // Ignores APIServices without a service, which the API server creates for each definition.
+    // Ignores APIServices without a service, which the API server creates for each CRD.
     ...services.items.filter(
       ({ spec }) => spec.service !== undefined && GROUPS.includes(spec.group),
     ),
@@ -81,7 +81,7 @@ export async function findConflicts(
   store: Store,
   objects: readonly KubeObject[],
 ): Promise<readonly string[]> {
-  // An installation that serves only networks can coexist with another installation that serves VMs.
+  // If this installation serves only networks, it can coexist with an installation that serves VMs.
   const isServingVms = objects.some(
     (object) => object.kind === DEFINITIONS.kind && definesExclusiveKind(object),
   );

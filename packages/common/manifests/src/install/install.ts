@@ -90,7 +90,7 @@ async function applyOnce(
     await store.create(type, object, options);
     return { change: "created" };
   }
-  // The definition of networks is never overwritten, because other components also write it.
+  // The NetworkAttachmentDefinition CRD is never overwritten, because other components also write it.
   if (isShared(object)) return { change: isPatchbayObject(found) ? "unchanged" : "left alone" };
   const written = await store.update(type, buildReplacement(found, object), options);
   if (isEqual(withoutVolatileMetadata(written), withoutVolatileMetadata(found)))
@@ -108,7 +108,7 @@ async function apply(
     try {
       return await applyOnce(store, object, options);
     } catch (error) {
-      // Another client created or changed the object meanwhile, for example virt-api, which writes its CA bundle.
+      // Retries if another client created or changed the object meanwhile, for example virt-api, which writes its CA bundle.
       const isLost = isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_ALREADY_EXISTS");
       if (!isLost || remaining === 0) throw error;
     }
@@ -164,7 +164,7 @@ interface Installation {
   readonly report: (outcome: ObjectResult) => void;
 }
 
-/** Installs the objects. @throws AppError with INSTALL_NOT_OURS before any change, and the errors of the store */
+/** @throws AppError with INSTALL_NOT_OURS before any change, and the errors of the store */
 export async function install(store: Store, installation: Installation): Promise<void> {
   const { dryRun, report } = installation;
   const conflicts = await findConflicts(store, installation.objects);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three-way merge of a DaemonSet or Deployment by a repeated `install`.
+// Three-way merge by which a repeated `install` preserves operators' changes to a DaemonSet or Deployment.
 import { names } from "@patchbay/api";
 import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
@@ -10,13 +10,13 @@ import { SETTING_FLAGS, isWorkload } from "./settings.ts";
 /** Annotation that `kubectl apply` writes. Source: kubectl. */
 export const KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** Flags that `install` sets, according to its options or to the pod's ports and mounts. */
+/** Flags that `install` always sets. Their values depend on its options, or on the pod's ports and mounts. */
 const OWN_FLAGS: ReadonlySet<string> = new Set([
   ...Object.values(SETTING_FLAGS).map((flag) => flag.replace("=", "")),
   ...POD_CREATION_FLAGS,
 ]);
 
-/** Fields that `install` sets: the image according to its options, and fields that must match the program. */
+/** Fields that `install` always sets: the image, which its options select, and fields that must match the program. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "command",
   "hostNetwork",
@@ -58,7 +58,7 @@ const OWN_ENTRIES: ReadonlySet<string> = new Set(["volumes", "volumeMounts"]);
 /** Lists whose entries are merged field by field. */
 const MERGED_ENTRIES: ReadonlySet<string> = new Set(["containers", "initContainers"]);
 
-/** Values that the last `install` wrote, that the cluster has, and that this `install` wants. */
+/** Versions of one value: written by the last `install`, found in the cluster, and wanted by this `install`. */
 interface Versions {
   readonly base: unknown;
   readonly found: unknown;
@@ -88,7 +88,7 @@ function groupByMember(value: unknown): Groups {
   return new Map(isJsonObject(value) ? Object.entries(value) : []);
 }
 
-/** Returns whether `found` contains `base`, because API servers may have added defaults. */
+/** Returns whether `found` equals `base`, except for defaults that the API server added to `found`. */
 function isCovered(base: unknown, found: unknown): boolean {
   if (Array.isArray(base) && Array.isArray(found)) {
     return base.length === found.length && base.every((one, index) => isCovered(one, found[index]));
@@ -184,7 +184,7 @@ function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/** Estimates what the last `install` wrote without a record. Differences in operators' fields count as changes by operators. */
+/** Estimates what the last `install` wrote, if there is no record. Differences in operators' fields count as operators' changes. */
 function estimateBase(name: string, found: unknown, wanted: unknown): unknown {
   if (OPERATOR_MEMBERS.has(name)) return limitToFound(name, found, wanted);
   const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;

@@ -10,10 +10,10 @@ const SOCKET_DIR = "/run/net-agent";
 /** Directory of CNI configurations on the host. Source: defaults of containerd and CRI-O. */
 const CONFIG_DIR = "/etc/cni/net.d";
 const BIN_DIR = "/opt/cni/bin";
-/** Path of the host's plugin directory in the pod. The image contains its own /opt/cni/bin. */
+/** Path of the host's plugin directory in the pod, where /opt/cni/bin is the image's own directory. */
 const BIN_MOUNT = "/host/opt/cni/bin";
 
-/** Flags to set. The ports differ from the defaults, which may be in use on the host's network. */
+/** Flags to set. The ports differ from the defaults, which other programs on the host's network may use. */
 const FLAGS: readonly (readonly [flag: string, value: string])[] = [
   ["--health-port", "8481"],
   ["--metrics-port", "8482"],
@@ -85,7 +85,7 @@ function changeContainer(container: unknown): unknown {
   };
 }
 
-/** Makes net-agent create all networks of pods. Moves its pods to the host's network, which needs no plugin. */
+/** Makes net-agent create all networks of pods. Its own pods move to the host's network, for which no CNI plugin is needed. */
 export function withPodCreation(objects: readonly KubeObject[]): readonly KubeObject[] {
   return objects.map((object) => {
     if (!isAgent(object)) return object;

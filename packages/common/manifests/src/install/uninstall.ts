@@ -28,7 +28,7 @@ export interface Removal {
 }
 
 export interface Uninstallation {
-  /** Whether definitions are deleted together with their objects. The definition of networks is only deleted without objects. */
+  /** Whether CRDs are deleted together with their objects. The NetworkAttachmentDefinition CRD is deleted only without objects. */
   readonly withObjects: boolean;
   readonly report: (removal: Removal) => void;
   readonly waitUntilDeleted: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;
@@ -57,7 +57,7 @@ function describeObjects(objects: readonly KubeObject[]): string {
   return more > 0 ? `${first} and ${String(more)} more` : first;
 }
 
-/** Rejects the uninstallation while VMs exist, unless the definition of VMs belongs to KubeVirt. */
+/** Rejects the uninstallation while VMs exist, unless the CRD of VMs belongs to KubeVirt. */
 async function requireUnused(store: Store): Promise<void> {
   const ours = await store.list(DEFINITIONS, { labelSelector: PATCHBAY_SELECTOR });
   if (!ours.items.some(definesExclusiveKind)) return;
@@ -84,7 +84,7 @@ function toDefinedType({ spec }: Definition): ResourceType<KubeObject> {
   return { group, version, resource, kind, namespaced: true };
 }
 
-/** Returns why a definition must not be deleted: objects exist outside of Patchbay's namespace. */
+/** Returns a reason not to delete a CRD if objects of its kind exist outside of Patchbay's namespace. */
 async function findObjectsReason(
   store: Store,
   definition: Definition,
@@ -97,7 +97,7 @@ async function findObjectsReason(
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Returns why a shared definition may belong to another component. Old versions of Patchbay labeled the definition of Multus. */
+/** Returns why a shared CRD may belong to another component. Its label proves nothing: old versions of Patchbay labeled Multus' CRD. */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined
@@ -129,7 +129,7 @@ function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];
 }
 
-/** Removes the installation. @throws AppError with INSTALL_IN_USE before any change, and the errors of the store */
+/** @throws AppError with INSTALL_IN_USE before any change, and the errors of the store */
 export async function uninstall(store: Store, options: Uninstallation): Promise<void> {
   await requireUnused(store);
   await requestPluginRemoval(store);

@@ -20,7 +20,7 @@ export interface HookClaim {
 }
 
 export interface HookSidecarRequest {
-  /** If unset, the sidecar-shim image, which runs the programs in `configMap` and `pvc`. */
+  /** The default is the sidecar-shim image, which runs programs from `configMap` and `pvc`. */
   readonly image?: string;
   readonly imagePullPolicy?: "Always" | "IfNotPresent" | "Never";
   readonly command?: readonly string[];
@@ -142,7 +142,7 @@ function findAnnotation(metadata: AnnotatedMetadata): string | undefined {
   return metadata?.annotations?.[names.HOOK_SIDECARS_ANNOTATION];
 }
 
-/** Validates the hook sidecars that `metadata` requests. `base` is the field path of the metadata; `isAllowed` is the feature gate. */
+/** Validates the hook sidecars that `metadata` requests; without `isAllowed`, none is valid. `base` is the field path of `metadata`. */
 export function validateHookSidecars(
   metadata: AnnotatedMetadata,
   base: string,
@@ -168,7 +168,7 @@ function toSidecar(value: JsonObject): HookSidecarRequest {
   };
 }
 
-/** Returns the requested hook sidecars in the order of the annotation, or an empty list if one is invalid. */
+/** Returns the hook sidecars in the order of the annotation, or an empty list if hooks are not allowed or one is invalid. */
 export function parseHookSidecars(
   metadata: AnnotatedMetadata,
   isAllowed: boolean,

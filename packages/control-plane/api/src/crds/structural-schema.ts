@@ -28,7 +28,7 @@ const COPIED_KEYWORDS = [
   "x-kubernetes-map-type",
 ] as const;
 
-/** Key pattern of maps. Structural schemas support no other pattern. Source: TypeBox `Type.Record(Type.String(), ...)`. */
+/** Key pattern that TypeBox writes for `Type.Record(Type.String(), ...)`. */
 const ANY_KEY = "^.*$";
 
 function listProperties(schema: JsonSchema): StructuralSchema {

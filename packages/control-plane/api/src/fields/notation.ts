@@ -13,7 +13,7 @@ export type SupportLevel = "acted" | "harmless" | "unbuilt";
 
 export interface FieldMark {
   readonly level: Exclude<SupportLevel, "acted">;
-  /** Checks whether the value is the default, so that the mark does not apply. */
+  /** Returns true for the default value, which Patchbay accepts without warning. */
   readonly isDefault?: (value: unknown) => boolean;
   readonly hint?: string;
 }
@@ -21,7 +21,7 @@ export interface FieldMark {
 /** Schema keyword with the field's mark. CRDs omit the keyword. */
 const MARK_KEYWORD = "patchbayField";
 
-/** Schema of an unsupported field. The value has no type, so that no code can use the field. */
+/** Schema of an unsupported field. The value has type `unknown`, so that no code uses the field by mistake. */
 type UnreadField = TOptional<TUnsafe>;
 
 function withMark(schema: JsonSchema, mark: FieldMark): UnreadField {
@@ -44,7 +44,7 @@ export interface ValueMark {
 /** Schema keyword with the check for supported values. CRDs omit the keyword. */
 const VALUES_KEYWORD = "patchbayValues";
 
-/** Returns the keyword for a field with some unsupported values. Patchbay does not start a VM with an unsupported value. */
+/** Returns the keyword for a field of which Patchbay supports only some values. A VM with another value does not start. */
 export function supportedValues(isSupported: ValueMark["isSupported"], hint: string): JsonSchema {
   const mark: ValueMark = { isSupported, hint };
   return { [VALUES_KEYWORD]: mark };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema builders with TypeBox's names and types. Importing TypeBox itself takes 20 MB and a fifth of a program's start time.
+// Schema builders with TypeBox's names and types. Loading TypeBox itself would add 370 modules and 20 MB of memory.
 import type { Type as TypeBox } from "typebox";
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -39,5 +39,5 @@ const builders = {
   Unsafe: (schema: Schema): Schema => ({ ...schema }),
 };
 
-// A test compares the JSON of each builder with TypeBox's JSON.
+// The cast is safe, because a test compares the JSON of each builder with TypeBox's JSON.
 export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;

@@ -68,7 +68,7 @@ function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValu
   return children;
 }
 
-/** Returns a predicate that checks whether a schema or one of its descendants matches. Traversals skip subtrees without a match. */
+/** Returns a predicate that checks whether a schema or one of its descendants matches, so that traversals can skip other subtrees. */
 function createSubtreeCheck(
   matches: (schema: JsonSchema) => boolean,
 ): (schema: JsonSchema) => boolean {
@@ -91,7 +91,7 @@ const containsMarks = createSubtreeCheck(
 );
 const containsQuantities = createSubtreeCheck(isQuantity);
 
-/** Returns a mark if Patchbay does not support the field or its value. */
+/** Returns the mark of an unsupported field or value; undefined if Patchbay supports the value. */
 function findEffectiveMark({ schema, value }: SchemaValue): FieldMark | undefined {
   const mark = findMark(schema);
   if (mark !== undefined) return mark;
@@ -177,7 +177,7 @@ function readText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns the path suffix and the schema of a list's or map's entries. For other fields, the suffix is empty. */
+/** Returns the path suffix and schema of a list's or map's entries. For another schema, returns an empty suffix and the schema itself. */
 function listEntries(node: JsonSchema): readonly [suffix: string, schema: JsonSchema] {
   const items = schemaAt(node, "items");
   if (items !== undefined) return ["[]", items];

@@ -11,7 +11,7 @@ function omit(value: JsonObject, key: string): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
 }
 
-/** Maps the entries of a list. Returns other values unchanged, because the schema rejects them. */
+/** Maps the entries of a list. Returns other values unchanged; validation against the schema rejects them. */
 function mapEntries<T>(value: T, resolve: (entry: JsonObject) => JsonObject): T {
   if (!Array.isArray(value)) return value;
   // `resolve` renames keys only, so the type of each entry stays the same.
@@ -33,7 +33,7 @@ function resolveVolume(volume: JsonObject): JsonObject {
   return { ...omit(volume, "registryDisk"), containerDisk: registryDisk };
 }
 
-/** Removes an empty machine type, which selects the default. Source: KubeVirt v0.8 api/v1 defaults.go. */
+/** Removes an empty machine type, so that the default applies. Source: KubeVirt v0.8 api/v1 defaults.go. */
 function resolveMachine({ domain: { machine } }: VmiSpec): Pick<VmiSpec["domain"], "machine"> {
   return machine?.type === "" ? { machine: {} } : {};
 }

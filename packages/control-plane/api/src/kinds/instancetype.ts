@@ -94,7 +94,7 @@ export interface Instancetype extends KubeObject {
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const count = (description: string) => Type.Optional(Type.Integer({ minimum: 1, description }));
 
-/** Topology for each name, including the deprecated names. Source: KubeVirt PreferredCPUTopology. */
+/** Maps each name of a topology, current or deprecated, to the current name. Source: KubeVirt PreferredCPUTopology. */
 export const CPU_TOPOLOGIES = {
   sockets: "sockets",
   cores: "cores",

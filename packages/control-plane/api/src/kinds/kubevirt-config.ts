@@ -259,7 +259,7 @@ export const KubeVirtStatusSchema = Type.Object(
 
 export type KubeVirtStatus = Static<typeof KubeVirtStatusSchema>;
 
-/** Configuration of the cluster. Patchbay uses the first object of this kind, with any name and namespace. */
+/** Configuration of the cluster. Patchbay uses the first object of this kind, whatever its name and namespace. */
 export interface KubeVirt extends KubeObject {
   readonly spec?: Static<typeof KubeVirtSpecSchema>;
   readonly status?: Static<typeof KubeVirtStatusSchema>;
@@ -300,9 +300,9 @@ export function isDataplaneEnabled(kubevirt: KubeVirt | undefined): boolean {
 }
 
 export interface StorageConfig {
-  /** Host directories whose files VMs may use as disks; undefined if the feature gate is off. */
+  /** Host directories whose files VMs may use as disks; undefined if feature gate HostDisk is off. */
   readonly hostDisks: readonly string[] | undefined;
-  /** Storage class for the claims with a VM's state; undefined for the default class. */
+  /** Storage class of the PersistentVolumeClaims that Patchbay creates for VM state; undefined for the default class. */
   readonly stateClass: string | undefined;
 }
 

@@ -19,7 +19,7 @@ function flag(description: string) {
   return Type.Optional(Type.Boolean({ description }));
 }
 
-/** Builds the schema of an unsupported setting, which rejects `true`. */
+/** Builds the schema of an unsupported flag, which must be false. */
 function rejectedFlag(description: string) {
   return Type.Optional(Type.Unsafe<boolean>({ type: "boolean", enum: [false], description }));
 }
@@ -111,12 +111,12 @@ export function buildMigrationConfig(
   const settings = Object.fromEntries(
     keys.map((key) => [key, configured[key] ?? DEFAULT_SETTINGS[key]]),
   );
-  // The API server validated each member against its schema.
+  // The cast is safe, because the API server has validated each member against its schema.
   return settings as MigrationConfiguration;
 }
 
-// Migration state. Source: KubeVirt VirtualMachineInstanceMigrationState. Patchbay adds `targetAttachments`, `targetNodeDomainFaults`,
-// `sourceNodeDomainLeft`, `sourceEndedTimestamp`, `abortRequestedTimestamp`, `guestLost` and `progress`.
+// Schema of the migration state. Source: KubeVirt VirtualMachineInstanceMigrationState. Patchbay's own fields: `targetAttachments`,
+// `targetNodeDomainFaults`, `sourceNodeDomainLeft`, `sourceEndedTimestamp`, `abortRequestedTimestamp`, `guestLost` and `progress`.
 
 const MIGRATION_MODES = ["PreCopy", "PostCopy", "Paused"] as const;
 const ABORT_STATES = ["Aborting", "Succeeded", "Failed"] as const;
@@ -133,7 +133,7 @@ function count(description: string) {
   return Type.Optional(Type.Integer({ minimum: 0, description }));
 }
 
-/** Schema of the combined progress of memory and disks. The source's libvirt reports these values (virDomainGetJobStats). */
+/** Schema of the combined progress of memory and disks, as the source node's libvirt reports it (virDomainGetJobStats). */
 const PROGRESS_SCHEMA = Type.Object(
   {
     dataTotalBytes: count("Total amount of the guest's data."),
@@ -147,7 +147,7 @@ const PROGRESS_SCHEMA = Type.Object(
   },
 );
 
-/** Schema of the current or last migration's state, in the status of VMI and migration. */
+/** Schema of `status.migrationState`. A VMI's status contains the state of its current or last migration. */
 export const MIGRATION_STATE_SCHEMA = Type.Object(
   {
     migrationUid: optionalString("uid of the VirtualMachineInstanceMigration."),
@@ -321,7 +321,7 @@ export const MigrationPolicySpecSchema = Type.Object(
   PRESERVE_UNKNOWN_FIELDS,
 );
 
-/** Overrides of the cluster's settings for selected VMs. */
+/** Migration settings for selected VMs, which override the cluster's settings. */
 export interface MigrationPolicy extends KubeObject {
   readonly spec: Static<typeof MigrationPolicySpecSchema>;
 }

@@ -29,6 +29,6 @@ export type NodeProblem = Static<typeof NODE_PROBLEM>;
 
 export interface NetworkAttachmentDefinition extends KubeObject {
   readonly spec?: { readonly config?: string };
-  /** Unset if Multus installed the CRD, because its schema has no status. */
+  /** Unset if Multus installed the CRD, because Multus' CRD defines no status. */
   readonly status?: Static<typeof NadStatusSchema>;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy for network definitions in tenants' namespaces. The KubeVirt schema, net-agent's flags and messages derive from this table.
+// Policy for NetworkAttachmentDefinitions of tenants: the table behind the schema of kind KubeVirt and net-agent's flags and messages.
 import { Type } from "../fields/schema.ts";
 import type { Cause } from "./kubernetes/meta.ts";
 
@@ -11,20 +11,20 @@ const POLICY_ENTRIES = {
     requirement: "must be the name of a namespace",
   },
   patterns: {
-    // Names of plugins and links contain none of the excluded characters.
+    // Matches a name, a prefix with `*`, or `*`, each with an optional `!`.
     pattern: "^!?(?:[^!*,/\\s]+\\*?|\\*)$",
     requirement:
       "must be a name, the beginning of one with * behind it, or *, and may have ! before it",
   },
   directories: {
-    // Rejects the path components `.` and `..`.
+    // Rejects `.` and `..` as path components.
     pattern: "^(?:/(?:[^/.][^/]*|\\.[^/.][^/]*|\\.\\.[^/]+))+$",
     requirement: "must be an absolute path without . and .. in it and without / at its end",
   },
 } as const;
 
 interface PolicyField {
-  /** Flag of net-agent that overrides the list on its node. */
+  /** Flag of net-agent that replaces this list on one node. */
   readonly flag: `--${string}`;
   readonly entries: keyof typeof POLICY_ENTRIES;
   readonly description: string;
@@ -34,7 +34,7 @@ interface PolicyField {
 
 const PATTERN_SYNTAX = "the first that matches counts, ! refuses, * at the end matches the rest";
 
-/** Lists of the policy. Sources of the defaults: CNI plugins host-local, dhcp and tuning; bridge names of container runtimes. */
+/** Fields of the policy. Sources of the defaults: CNI plugins host-local, dhcp and tuning; bridge names of container runtimes. */
 export const POLICY_FIELDS = {
   trustedNamespaces: {
     flag: "--trusted-namespaces",
@@ -47,7 +47,7 @@ export const POLICY_FIELDS = {
     flag: "--tenant-plugins",
     entries: "patterns",
     description: `plugins that definitions of other namespaces may name; ${PATTERN_SYNTAX}`,
-    // host-device moves a NIC of the node into the pod. Multus attaches networks of the pod's annotation, which this policy does not check.
+    // Excludes host-device, which moves a NIC of the node into the pod, and Multus, which attaches networks that the policy does not check.
     fallback: ["!host-device", "!multus*", "*"],
   },
   masters: {
@@ -69,7 +69,7 @@ export const POLICY_FIELDS = {
     entries: "patterns",
     description:
       "IPAM plugins that they may name; one that only a pattern with * matches must be allowed as a plugin too",
-    // The list is explicit, because CNI executes any plugin that `ipam.type` names.
+    // The list contains no `*`, because CNI executes any plugin that `ipam.type` names.
     fallback: ["host-local", "static", "dhcp", "whereabouts"],
   },
   paths: {
@@ -88,14 +88,14 @@ export const POLICY_FIELDS = {
 
 export type PolicyFieldName = keyof typeof POLICY_FIELDS;
 
-// Object.keys returns exactly the keys of the type.
+// The cast is safe, because the object has only the keys of its type.
 export const POLICY_FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyFieldName[];
 
 /** Lists in the cluster's configuration. Flags of net-agent override each list, and defaults apply to unset lists. */
 export type ClusterTenantPolicy = Readonly<Partial<Record<PolicyFieldName, readonly string[]>>>;
 
 const ENTRIES_MAX = 256;
-/** Maximum length of an entry, in bytes. Source: linux/limits.h PATH_MAX. */
+/** Maximum length of an entry. Source: linux/limits.h PATH_MAX. */
 const ENTRY_MAX = 4096;
 
 function buildSchema(name: PolicyFieldName): object {

@@ -132,7 +132,7 @@ const GUEST_PROBES = {
   readinessProbe: probe("Probe of the guest's readiness, which Services respect."),
 };
 
-/** Builds the schema of a quantity, for example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
+/** Builds the schema of a quantity: a number of bytes, or a string such as 128Mi. Source: Kubernetes resource.Quantity. */
 const QuantitySchema = (description: string) => Type.Unsafe<string | number>(quantity(description));
 
 const MemorySchema = Type.Object(
@@ -262,5 +262,5 @@ export const VmiSpecSchema = Type.Object(
   { description: "Specification of the guest and its pod." },
 );
 
-/** Specification of a VMI. virt-controller applies NIC changes of a VM to its VMI. */
+/** Specification of a VMI. virt-controller updates it when the NICs of its VM change. */
 export type VmiSpec = Static<typeof VmiSpecSchema>;

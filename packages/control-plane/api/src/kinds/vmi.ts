@@ -18,7 +18,7 @@ import type { VmiSpec } from "./vmi-spec.ts";
 
 const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent"] as const;
 
-/** Source of an interface's addresses: CNI (`pod`), the guest agent, or one address family from each source. */
+/** Source of an interface's addresses: the CNI result (`pod`), the guest agent, or both. */
 export type AddressSource = (typeof ADDRESS_SOURCES)[number];
 
 const IfaceStatusSchema = Type.Object(

@@ -9,9 +9,7 @@ export function isSecondary(iface: Iface, networks: readonly Network[]): boolean
   return network?.multus !== undefined && !isDefaultNetwork(network);
 }
 
-/**
- * Adds `bridge` to an interface on a secondary network that has no binding. Source: KubeVirt v1.0 AddInterfaceOptions.
- */
+/** Adds `bridge` to an interface without a binding if the network is secondary. Source: KubeVirt v1.0 AddInterfaceOptions. */
 export function withDefaultBinding(iface: Iface, networks: readonly Network[]): Iface {
   return listBindings(iface).length > 0 || !isSecondary(iface, networks)
     ? iface

@@ -42,7 +42,7 @@ function splitByMark(fields: readonly UnsupportedField[]): UnsupportedFields {
   };
 }
 
-/** Removes the fields of absent interfaces. `base` is the path of the VMI specification. */
+/** Excludes the fields of absent interfaces. `base` is the path of the VMI specification. */
 function withoutAbsentIfaces(
   fields: readonly UnsupportedField[],
   spec: VmiSpec,
@@ -119,7 +119,7 @@ function isOfType(schema: JsonSchema, value: unknown): boolean {
 }
 
 function asSchemas(value: unknown): Readonly<Record<string, JsonSchema>> {
-  // Callers read only keywords whose values are schemas.
+  // The cast is safe, because callers read only keywords whose values are schemas.
   return isJsonObject(value) ? (value as Readonly<Record<string, JsonSchema>>) : {};
 }
 

@@ -185,7 +185,7 @@ export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   podNetworkIsStrict,
 ];
 
-/** Range of private options that KubeVirt allows. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */
+/** Numbers of private DHCP options. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */
 const [PRIVATE_FIRST, PRIVATE_LAST] = [224, 254];
 /** Maximum length of an option's value, in bytes. Source: RFC 2132 section 2 */
 const OPTION_BYTES_MAX = 255;

@@ -59,7 +59,7 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
   }),
 );
 
-/** Bindings that support hot-plug. KubeVirt supports only bridge. */
+/** Bindings that support hot-plug. In KubeVirt, only bridge does. */
 const PLUGGABLE_BINDINGS: readonly Binding[] = ["bridge", "binding"];
 
 const absentNeedsPluggable = forEachIface((iface, path) => {

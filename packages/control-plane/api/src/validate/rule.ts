@@ -19,7 +19,7 @@ export interface ValidatedSpec {
   readonly base: string;
 }
 
-/** Admission rule, which returns the causes to reject a specification. */
+/** Admission rule. Returns the causes for a rejection; empty if the specification is valid. */
 export type Rule = (spec: ValidatedSpec) => readonly Cause[];
 
 export function ifacePath(base: string, index: number): string {

@@ -85,7 +85,7 @@ function listDataVolumeCauses(spec: VmSpec): readonly Cause[] {
   );
 }
 
-/** Rules for all objects. Source: KubeVirt pkg/network/admitter/validator.go. */
+/** Rules for new and changed objects. Source: KubeVirt pkg/network/admitter/validator.go. */
 const COMMON_RULES: readonly Rule[] = [
   ...NETWORK_SOURCE_RULES,
   ...IFACE_STATE_RULES,
@@ -97,7 +97,7 @@ const COMMON_RULES: readonly Rule[] = [
   ...GUEST_RULES,
 ];
 
-/** Rejects discontinued bindings of new objects. Source: KubeVirt pkg/network/admitter/discontinued.go. */
+/** Rejects discontinued bindings in new objects; existing objects may have them. Source: KubeVirt pkg/network/admitter/discontinued.go. */
 const noDiscontinuedBinding = forEachIface((iface, path) =>
   DISCONTINUED_BINDINGS.filter((name) => name in iface).map((name) => ({
     reason: "FieldValueInvalid",
@@ -210,7 +210,7 @@ function haveSameSource(network: Network, otherNetwork: Network): boolean {
   );
 }
 
-/** Rejects changes of the pod's default network, which cannot change while the pod runs. */
+/** Rejects the removal or replacement of the pod's default network, which cannot change while the pod runs. */
 export function validateVmiNetworkChange(before: VmiSpec, after: VmiSpec): readonly Cause[] {
   const defaultNetworks = (before.networks ?? []).filter(isDefaultNetwork);
   const removedNetworks = defaultNetworks.filter(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Syntax of the names of Kubernetes objects, network definitions and links.
+// Syntax of the names of Kubernetes objects, NetworkAttachmentDefinitions and links.
 /** Syntax of a DNS label. Source: Kubernetes apimachinery validation, DNS-1123. */
 const LABEL_SYNTAX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const LABEL_MAX = 63;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the known facts about an interface before the doctor probes its path, and plans the probes.
+// Collects what is known about an interface, and plans the doctor's probes.
 import { findByName } from "../nics/nics.ts";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
@@ -109,7 +109,7 @@ function stripPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Returns the addresses that the guest agent reports, otherwise the assigned addresses; IPv4 before IPv6. */
+/** Returns the guest's addresses, IPv4 before IPv6: the addresses that its agent reports, or else those that the pod assigns. */
 function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): readonly string[] {
   const { ipv4, ipv6 } = buildLease(iface) ?? {};
   const leasedAddresses = [ipv4, ...(ipv6?.addresses ?? [])].flatMap(
@@ -131,7 +131,7 @@ function findGateway({ remembered }: IfaceFacts): string | undefined {
   )?.gateway;
 }
 
-/** Returns an IPv4 address that another guest on this node reports on the same network. */
+/** Returns an IPv4 address of another guest on this node and on the same network, from the report of that guest's agent. */
 function findNeighbor({ iface, vmis, vmi }: PathSources): string | undefined {
   const network = iface.attachment?.networkName;
   if (network === undefined) return undefined;

@@ -35,7 +35,7 @@ function findFaults(facts: PathFacts): Faults {
   );
 }
 
-/** Hops outside the pod. Their faults remain after the interface is unplugged. */
+/** Hops outside the pod. Unplugging the interface does not repair their faults. */
 const HOPS_OUTSIDE_POD: readonly HopName[] = ["nodePeer", "nodeBridge", "uplink", "gateway"];
 
 const UNCERTAIN_REASONS: readonly (string | undefined)[] = ["GuestRefusesIp", "LossyLink"];

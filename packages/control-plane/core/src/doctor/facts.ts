@@ -25,13 +25,13 @@ export interface PathLinks {
   readonly podNic?: PathLink;
   readonly nodePeer?: PathLink;
   readonly nodeBridge?: PathLink;
-  /** Ports of the node's bridge that connect no pod, or the parent of the pod NIC. */
+  /** Ports of the node's bridge that lead out of the node. If the pod NIC is no veth, the NIC's parent link instead. */
   readonly uplinks: readonly PathLink[];
-  /** Kind of the pod NIC's counterpart on the node. It is `unseen` if Patchbay cannot observe a counterpart. */
+  /** Link of the node to which the pod NIC is connected: its veth peer or its parent. `unseen` if Patchbay cannot observe it. */
   readonly onNode: "peer" | "parent" | "unseen";
 }
 
-/** Part of the wiring that is missing or differs from what Patchbay created. */
+/** Link, setting or rule in the pod that is missing or differs from what Patchbay created. */
 export interface WiringFault {
   readonly link: string;
   readonly what: "link" | "up" | "master" | "mac" | "learning" | "entry" | "rules" | "other";
@@ -40,12 +40,12 @@ export interface WiringFault {
 
 /**
  * Kind of probe frame.
- *
  * - `inward*`: an ARP or IPv6 neighbor request to the guest, sent from the node's side
  * - `outward*` and `echo*`: a neighbor request and a ping to the network, with the guest as sender
  * - `*Large`: a frame as large as the NIC's MTU allows
- * - `echoPartial`: a ping with an unfinished checksum, like TCP frames of a guest
+ * - `echoPartial`: a ping whose checksum a link must complete, as in TCP frames of a guest
  * - `own`: a neighbor request for the guest's own address
+ * - `dhcp`: a request for a DHCP offer
  * - `ping` and `connect`: an ICMP and a TCP request to the guest, with its gateway as sender
  */
 export type ProbeName =
@@ -86,7 +86,7 @@ export interface FixedNeighbor {
   readonly mac: string;
 }
 
-/** Permanent forwarding entry that sends frames for a MAC of this path to a port outside the path. */
+/** Static forwarding entry that sends frames for the guest's or the gateway's MAC to a port outside the NIC's path. */
 export interface FixedEntry {
   readonly at: Place;
   readonly port: string;
@@ -110,25 +110,25 @@ export interface ForwardedPing {
 
 export interface RefusedFrames {
   readonly description: string;
-  /** Whether the frames have a forbidden IPv4 sender. Guests announce self-assigned IPv6 addresses, so an IPv6 sender is no fault. */
+  /** Whether the frames were refused because of their IPv4 sender. Other refused frames are no fault. */
   readonly isOfIpv4Address: boolean;
   readonly frames: number;
   readonly recentFrames: number;
 }
 
-/** Target of the outward probes: the node's bridge, a host behind another bridge port, or a host beyond the uplink. */
+/** Host to which the outward probes are sent: the node itself, a host behind another bridge port, or a host beyond the uplink. */
 export interface ProbeTarget {
   readonly address: string;
   readonly at: "bridge" | "port" | "beyond";
-  /** Set if the target is another guest. Its silence proves no fault, because the guest may be stopped or have another address. */
+  /** Set if the target is another guest. A missing reply then proves no fault, because that guest may be stopped. */
   readonly isGuest?: true;
   readonly isDefault?: true;
-  /** Set if the node translates addresses for the guest but has no gateway address. */
+  /** Set if the node should be the gateway, because it has NAT rules for the guest, but does not have the gateway's address. */
   readonly isMissing?: true;
 }
 
 export interface ObservedPath {
-  /** Whether the network receives frames with the guest's own MAC. If false, the pod sends the probes for the guest. */
+  /** Whether the guest's frames reach the network with the guest's MAC. Otherwise the pod is the sender of the outward probes. */
   readonly isBridged: boolean;
   readonly links: PathLinks;
   readonly wiringFaults: readonly WiringFault[];
@@ -142,9 +142,9 @@ export interface ObservedPath {
   readonly losses?: readonly LossCount[];
   readonly neighbors?: readonly FixedNeighbor[];
   readonly entries?: readonly FixedEntry[];
-  /** Filters along the path. Unset unless probe frames were lost or the pod NIC's peer is in no bridge. */
+  /** Filters along the path. They are read only if a probe was lost or the pod NIC's peer is in no bridge. */
   readonly filters?: readonly FrameFilter[];
-  /** Whether a route of the node uses `links.nodePeer`. Unset if the link is in a bridge or the routes are unknown. */
+  /** Whether the node routes packets to `links.nodePeer`. Unset if the peer is in a bridge or the routes are unknown. */
   readonly isPeerRouted?: boolean;
   readonly forwarded?: ForwardedPing;
 }
@@ -163,9 +163,9 @@ export interface PathFacts {
   readonly device?: { readonly linkUp: boolean; readonly mac: string; readonly mtu?: number };
   readonly guest?: GuestReport;
   readonly isPaused?: true;
-  /** Set if the guest agent reports Windows. The Windows firewall rejects pings and connections by default. */
+  /** Set if the guest agent reports Windows. Its firewall rejects pings and connections by default, so missing replies are no fault. */
   readonly isWindows?: true;
-  /** MACs of all NICs of this VM, in lower case. Linux may answer an ARP request for an address of one NIC with the MAC of another NIC. */
+  /** MACs of all NICs of this VM, in lower case. Linux may answer ARP with the MAC of another NIC, which is no fault. */
   readonly vmMacs?: readonly string[];
   /** Sender addresses that the pod permits for the guest. Unset if it permits all addresses. */
   readonly allowedAddresses?: readonly string[];

@@ -11,7 +11,7 @@ import type {
 import type { DoctorReason } from "./reasons.ts";
 import { type HopName, dead, withFix, type Verdict } from "./report.ts";
 
-/** Link on a path. `blamed` lists the hops that may have lost a frame that no later link observed, the most likely hop first. */
+/** Link on a path. If it is the last link that observed a frame, `blamed` lists the hops that may have lost it, most likely first. */
 interface Stage {
   readonly hop: HopName;
   readonly blamed: readonly HopName[];
@@ -31,19 +31,19 @@ const FROM_GUEST_STAGES: readonly Stage[] = [
   stage("podNic", "nodePeer"),
   stage("nodePeer", "nodeBridge"),
 ];
-/** Stages of a probe that the doctor sends from the pod's bridge, because the node's end of the pod NIC is unavailable. */
+/** Stages if Patchbay cannot observe the pod NIC's peer and therefore sends the probes from the pod's bridge. */
 const TO_GUEST_IN_POD_STAGES: readonly Stage[] = [stage("tap", "guest")];
 const FROM_GUEST_IN_POD_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge"),
   stage("podBridge"),
 ];
-/** Stages of the guest's replies to the gateway. The replies leave the pod even if the probe started inside the pod. */
+/** Stages of the guest's replies to its gateway, which leave the pod even if the probe was sent from the pod's bridge. */
 const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge", "podNic"),
   stage("podNic"),
 ];
 
-/** Unicast probes. A capture on a bridge contains a unicast frame only if the bridge has the destination MAC. */
+/** Unicast probes. A capture on the node's bridge sees them only if the bridge itself has the destination MAC. */
 const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
 const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
 
@@ -70,7 +70,7 @@ function listOutwardStages(observed: ObservedPath, probe: ProbeName): readonly S
     ...(isVisibleOnBridge(observed, probe) ? [stage("nodeBridge", "nodeBridge", "uplink")] : []),
     ...(leavesNode(observed, probe) ? [stage("uplink")] : []),
   ];
-  // If a frame reached the last link, only the target can have lost the frame.
+  // A frame that reached the last link of the path but got no reply was lost by the target.
   return stages.map((currentStage, position) =>
     position === stages.length - 1 ? stage(currentStage.hop, "gateway") : currentStage,
   );
@@ -85,7 +85,7 @@ function listReturnStages({ links, target, isBridged }: ObservedPath): readonly 
   ];
 }
 
-/** Links that a probe and its reply pass. `first` is the hop to blame if no link observed the probe. */
+/** Links that a probe and its reply pass. `first` is the hop to blame for a probe that no link observed. */
 interface ProbePath {
   readonly probeStages: readonly Stage[];
   readonly replyStages: readonly Stage[];
@@ -137,7 +137,7 @@ function hasCause(hop: HopName, observed: ObservedPath): boolean {
   return leavesPath || findFilter(hop, observed) !== undefined;
 }
 
-/** Checks whether the pod NIC sent no `outward` probe, in which case it also loses the guest's frames. */
+/** Checks whether no link observed the `outward` probe or its reply. If so, the pod NIC probably loses the guest's frames too. */
 function losesAllOutgoing({ traces }: ObservedPath): boolean {
   const outwardTrace = traces.find(({ probe }) => probe === "outward");
   return outwardTrace?.probeSeenAt.length === 0 && outwardTrace.replySeenAt.length === 0;
@@ -178,11 +178,11 @@ export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopNam
     : chooseBlamed(findBlamed(replyStages, trace.replySeenAt, lastBlamed) ?? [], observed);
 }
 
-// Minimum number and share of lost frames that count as a fault. Smaller losses may be caused by load.
+// Minimum number and share of lost frames that count as a fault, because load may cause smaller losses.
 const LOST_MIN = 2;
 const LOST_SHARE_MIN = 0.15;
 
-/** Returns the hop that lost the most frames of a series. Undefined if the loss is below the limits. */
+/** Returns the hop that lost the most frames of a series. Undefined if the loss is below the limits, or no frame passed. */
 function findPartialLoss(
   { probe, sent, probes, replies }: LossCount,
   observed: ObservedPath,
@@ -202,7 +202,7 @@ function findPartialLoss(
     };
   });
   const [largestLoss] = losses.toSorted((left, right) => right.lost - left.lost);
-  // If all frames of the series are lost, the traces of single probes identify the hop.
+  // A series of which no frame passed is ignored, because the traces of single probes show that loss.
   if (largestLoss === undefined || largestLoss.remaining <= 0) return undefined;
   if (largestLoss.lost < LOST_MIN || largestLoss.lost < sent * LOST_SHARE_MIN) return undefined;
   const hop = chooseBlamed(largestLoss.blamed, observed);
@@ -223,7 +223,7 @@ const PROBE_LABELS: Readonly<Record<ProbeName, string>> = {
   ping: "pings to the guest",
   connect: "connections to the guest",
 };
-/** Plain probe with which a special probe is compared, and the reason to report if only the plain probe is answered. */
+/** Plain probe for each special probe, and the reason to report if only the plain probe gets a reply. */
 const PLAIN_PROBES: Partial<Readonly<Record<ProbeName, readonly [ProbeName, DoctorReason]>>> = {
   inwardLarge: ["inward", "MtuSmaller"],
   outwardLarge: ["outward", "MtuSmaller"],
@@ -249,7 +249,7 @@ function isBlamed(trace: FrameTrace, observed: ObservedPath, hop: HopName): bool
   return lost === hop;
 }
 
-/** Checks whether a fault of this hop or a neighboring hop explains the loss. `isOfSize` means that the cause must be the MTU. */
+/** Checks whether this hop or a neighboring hop has a fault that explains the loss: `MtuSmaller` if `isOfSize`, otherwise another one. */
 function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   const position = HOPS_IN_ORDER.indexOf(hop);
   return HOPS_IN_ORDER.slice(Math.max(0, position - 1), position + 2).some(
@@ -257,7 +257,7 @@ function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   );
 }
 
-/** Returns the reason for the loss. Undefined if the plain probe that corresponds to a special probe is also unanswered. */
+/** Returns the reason for the loss. Undefined for a special probe whose plain probe got no reply either. */
 function findLossReason({ probe }: FrameTrace, { traces }: ObservedPath): DoctorReason | undefined {
   const [plainProbe, reason] = PLAIN_PROBES[probe] ?? [];
   if (plainProbe === undefined) return "FramesLost";
@@ -269,7 +269,7 @@ export function findExternalMac({ device, observed }: PathFacts): string | undef
   return observed?.isBridged === true ? device?.mac : observed?.links.podNic?.mac;
 }
 
-/** Checks whether the replies have another destination MAC. In this case the replying host is at fault, not a hop. */
+/** Checks whether replies to a ping have a wrong destination MAC. If so, the replying host is at fault. */
 export function isMisdirected(facts: PathFacts, { probe, repliedTo }: FrameTrace): boolean {
   const mac = findExternalMac(facts);
   return (
@@ -305,7 +305,7 @@ export function judgePartialLoss(
   return undefined;
 }
 
-/** Probes that the doctor repeats often enough that at least one passes a link that loses half of all frames. */
+/** Probes that the doctor repeats so often that one passes even a lossy link. If none passes, the loss is proven. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
 function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {

@@ -22,7 +22,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Returns the MACs that wrongly answer for the gateway's address. The node's own MAC, or else the first MAC, is correct. */
+/** Returns the MACs that wrongly answer for the gateway: MACs of other hosts if the node is the gateway, otherwise all but the first. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
@@ -53,7 +53,7 @@ function judgeReplyAddress(facts: PathFacts, { target }: ObservedPath): Verdict 
   return dead("NeighborWrong", why, target?.address);
 }
 
-/** Judges whether a subnet of the node contains the guest's address. Without such a subnet, the node sends replies elsewhere. */
+/** Reports a fault if the node is the guest's gateway, but none of its subnets contains the guest's address. */
 function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefined {
   const guest = source === undefined ? undefined : parseIp(source);
   if (target?.at !== "bridge" || guest === undefined) return undefined;
@@ -119,13 +119,13 @@ function isOutwardLost(facts: PathFacts): boolean {
   return (findTrace(facts, "outward")?.replySeenAt.length ?? 0) === 0;
 }
 
-/** Checks whether the gateway did not answer. Ignores guests as targets, because they may be stopped. */
+/** Checks whether the gateway sent no reply. False if the target is another guest, which may be stopped. */
 function isGatewayLost(facts: PathFacts): boolean {
   const isGateway = facts.observed?.target !== undefined && facts.observed.target.isGuest !== true;
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
-/** Judges a peer that is in no bridge. The peer is healthy if it is routed, which an address or a passing probe shows. */
+/** Judges a peer that is in no bridge. If it has an address or a probe was answered, the node routes its packets. */
 function judgePeerMaster(
   facts: PathFacts,
   peer: PathLink,
@@ -136,7 +136,7 @@ function judgePeerMaster(
     return undefined;
   }
   const why = "it is a port of no bridge";
-  // A BPF program on the link can forward frames without a bridge or a route.
+  // A BPF program on the link can forward frames without a bridge or a route. It is assumed to exist if the filters are unknown.
   const hasProgram = observed.filters?.some(({ link }) => link === peer.name) !== false;
   const isCutOff = observed.isPeerRouted === false && !hasProgram;
   return isGatewayLost(facts) || isCutOff
@@ -157,7 +157,7 @@ function judgePortState({ isBlocked, name }: PathLink): Verdict | undefined {
     : undefined;
 }
 
-/** Judges a peer that Patchbay cannot observe on the node. A veth is dead if it has no carrier or the gateway is silent. */
+/** Judges a pod NIC whose peer is not on the node. A veth is dead if it has no carrier or the gateway sends no reply. */
 function judgeHiddenPeer(facts: PathFacts): Verdict {
   const nic = facts.observed?.links.podNic;
   if (nic?.kind !== "veth" || (nic.carrier && !isGatewayLost(facts)))
@@ -310,7 +310,7 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
     : unknown("no request has reached the last observable hop", address);
 }
 
-/** Judges the loss of large frames and of frames with unfinished checksums. A gateway may reject pings, so other losses are no fault. */
+/** Judges only the loss of large frames and of frames with unfinished checksums, because a gateway may ignore ordinary pings. */
 function judgeSpecialFrameLoss(facts: JudgedFacts, address: string): Verdict | undefined {
   const loss = judgeFrameLoss(facts, "gateway", address);
   return loss?.reason === "FramesLost" || loss?.reason === "LossyLink" ? undefined : loss;

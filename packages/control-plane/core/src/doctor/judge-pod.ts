@@ -220,7 +220,7 @@ function judgeNicLink(
   if (!nic.up) return dead("NicDown", "it is down", nic.name);
   if (nic.carrier) return undefined;
   const { onNode, nodePeer } = observed.links;
-  // The verdict on `nodePeer` reports the cause.
+  // The verdict is unknown here, because the verdict on `nodePeer` reports the cause.
   if (onNode === "peer" && nodePeer?.up === false) {
     return unknown("it has no carrier, since its other end is down", nic.name);
   }

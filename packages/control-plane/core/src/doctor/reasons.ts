@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Fixes for the reasons that the doctor reports. The doctor replaces `DEV` with the name of the link. */
+/** Fix for each reason. The doctor replaces `DEV` with the name of the link. */
 export const DOCTOR_FIXES = {
   AddressServerDown:
     "see the log of virt-handler on the node; virt-handler restarts the server at the next reconcile of the VM",

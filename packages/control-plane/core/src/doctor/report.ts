@@ -9,7 +9,7 @@ export const HOPS = [
 
 export type HopName = (typeof HOPS)[number];
 
-/** State of a hop. An `ok` hop passes frames, a `dead` hop loses frames. `unknown` means that the facts are inconclusive. */
+/** `ok`: the hop passes frames. `dead`: it loses frames. `unknown`: neither is proven. `notApplicable`: the path has no such hop. */
 export type HopState = "ok" | "dead" | "unknown" | "notApplicable";
 
 export interface HopReport {

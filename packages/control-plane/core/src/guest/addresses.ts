@@ -37,7 +37,7 @@ function filterByFamily(addresses: readonly string[], family: 4 | 6): readonly s
   return addresses.filter((address) => findFamily(address) === family);
 }
 
-/** Returns the pod addresses that the guest may use. If DHCP leases an IPv4 address, returns only that address. */
+/** Returns the pod's addresses of one family. If DHCP leases one of them to the guest, returns only that address. */
 function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[] {
   const addresses = filterByFamily(listPodAddresses(facts), family);
   const { ipv4 } = buildLease(facts) ?? {};
@@ -47,8 +47,8 @@ function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[
 }
 
 /**
- * Returns the guest's addresses of one family, or the pod's addresses until the guest agent reports. With NAT, the pod's
- * addresses take precedence, because the guest's own addresses are unreachable.
+ * Returns the addresses of one family: those that the guest agent reports, or else the pod's. With NAT, the pod's addresses
+ * take precedence, because other hosts cannot reach the guest's own.
  */
 function chooseAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
   const guest = facts.device?.guest?.[FAMILY_KEYS[family]];

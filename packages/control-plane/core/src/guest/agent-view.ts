@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulates the reports of a guest agent. Retains an item that a single reply omits, because a busy agent may send an empty
-// reply.
+// Merges the reports of a guest agent over time. An item that one reply omits is retained, because a busy agent may send an empty reply.
 import type { IfaceStatus } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
 import type { GuestLink } from "./links.ts";
@@ -13,13 +12,13 @@ interface PollHistory {
   readonly failures: number;
 }
 
-/** Times of the first four queries after a change, in milliseconds. A guest may need seconds to configure a new NIC. */
+/** Times of the first queries, in milliseconds after a change. A guest may need seconds to configure a new NIC. */
 const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
-/** Interval of all later queries, in milliseconds. Users may add addresses in the guest at any time. Source: KubeVirt's agent poller. */
+/** Interval of later queries in milliseconds. Each of two or more failures in a row doubles it. Source: KubeVirt's agent poller. */
 const POLL_INTERVAL_MS = 120_000;
-/** Delay of the next query after a single failure, in milliseconds. */
+/** Delay of the query after the first failure in a row, in milliseconds. */
 const FIRST_RETRY_DELAY_MS = 15_000;
-/** Longest query interval, in milliseconds. Each unanswered query blocks other operations on the VM for 2 s. */
+/** Longest query interval, in milliseconds. */
 const POLL_INTERVAL_MAX_MS = 960_000;
 
 export function computeAgentPollDelayMs({
@@ -61,7 +60,7 @@ export interface GuestView {
 
 export const EMPTY_GUEST_VIEW: GuestView = { nics: new Map(), otherLinks: [] };
 
-/** Minimum time for which an item must be missing before it is removed, in milliseconds. */
+// An item is removed when it is missing for this time, in milliseconds, and in this number of replies in a row.
 const REMOVE_AFTER_MS = 60_000;
 const REMOVE_AFTER_REPLIES = 3;
 const OTHER_LINKS_MAX = 256;
@@ -131,7 +130,7 @@ function updateNics(
   return new Map(entries);
 }
 
-/** Compares links so that links with addresses sort first, because only {@link OTHER_LINKS_MAX} links are retained. */
+/** Sorts links with addresses first, because only the first {@link OTHER_LINKS_MAX} links are retained. */
 function compareHasAddresses(left: GuestLink, right: GuestLink): number {
   const [hasLeft, hasRight] = [left, right].map(({ ipv4, ipv6 }) => ipv4.length + ipv6.length > 0);
   return Number(hasRight) - Number(hasLeft);

@@ -82,7 +82,7 @@ function checkForwarding({ status }: VirtualMachineInstance): Refusal | undefine
   return status?.phase === "Running" ? undefined : toRefusal(400, [], "VMI is not running");
 }
 
-/** Returns the pod's address for port forwarding, or why forwarding is refused. Addresses that the guest reports are not trusted. */
+/** Returns the pod's address for port forwarding, or the refusal. Does not use addresses that the guest reports, which are not trusted. */
 export function findForwardAddress(
   vmi: VirtualMachineInstance,
 ): { readonly address: string } | { readonly refusal: Refusal } {

@@ -45,7 +45,7 @@ function parsePrefixes(...texts: readonly string[]): readonly IpPrefix[] {
   return texts.flatMap((text) => parseIp(text) ?? []);
 }
 
-/** Prefixes that no remote host can have: unspecified, loopback, multicast, reserved, IPv4-mapped. Source: RFC 6890; RFC 4291. */
+/** Addresses that no remote host can have: unspecified, loopback, multicast, reserved, IPv4-mapped. Source: RFC 6890; RFC 4291. */
 const UNREACHABLE_PREFIXES = parsePrefixes(
   "0.0.0.0/8",
   "127.0.0.0/8",
@@ -72,7 +72,7 @@ function readAddresses(nics: readonly GuestNic[], version: 4 | 6): readonly stri
   return [...new Set(texts)].slice(0, ADDRESSES_MAX);
 }
 
-/** Returns the same key for all links with one MAC, for example a NIC and a bridge, bond or VLAN on that NIC. */
+/** Returns a key that all links with one MAC share, such as a NIC and a bridge on it. A link without a MAC gets a key of its own. */
 function buildGroupKey(nic: GuestNic): string {
   const mac = readMac(nic);
   return mac === undefined ? `name ${nic.name}` : `mac ${mac}`;
@@ -80,7 +80,7 @@ function buildGroupKey(nic: GuestNic): string {
 
 function mergeNics(nics: readonly GuestNic[]): GuestLink {
   const mac = nics.flatMap((nic) => readMac(nic) ?? [])[0];
-  // The agent lists links in creation order, so a NIC precedes its bridges and VLANs.
+  // The agent lists links in creation order, so the first name is that of the NIC and not of a bridge or VLAN on it.
   const name = nics.flatMap((nic) => readName(nic) ?? [])[0];
   return {
     ...(mac === undefined ? {} : { mac }),
@@ -94,7 +94,7 @@ function isUseful({ mac, name, ipv4, ipv6 }: GuestLink): boolean {
   return mac !== undefined || (name !== undefined && ipv4.length + ipv6.length > 0);
 }
 
-/** Sanitizes the agent's reply and merges links with the same MAC. Preserves the order. */
+/** Sanitizes the agent's reply and merges links with the same MAC. */
 export function readGuestLinks(answer: readonly GuestNic[]): readonly GuestLink[] {
   const byKey = Map.groupBy(
     answer.filter(({ name }) => name !== LOOPBACK),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP requests from virt-api to virt-handler about a guest, and the names in both certificates. Source: KubeVirt kubecli
+// HTTP requests from virt-api to virt-handler about a guest, and the names in their certificates. Source: KubeVirt kubecli
 // VirtHandlerConn.
 import type { ObjectKey } from "../interfaces/store.ts";
 
@@ -61,10 +61,10 @@ export type GuestStream = (typeof STREAMS)[number];
 /** WebSocket subprotocol for raw bytes. Source: KubeVirt kubecli PlainStreamProtocolName. */
 export const STREAM_PROTOCOL = "plain.kubevirt.io";
 
-/** Query parameter. If it is `true`, a new client does not disconnect the current client. Source: KubeVirt PreserveSessionParamName. */
+/** Query parameter. If `true`, the request is rejected while another client is connected. Source: KubeVirt PreserveSessionParamName. */
 export const PRESERVE_SESSION = "preserveSession";
 
-/** Query parameter that only virt-handler accepts. If it is `true`, the client shares the screen with the current client. */
+/** Query parameter that only virt-handler accepts. If it is `true`, the new client shares the screen with the current client. */
 const SHARED_VIEW = "beside";
 
 export interface StreamRequest {

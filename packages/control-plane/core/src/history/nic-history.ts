@@ -16,7 +16,7 @@ import {
 } from "../nics/status/phase-timings.ts";
 import { mergeHistory, recordOperation } from "./record.ts";
 
-/** Maximum length of a message, in characters. Longer messages of other components are truncated. */
+/** Maximum length of an operation's message, in characters. Longer messages are truncated. */
 const MAX_MESSAGE_LENGTH = 200;
 
 function truncate(message: string | undefined): string | undefined {
@@ -24,7 +24,7 @@ function truncate(message: string | undefined): string | undefined {
   return `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
 }
 
-/** Adds the blocked reason and the number of attempts. Ignores a reason without attempts, because no step failed. */
+/** Adds the blocked reason and the number of attempts to the operation, if a step has failed. */
 function withBlockedReason(
   operation: IfaceOperation,
   hotplug: IfaceStatus["hotplug"],
@@ -52,13 +52,13 @@ function toOperation(timings: PhaseTimings): IfaceOperation {
   });
 }
 
-/** Returns the outcome of the operation from the NIC's next stage, which is undefined after the removal of the NIC. */
+/** Returns how the operation ended. `next` is undefined if the NIC was removed. */
 function findOutcome(timings: PhaseTimings, next: IfaceStage | undefined): OperationEnd {
   const isReady = next?.phase === "Ready";
   const isDone = {
     Plug: isReady,
     Swap: isReady && next.podInterfaceName !== timings.podInterfaceName,
-    // An unplug cannot be canceled after the guest has released the device.
+    // After the guest has released the device, the unplug counts as done even if the NIC is being plugged again.
     Unplug: next === undefined || (!isReady && timings.phase !== "Detaching"),
   }[timings.type];
   return isDone ? "Done" : "Cancelled";
@@ -84,8 +84,8 @@ function toEndedOperation(
 }
 
 /**
- * Restores the timings of an operation that another process or node started. The duration of the current phase mixes
- * the clocks of both nodes. `podInterfaceName` is the pod NIC at the start.
+ * Restores an operation's timings from the status. If another node wrote the status, the duration of the current phase
+ * is inaccurate, because it depends on the clocks of both nodes.
  */
 function restoreTimings(
   operation: IfaceOperation,
@@ -124,7 +124,7 @@ export interface ObservedNics {
 
 const NO_NICS: ObservedNics = { timings: new Map(), links: new Map(), ended: [] };
 
-/** Input of one pass for one NIC. `stage` is unset if the NIC has been removed completely. */
+/** State of one NIC in a reconcile pass. `stage` is unset if the NIC has been removed completely. */
 interface ObservedNic {
   readonly name: string;
   readonly timings?: PhaseTimings | undefined;
@@ -140,7 +140,7 @@ interface NextNic {
   readonly ended: readonly IfaceOperation[];
 }
 
-/** Checks whether the timings are of an operation that a user requested, instead of a guest's start or a repair. */
+/** Checks whether the timings belong to a requested operation, not to a guest's start or a repair. */
 function isOperation({ phase, isLive, isRepair }: PhaseTimings): boolean {
   return phase !== "Ready" && isLive && !isRepair;
 }
@@ -160,7 +160,7 @@ function isOver(timings: PhaseTimings, next: PhaseTimings | undefined): boolean 
   return next?.phase === "Ready" || next?.type !== timings.type;
 }
 
-/** Builds an operation that started and ended within one pass, or whose end an earlier process did not report. */
+/** Builds a completed operation without phases, because this process observed only its result. */
 function buildCompleted(
   { networkName }: IfaceStage,
   { now }: ObservationTime,
@@ -197,7 +197,7 @@ function advanceTimings(
   return { timings: next ?? (reported === undefined ? undefined : timings), ended };
 }
 
-/** Returns an operation if a new link state was requested. Returns undefined if Patchbay only repairs the link state. */
+/** Returns the operation if the requested link state differs from the reported state; otherwise undefined. */
 function startLinkChange(
   { stage, reported }: ObservedNic,
   { now }: ObservationTime,
@@ -234,7 +234,7 @@ function advanceLink(nic: ObservedNic, time: ObservationTime): Pick<NextNic, "li
   const { link: activeChange, stage } = nic;
   if (activeChange === undefined)
     return { link: startLinkChange(nic, time), ended: findUnseenLinkChange(nic, time) };
-  // A stage without a link occurs during a network swap.
+  // During a network swap, the link state is unknown, so the change remains active.
   if (stage !== undefined && stage.link === undefined) return { link: activeChange, ended: [] };
   if (stage?.link?.wanted === activeChange.linkState) return { link: activeChange, ended: [] };
   const outcome = stage?.link?.state === activeChange.linkState ? "Done" : "Cancelled";
@@ -262,7 +262,7 @@ interface HistoryPass {
   readonly stages: readonly IfaceStage[];
 }
 
-/** Returns the input for one NIC. Restores operations from the status if this process has not observed the NIC before. */
+/** Collects the state of one NIC. Restores operations from the status if this process has not observed the NIC before. */
 function observeNic(
   name: string,
   previousNics: ObservedNics,
@@ -301,7 +301,7 @@ function listNames(previousNics: ObservedNics, { vmi, stages }: HistoryPass): re
   ];
 }
 
-/** Returns the observations after a pass. `previousNics` is undefined in the first pass. */
+/** Returns the observations after a reconcile pass. `previousNics` is undefined in the first pass. */
 export function observeNics(
   previousNics: ObservedNics | undefined,
   pass: HistoryPass,

@@ -28,8 +28,8 @@ export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistor
 }
 
 /**
- * Returns the history for the VM's next status. `otherFields` contains the remaining new status fields. If the guest
- * exists and no other field changes, returns the stored history, which saves a write. The VMI has the newer history.
+ * Returns the history for the VM's next status. To save writes, adds newer operations of the VMI only if a field in
+ * `otherFields` changes or the guest has ended.
  */
 export function buildNextVmHistory(
   owner: HistorySources & { readonly vm: VirtualMachine },

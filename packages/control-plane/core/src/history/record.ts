@@ -2,7 +2,7 @@
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 
 export const OPERATIONS_MAX = 10;
-/** Maximum size of a history as JSON, in bytes. It is a small part of the maximum size of a Kubernetes object. */
+/** Maximum size of a history as JSON, in bytes. */
 export const HISTORY_BYTES_MAX = 32 * 1024;
 
 export interface OperationEvent {
@@ -38,7 +38,7 @@ function withEvent(history: IfaceHistory, { name, operation }: OperationEvent): 
   );
 }
 
-/** Returns an upper bound of the JSON's size in bytes. Each character outside ASCII counts as at least three bytes. */
+/** Returns an upper bound of the JSON's size in bytes. Each UTF-16 unit outside printable ASCII counts as three bytes. */
 function countBytes(value: unknown): number {
   const text = JSON.stringify(value);
   return text.length + 2 * (text.match(/[^ -~]/gu) ?? []).length;
@@ -49,7 +49,7 @@ interface Droppable extends OperationEvent {
   readonly bytes: number;
 }
 
-/** Sorts operations by age, the oldest first. The last operation of each interface follows all other operations. */
+/** Compares operations by their order of removal: oldest first, but each interface's newest operation after all others. */
 function compareDropOrder(left: Droppable, right: Droppable): number {
   if (left.isLast !== right.isLast) return left.isLast ? 1 : -1;
   const [leftStart, rightStart] = [left.operation.startTimestamp, right.operation.startTimestamp];
@@ -57,7 +57,7 @@ function compareDropOrder(left: Droppable, right: Droppable): number {
 }
 
 function listDroppable({ name, operations }: IfaceHistory[number]): readonly Droppable[] {
-  // The size includes a comma and the interface's entry, so that the sum over all operations is an upper bound.
+  // Each size includes a comma and the interface's entry, so that the sum of all sizes is an upper bound of the history's size.
   const overheadBytes = countBytes({ name, operations: [] }) + 1;
   return operations.map((operation, index) => ({
     name,

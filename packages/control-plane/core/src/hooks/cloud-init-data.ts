@@ -27,7 +27,7 @@ const META_DATA_MEMBERS = {
   configDrive: "ConfigDriveMetaData",
 } as const;
 
-/** Returns the text of a source. Undefined for a Secret, which nodes may not read. */
+/** Returns the text of a source. Undefined for a Secret, because nodes have no permission to read Secrets. */
 type ReadText = (original: TextSource | undefined) => string | undefined;
 
 function readWith(decode: (base64: string) => string): ReadText {
@@ -38,7 +38,7 @@ function readWith(decode: (base64: string) => string): ReadText {
   };
 }
 
-/** Returns one entry per cloud-init disk. The entry is undefined if a Secret contains the data. `decode` decodes base64. */
+/** Returns one entry per cloud-init disk. An entry is undefined if a Secret contains user or network data. `decode` decodes base64. */
 export function cloudInitForHooks(
   vmi: VirtualMachineInstance,
   decode: (base64: string) => string,
@@ -69,7 +69,7 @@ function readText(value: JsonObject, member: string): string {
   return typeof text === "string" ? text : "";
 }
 
-/** Parses an answer with all data. Returns undefined if the user data is missing, which older hooks return elsewhere. */
+/** Parses the member `data`. Returns undefined if it is malformed, or lacks the user data or the data source's meta-data. */
 function parseWholeAnswer(
   { DataSource }: HookedCloudInit,
   { data }: CloudInitAnswer,
@@ -90,7 +90,7 @@ function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): Hooked
   };
 }
 
-/** Applies a hook's answer. Returns undefined if the answer has no cloud-init data. Ignores meta-data of another data source. */
+/** Applies a hook's answer, which is in `data` or, for older hooks, in `noCloudSource`. Returns undefined if neither member is valid. */
 export function applyHookAnswer(
   original: HookedCloudInit,
   answer: CloudInitAnswer,

@@ -29,7 +29,7 @@ export interface HookSettings extends Pick<NetworkConfig, "bindings" | "allowsHo
 const CONTAINER_NAME_VARIABLE = "CONTAINER_NAME";
 const BINDING_NAME_VARIABLE = "NETWORK_BINDING_PLUGIN_NAME";
 const SHARED_VOLUME_MIB = 16;
-/** Resources of a hook container. Writes to the container's root file system count towards the limit `ephemeral-storage`. */
+/** Resources of a hook container. The limit `ephemeral-storage` also covers files in the root file system. */
 const CONTAINER_RESOURCES = {
   requests: { cpu: "10m", memory: "32Mi", "ephemeral-storage": "16Mi" },
   limits: { cpu: "1", memory: "256Mi", "ephemeral-storage": "128Mi" },
@@ -130,7 +130,7 @@ function toHookParts(
       ...script.volumes,
       ...claim.volumes,
     ],
-    // Each container gets its own subdirectory, as in KubeVirt.
+    // The launcher mounts the sockets of each hook container in a separate subdirectory, as in KubeVirt.
     mounts: [
       { name, mountPath: `${names.HOOK_SOCKETS_DIR}/${name}`, readOnly: true },
       ...claim.shared,
@@ -165,7 +165,6 @@ export function findFailedHook(pod: Pod): ContainerStatus | undefined {
   return listHookStatuses(pod).find(({ state }) => (state.terminated?.exitCode ?? 0) !== 0);
 }
 
-/** Checks whether a hook container still runs. */
 export function hasRunningHook(pod: Pod): boolean {
   return listHookStatuses(pod).some(({ state }) => state.running !== undefined);
 }

@@ -4,7 +4,7 @@ import { joinedBytes } from "@patchbay/base";
 
 /** Bytes of a logical sector. Source: ECMA-119 6.1.2. */
 const SECTOR_BYTES = 2048;
-/** First sector after the system area and three volume descriptors. Source: ECMA-119 6.2.1, 6.7.1. */
+/** First sector after the system area (16 sectors) and three volume descriptors. Source: ECMA-119 6.2.1, 6.7.1. */
 const PATH_TABLES_SECTOR = 19;
 /** First sector after the four path tables. Each of the two directory trees has one table per byte order. */
 const DIRECTORIES_SECTOR = PATH_TABLES_SECTOR + 4;
@@ -238,7 +238,7 @@ class Image {
   }
 }
 
-/** Builds an image from files by path. The label and names are ASCII, and a directory's entries must fit into one sector. */
+/** Builds an image from files by path. The label and names must be ASCII, and a directory's entries must fit into one sector. */
 export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>): Uint8Array {
   const image = new Image(label, files);
   for (const tree of TREES) image.putTree(tree);

@@ -73,7 +73,7 @@ function isNamespace(path: string, uri: string): boolean {
   return path === QEMU_NAMESPACE.path && uri === QEMU_NAMESPACE.uri;
 }
 
-/** Returns the new QEMU arguments without leading hyphens, because QEMU accepts one or two hyphens. */
+/** Returns the new QEMU arguments without leading hyphens, so that `--set` is recognized like `-set`. */
 function listArguments({ path, newValue: newText, element }: DomainChange): readonly string[] {
   if (path[1] !== "qemu:commandline") return [];
   const elements = element === undefined ? [] : [element, ...element.children];
@@ -98,7 +98,7 @@ function findChildAttribute(
   return device.children.find((child) => child.name === name)?.attributes.get(attribute);
 }
 
-/** Returns why a new NIC is refused. A NIC with the alias of a VM's interface must also have the interface's MAC. */
+/** Returns why a hook must not add the NIC. Undefined if the NIC is allowed. */
 function refuseNewNic(device: NewDevice, spec: VmiSpec, hookNics: ReadonlySet<string>) {
   const type = device.attributes.get("type");
   if (!NIC_TYPES.includes(type)) {
@@ -155,7 +155,7 @@ function refuseChange(
 ): string | undefined {
   const { kind, path } = change;
   if (path[1] === "devices") return refuseDeviceChange(change, spec, hookNics);
-  // Hooks discard elements that their XML parser does not support. The merge retains these elements.
+  // Accepts missing elements, which the merge restores. Hooks drop elements that their XML parser does not know.
   if (kind === "missing") return undefined;
   const place = path.slice(1).join("/");
   if (isNamespace(place, change.newValue)) return undefined;

@@ -31,7 +31,7 @@ const SPREAD_TOPOLOGY_COUNTS = {
   SocketsCoresThreads: ["sockets", "cores", "threads"],
 } as const satisfies Readonly<Record<string, readonly TopologyCount[]>>;
 
-/** Returns the topology fields whose product is the number of vCPUs, and the label of the fields in messages. */
+/** Returns the topology fields whose product is the number of vCPUs, and their label in messages. */
 function findCounts(preference: PreferenceSpec): {
   readonly counts: readonly TopologyCount[];
   readonly label: string;
@@ -226,7 +226,7 @@ export function expandVm(vm: VirtualMachine, parts: Parts): Expansion {
     vm: {
       ...vm,
       spec: {
-        // `otherFields` contains all fields except the optional matchers.
+        // The cast is safe, because `otherFields` lacks only the matchers, which are optional.
         ...(Object.fromEntries(otherFields) as Partial<VirtualMachine["spec"]>),
         ...(dataVolumes === undefined ? {} : { dataVolumeTemplates: dataVolumes }),
         template: vmWithPreference,

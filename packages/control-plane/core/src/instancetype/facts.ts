@@ -35,7 +35,7 @@ function buildRef(vm: VirtualMachine, part: Part, revision: string): MatcherRef 
   return { name, kind: kind === "" ? findDefaultKind(part) : kind, controllerRevisionRef };
 }
 
-/** Returns the reference to write to the status. While the instancetype or preference is missing, returns the current reference. */
+/** Returns the reference for the VM's status; undefined without a matcher. If no revision exists, returns the current reference. */
 function buildWantedReference(
   vm: VirtualMachine,
   part: Part,
@@ -72,7 +72,7 @@ export function usesParts(vm: VirtualMachine): boolean {
   return hasParts(vm) || PARTS.some((part) => findMatcherRef(vm, part) !== undefined);
 }
 
-/** Collects the facts. Plans no revision while there are conflicts, because a user may still correct the instancetype. */
+/** Plans no revision during conflicts, because later corrections of the instancetype do not change a revision. */
 export function collectPartsFacts(vm: VirtualMachine, readParts: ReadParts): PartsFacts {
   const { missing } = readParts;
   const { vm: expanded, causes } = expandWith(vm, readParts);

@@ -15,7 +15,7 @@ import { omitUndefined } from "@patchbay/base";
 import type { ObjectKey } from "../interfaces/store.ts";
 import { findDefaultKind, findMatcher, PARTS, type Part } from "./parts.ts";
 
-/** Finds an object. Returns undefined also if the API server does not provide the kind. */
+/** Finds an object. Also returns undefined if the API server does not serve the kind. */
 export type FindObject = <T extends KubeObject>(
   type: ResourceType<T>,
   key: ObjectKey,
@@ -129,7 +129,7 @@ async function inferFromDataVolume(
   if (template !== undefined) return inferFromDataVolumeSpec(search, valueAt(template, "spec"));
   const { namespace, find, part } = search;
   const dataVolume = await find(DATA_VOLUMES, { namespace, name });
-  // CDI deletes completed DataVolumes. The claim has the same name and remains.
+  // Falls back to the claim with the same name, because CDI deletes completed DataVolumes, but not their claims.
   if (dataVolume === undefined) return inferFromClaim(search, name);
   const ownInference = inferFromLabels(dataVolume, part);
   return ownInference.kind === "named"
@@ -200,7 +200,7 @@ function withInference(vm: VirtualMachine, part: Part, inference: Inference): In
     : { kind: "refused", message: inference.message };
 }
 
-/** Replaces inferences in the VM's matchers with names. The VM must have a namespace, but may be invalid. */
+/** Sets the names in matchers that infer them from a volume. The VM must have a namespace, but may otherwise be invalid. */
 export async function inferParts(vm: VirtualMachine, find: FindObject): Promise<InferredVm> {
   let inferred: InferredVm = { kind: "vm", vm };
   for (const part of PARTS) {

@@ -49,7 +49,7 @@ export function hasParts(vm: VirtualMachine): boolean {
   return PARTS.some((part) => findMatcher(vm, part) !== undefined);
 }
 
-/** Returns the type for a matcher's kind, which may be singular or plural, in any case. The default is the cluster-scoped type. */
+/** Returns the type for a matcher's kind (singular or plural, case-insensitive). The default is the cluster-scoped type. */
 export function findPartType(part: Part, kind: string | undefined): PartType | undefined {
   const types = PART_TYPES[part];
   if (kind === undefined || kind === "") return types[0];

@@ -108,7 +108,7 @@ export async function readParts(vm: VirtualMachine, find: Find): Promise<ReadPar
   };
 }
 
-/** Returns the expanded VM. If a part is missing, returns the unchanged VM and a cause. */
+/** Returns the expanded VM. If the instancetype or preference is missing, returns the unchanged VM and a cause. */
 export function expandWith(vm: VirtualMachine, { parts, missing }: ReadParts): Expansion {
   if (missing.length === 0) return expandVm(vm, parts);
   const causes: readonly Cause[] = missing.map(({ part, message }) =>

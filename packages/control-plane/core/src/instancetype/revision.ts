@@ -89,7 +89,7 @@ export function readRevisionSpec(
   const isOfPart = data["kind"].toLowerCase().endsWith(part);
   const { spec } = data;
   if (!isOfPart || !isJsonObject(spec)) return undefined;
-  // The API server has validated the object from which this revision was copied.
+  // The cast is safe, because the API server has validated the object from which this revision was copied.
   const validated: unknown = spec;
   return validated as InstancetypeSpec | PreferenceSpec;
 }

@@ -12,7 +12,7 @@ export type Change<T extends KubeObject> =
 export interface Cache<T extends KubeObject> {
   find(key: ObjectKey): T | undefined;
   list(): readonly T[];
-  /** Returns the objects for which the index function `index` returned `value`, sorted by namespace and name. */
+  /** Returns the objects for which the index function named `index` returned `value`, sorted by namespace and name. */
   listBy(index: string, value: string): readonly T[];
   /** Calls `listener` after each change until the returned function is called. */
   onChange(listener: (change: Change<T>) => void): () => void;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long-lived child processes, each of which runs one module without the parent's privileges.
+// Long-lived child processes, each of which runs one module, usually without the parent's privileges.
 
 export interface ProcessIdentity {
   readonly uid: number;
@@ -24,7 +24,7 @@ export interface ClaimedDescriptor {
 export interface ChildChannel {
   /** @throws AppError with OS_MESSAGE_TOO_LONG, without sending the message */
   send(message: unknown): void;
-  /** Sets the only listener, which also receives earlier messages from a buffer. */
+  /** Sets the only listener, and first passes it the messages that have already arrived. */
   onMessage(listener: (message: unknown) => void): void;
   /**
    * Sends a copy of an open descriptor, which the receiver claims with `token`.

@@ -18,7 +18,7 @@ export interface AttachmentRequest {
   readonly interfaceName: string;
   readonly config: NetworkConfigList;
   readonly args: readonly (readonly [string, string])[];
-  /** Capability arguments for the plugins by capability, for example `mac`. */
+  /** Arguments for the plugins by capability, for example `mac`. */
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
 }
 
@@ -52,9 +52,9 @@ export interface Cni {
   /** Runs DEL of all plugins, even after a failure. `prevResult` is the result of ADD, if known. */
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;
   /**
-   * Runs CHECK of the plugins in order and stops at the first error. Returns false if the configuration disables CHECK or its
-   * version does not support CHECK. Callers must not detach the interface after a failure, because some plugins reject
-   * interfaces that they created themselves.
+   * Runs CHECK of the plugins in order and stops at the first error. Returns false if the configuration disables CHECK or
+   * its version does not support CHECK. A failure is no reason to detach the interface, because CHECK of some plugins fails
+   * on interfaces that they created themselves.
    * @throws AppError with CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID, CNI_PLUGIN_MISSING, CNI_TIMED_OUT
    */
   check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean>;
@@ -66,15 +66,15 @@ export interface Cni {
    */
   status(config: NetworkConfigList): Promise<boolean>;
   /**
-   * Runs GC of all plugins, even after a failure. Plugins free the resources of attachments that are missing from the result of
-   * `listValid`. `listValid` is called while no other operation on the network runs; other operations wait until GC ends.
-   * Returns false if the configuration disables GC, or if the configuration or all plugins are older than CNI 1.1.0.
+   * Runs GC of all plugins, even after a failure. Plugins free the resources of attachments that `listValid` does not
+   * return. While `listValid` and GC run, other operations on the network wait. Returns false if the configuration disables
+   * GC, or if the configuration or all plugins are older than CNI 1.1.0.
    * @throws AppError with the same codes as `check`, and errors of `listValid`
    */
   gc(
     config: NetworkConfigList,
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
-  /** Runs DEL of the IPAM plugins only. The NIC must no longer exist, because its addresses become available to other NICs. */
+  /** Runs DEL of the IPAM plugins only. The NIC must no longer exist, because other NICs may get its addresses at once. */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of CRI v1 that the kubelet uses. Names are those of CRI.
+// The subset of CRI v1 that the kubelet uses, with CRI's names.
 
 /** Source: CRI PodSandboxMetadata. */
 export interface SandboxMetadata {
   readonly name: string;
   readonly namespace: string;
   readonly uid: string;
-  /** Number of sandboxes that the pod had before this sandbox. */
+  /** Number of earlier sandboxes of the pod. */
   readonly attempt: number;
 }
 
-/** Namespace of the sandbox (POD), of the container (CONTAINER) or of the node (NODE). Source: CRI NamespaceMode. */
+/** Namespace that a container uses: the sandbox's (POD), its own (CONTAINER) or the node's (NODE). Source: CRI NamespaceMode. */
 export type NamespaceMode = "POD" | "CONTAINER" | "NODE";
 
 /** Source: CRI NamespaceOption. */

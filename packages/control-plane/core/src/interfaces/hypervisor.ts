@@ -41,7 +41,7 @@ export type HypervisorEvent =
   | { readonly kind: "agentConnected" | "agentDisconnected"; readonly domain: string }
   /** A new pass over the guest's memory started. Each pass sends the pages that the guest wrote during the previous pass. */
   | { readonly kind: "migrationIteration"; readonly domain: string; readonly iteration: number }
-  /** A job completed. `downtimeMs` is the guest's downtime. Unset if libvirt does not report the downtime. */
+  /** A job completed. `downtimeMs`: the guest's downtime, if libvirt reports it. */
   | { readonly kind: "jobCompleted"; readonly domain: string; readonly downtimeMs?: number };
 
 /** Source: libvirt virDomainEventType. */
@@ -77,7 +77,7 @@ export interface GuestSystem {
 }
 
 /**
- * Topics that can be queried from the guest agent, except NICs and operating system. `agent`: version and commands. `freeze`:
+ * Topics of the guest agent, without NICs and operating system, which have their own calls. `agent`: version and commands. `freeze`:
  * whether file systems are frozen. `routes`: whether an IPv4 default route exists. Source: libvirt virDomainGuestInfoTypes;
  * QEMU guest agent protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, for older agents, guest-file-open
  * of /proc/net/route.
@@ -99,7 +99,7 @@ export type GuestFacts = Readonly<Record<string, string>>;
 
 /** `live`: the running domain. `config`: its persistent definition. Source: libvirt virDomainDeviceModifyFlags. */
 export type DeviceTarget = "live" | "config";
-/** Part of the domain to which a device is attached. `both` changes the running domain and its definition, or neither of them. */
+/** Part of the domain to which a device is attached. `both`: the running domain and its definition; a failure changes neither. */
 export type AttachTarget = DeviceTarget | "both";
 
 export type HypervisorAddress =
@@ -124,7 +124,7 @@ export interface OpenOptions {
 /** Source: libvirt virDomainMigrateToURI3. */
 export interface Migration {
   readonly peerUri: string;
-  /** URI of the target to which the source's QEMU sends the guest's memory. */
+  /** URI to which the source's QEMU sends the guest's memory. */
   readonly memoryUri: string;
   /** XML of the live domain on the target, based on `readDomainXml(name, "moving")`. Unset: the domain is unchanged. */
   readonly liveXml?: string;
@@ -180,13 +180,13 @@ export interface HypervisorConnection {
   defineDomain(xml: string): Promise<void>;
   /** Starts a defined domain, running or paused. Succeeds if the domain already runs. Source: libvirt virDomainCreateWithFlags. */
   startDomain(name: string, initialState?: "running" | "paused"): Promise<void>;
-  /** Requests a shutdown from the guest. Succeeds if the domain is off. Source: libvirt virDomainShutdown. */
+  /** Requests a shutdown from the guest. Succeeds if the domain is already off. Source: libvirt virDomainShutdown. */
   shutdownDomain(name: string): Promise<void>;
-  /** Stops the domain immediately. Succeeds if the domain is off. Source: libvirt virDomainDestroy. */
+  /** Stops the domain immediately. Succeeds if the domain is already off. Source: libvirt virDomainDestroy. */
   destroyDomain(name: string): Promise<void>;
-  /** Pauses the vCPUs. Succeeds if the domain is paused. Source: libvirt virDomainSuspend. */
+  /** Pauses the vCPUs. Succeeds if the domain is already paused. Source: libvirt virDomainSuspend. */
   suspendDomain(name: string): Promise<void>;
-  /** Resumes the vCPUs. Succeeds if the domain is running. Source: libvirt virDomainResume. */
+  /** Resumes the vCPUs. Succeeds if the domain is already running. Source: libvirt virDomainResume. */
   resumeDomain(name: string): Promise<void>;
   /** Requests a reboot through the guest agent, or through the power button if no agent is connected. Source: libvirt virDomainReboot. */
   rebootDomain(name: string): Promise<void>;
@@ -201,27 +201,27 @@ export interface HypervisorConnection {
   /**
    * Returns at most 256 NICs that the guest agent reports, in the agent's order. Waits at most 2 s for the reply. Source:
    * libvirt virDomainInterfaceAddresses with VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
-   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE as well
+   * @throws AppError, also with LIBVIRT_AGENT_UNAVAILABLE
    */
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]>;
   /**
-   * Returns the operating system that the guest agent reports. Waits at most 2 s for the reply.
-   * Source: libvirt virDomainGetGuestInfo with VIR_DOMAIN_GUEST_INFO_OS.
-   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE as well
+   * Returns the operating system that the guest agent reports. Waits at most 2 s for the reply. Source: libvirt
+   * virDomainGetGuestInfo with VIR_DOMAIN_GUEST_INFO_OS.
+   * @throws AppError, also with LIBVIRT_AGENT_UNAVAILABLE
    */
   readGuestSystem(name: string): Promise<GuestSystem>;
   /**
    * Returns the guest agent's report on one topic, at most 1024 entries. Waits at most 2 s for each reply. `routes` requires
    * four replies. Source: libvirt virDomainGetGuestInfo, virDomainQemuAgentCommand.
-   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE as well
+   * @throws AppError, also with LIBVIRT_AGENT_UNAVAILABLE
    */
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;
   /**
-   * Migrates a running domain to another daemon, where the domain is defined and paused. On this daemon, the domain is shut off
+   * Migrates a running domain to another daemon, which defines it and keeps it paused. On this daemon the domain is shut off
    * but remains defined. The call has no deadline and blocks the connection until the migration ends; `abortJob` on another
-   * connection aborts the migration. If the connection to a daemon breaks, callers must check the domain on both sides. Source:
-   * libvirt virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
-   * @throws AppError with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST as well
+   * connection aborts it. If the connection to a daemon breaks, callers must check the domain on both sides. Source: libvirt
+   * virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
+   * @throws AppError, also with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST
    */
   migrateDomain(name: string, migration: Migration): Promise<void>;
   /** Source: libvirt virDomainGetJobStats. */

@@ -16,7 +16,7 @@ export interface Launcher {
   close(): void;
 }
 
-/** Expected pod of a launcher. Its UID is not trusted until the container runtime confirms it. */
+/** Pod in which a launcher is expected. Its UID is not trusted until the container runtime confirms it. */
 export interface LauncherPod {
   readonly uid: string;
   readonly namespace: string;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** An open descriptor and the inode of its file. The inode reveals that the descriptor's number was reused after a close. */
+/** An open descriptor and the inode of its file. The inode shows whether the descriptor's number was reused after a close. */
 export interface InheritedFd {
   readonly fd: number;
   /** Inode of the file as decimal text. */
@@ -16,17 +16,17 @@ export interface Command {
   /** Descriptors that the program inherits as 3, 4, ... in this order. Their inodes are verified immediately before the start. */
   readonly inheritFds?: readonly InheritedFd[];
   /**
-   * Name that groups programs for {@link ProcessRunner.killFamily}, even across restarts of this process. The program is killed
-   * when this process dies. When the program exits, all its descendants are killed before the result is returned. After exit
-   * code 0, descendants that left the process group and closed the pipes may run some seconds longer.
+   * Name that groups programs for {@link ProcessRunner.killFamily}, even across restarts of this process. A program with a
+   * family is killed when this process dies. When the program exits, its descendants are killed before the result is returned.
+   * After exit code 0, descendants that left the process group and closed the pipes may run some seconds longer.
    */
   readonly family?: string;
   /** Time limit in milliseconds. At the deadline the process group receives SIGTERM, and SIGKILL one second later. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
-  /** Receives standard output in pieces. The output is then missing from the result. */
+  /** Receives standard output in chunks. The output is then missing from the result. */
   readonly onOutput?: (text: string) => void;
-  /** Receives standard output as binary pieces. The next piece is delivered when the returned promise has resolved. */
+  /** Receives standard output in binary chunks. The next chunk is delivered when the returned promise has resolved. */
   readonly onBytes?: (bytes: Uint8Array) => void | Promise<void>;
 }
 

@@ -81,7 +81,7 @@ export interface EndedPhase {
   readonly until: string | undefined;
 }
 
-/** Returns phases except Ready that `oldVmi` reports and `newVmi` does not. */
+/** Lists the phases of interfaces that ended between `oldVmi` and `newVmi`. Omits the phase Ready. */
 export function findEndedPhases(
   oldVmi: VirtualMachineInstance,
   newVmi: VirtualMachineInstance,
@@ -116,7 +116,7 @@ export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): Metri
   };
 }
 
-/** Builds the metric of the oldest pending interface. `seconds` is the age of the interface, or 0 if no interface is pending. */
+/** Builds the metric for the age of the oldest pending interface. `seconds` is 0 if no interface is pending. */
 export function oldestPendingFamily(seconds: number): MetricFamily {
   return {
     name: "patchbay_oldest_pending_iface_seconds",

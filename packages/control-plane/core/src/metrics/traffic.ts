@@ -3,7 +3,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { MetricFamily, Sample } from "./family.ts";
 
-/** Counters of one direction, from the creation of the link. */
+/** Counters of one direction since the creation of the link. */
 export interface DirectionCounts {
   readonly bytes: number;
   readonly packets: number;
@@ -25,7 +25,7 @@ export interface VmTraffic {
   readonly links: readonly LinkCounts[];
 }
 
-/** Traffic of one NIC from the guest's point of view, from the creation of its tap. */
+/** Traffic of one NIC from the guest's point of view, since the creation of its tap. */
 export interface NicCounts {
   readonly name: string;
   readonly received: DirectionCounts;
@@ -79,7 +79,7 @@ function buildFamily(
   };
 }
 
-/** Builds a metric that KubeVirt has deprecated. Dashboards still use the metric. */
+/** Builds a metric that KubeVirt has deprecated, but that dashboards still use. */
 function buildDeprecatedFamily(nics: readonly NicTraffic[]): MetricFamily {
   const sample = (nic: NicTraffic, type: "rx" | "tx", value: number): Sample => ({
     labels: { ...nic.labels, type },

@@ -16,9 +16,9 @@ import { findEvictionStrategy, isMigratable } from "./requests.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Delay from the end of the first failed migration to the retry. Each further failure doubles the delay. */
+/** Delay between the first failed migration and its retry. Each further failure doubles the delay. */
 const RETRY_DELAY_MS = 20_000;
-/** Maximum number of doublings. virt-controller retains only five finished migrations and therefore counts at most five failures. */
+/** Maximum number of doublings. virt-controller retains five finished migrations, and the first failure does not double the delay. */
 const DOUBLINGS_MAX = 4;
 
 /** Condition type and reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
@@ -71,7 +71,7 @@ function computeRetryDelayMs(failed: readonly Migration[], nowMs: number): numbe
   return Math.max(0, findEndMs(lastFailure) + pauseMs - nowMs);
 }
 
-/** Builds a migration. Its name depends on the last failed migration, so that a second create fails with "already exists". */
+/** Builds a migration. Its name is the same until that migration fails, so a second create fails with "already exists". */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,
@@ -79,7 +79,7 @@ function buildMigration(
 ): Migration {
   const { namespace = "", name: vmiName, uid = "" } = vmi.metadata;
   const lastFailedUid = failed.at(-1)?.metadata.uid ?? "";
-  // The suffix is longer than that of `generateName`, because virt-controller does not retry after a collision.
+  // The suffix is longer than that of `generateName`, because virt-controller does not choose another name after a collision.
   const suffix = sha256Hex(`${uid} ${node} ${lastFailedUid}`).slice(0, 10);
   return {
     apiVersion: "kubevirt.io/v1",
@@ -97,7 +97,7 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
   const failed = listFailed(node, migrations);
   const forMs = computeRetryDelayMs(failed, nowMs);
-  // A schedulable node is not being drained. The next eviction request sets the mark again.
+  // A schedulable node is not being drained, so there is no retry until the next eviction request sets the mark again.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
   if (forMs > 0) return { kind: "wait", forMs };
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };

@@ -46,7 +46,7 @@ function prepare(facts: IncomingFacts): readonly IncomingStep[] {
   return [...listen(facts), { kind: "wait", for: "guest" }];
 }
 
-/** Plans the steps after the guest runs on the target, or after a paused guest has arrived. */
+/** Plans the last steps when the guest runs on the target, or stays paused there as it was at the source. */
 function planFinish({ migration, relay }: IncomingFacts): readonly IncomingStep[] {
   const isReported = migration.targetNodeDomainReadyTimestamp !== undefined;
   const relaySteps = relay === "none" ? [] : [{ kind: "stopRelay" } as const];
@@ -63,7 +63,7 @@ function planGuestResume(facts: IncomingFacts): readonly IncomingStep[] {
   const { migration, isIncoming, isOffAtSource, staysPaused, faults } = facts;
   if (migration.targetNodeDomainReadyTimestamp !== undefined) return planFinish(facts);
   if (isIncoming) return [{ kind: "wait", for: "source" }];
-  // After a restart of virt-handler, the relay must start again to receive the source's report.
+  // The source reports over the relay, so the relay is started again if virt-handler was restarted.
   if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
   if (faults.length > 0) return [...reportFaults(facts), { kind: "wait", for: "person" }];
   if (staysPaused) return [...reportFaults(facts), ...planFinish(facts)];

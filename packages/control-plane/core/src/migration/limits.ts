@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits that a migration configuration sets for libvirt and the relays.
+// Limits that a migration's configuration sets for virt-handler and libvirt.
 import {
   buildMigrationConfig,
   type MigrationConfiguration,
@@ -23,7 +23,7 @@ export interface MigrationLimits {
   readonly allowsUnsafe: boolean;
 }
 
-/** Parses a bandwidth in bytes per second. The result is at least 1 MiB/s, libvirt's minimum. */
+/** Parses a bandwidth in bytes per second. The result is at least 1 MiB/s, libvirt's minimum. 0 means no limit. */
 function parseBandwidth(quantity: string | number): Pick<MigrationLimits, "bandwidthMibPerSecond"> {
   const bytes = parseQuantity(String(quantity)) ?? 0;
   return bytes > 0 ? { bandwidthMibPerSecond: Math.max(1, Math.floor(bytes / BYTES_PER_MIB)) } : {};
@@ -40,7 +40,7 @@ export function readMigrationLimits({ migrationConfiguration }: MigrationState):
   };
 }
 
-/** Returns the completion timeout in milliseconds. The configured time applies to each GiB of memory, rounded up, and to at least 1 GiB. */
+/** Returns the completion timeout in milliseconds: the configured time for each started GiB of memory, at least for one. */
 export function completionTimeoutMs(
   { completionTimeoutPerGiB }: Pick<MigrationConfiguration, "completionTimeoutPerGiB">,
   vmi: Pick<VirtualMachineInstance, "spec"> | undefined,
@@ -67,11 +67,11 @@ export function mayDisruptNow(
 const DOWNTIME_DIVISORS = [9, 9, 9, 4, 2] as const;
 
 /**
- * Returns the downtime limit in milliseconds for an iteration, which is a pass over the guest's memory, counted from 1.
- * QEMU pauses a guest when it expects to transfer the remaining memory within the limit. Low limits at first give a
- * mostly idle guest a short downtime. An emulated guest gets the whole limit immediately, because QEMU before 9.0 may
- * lose its writes in each iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova
- * live_migration_downtime_steps; docs/migration.md, "Emulated guests".
+ * Returns the downtime limit in milliseconds for an iteration, which is a pass over the guest's memory, counted from 1. QEMU
+ * pauses the guest when it expects to transfer the remaining memory within the limit, so a low limit at first gives an idle
+ * guest a short downtime. An emulated guest gets the whole limit, because QEMU before 9.0 may lose writes of such a guest in
+ * each iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova live_migration_downtime_steps;
+ * docs/migration.md, "Emulated guests".
  */
 export function downtimeAt(
   iteration: number,

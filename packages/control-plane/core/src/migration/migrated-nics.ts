@@ -28,7 +28,7 @@ export function listMigratingIfaces({ status }: VirtualMachineInstance): readonl
   );
 }
 
-/** Returns the tap or socket that Patchbay creates on the target node. Undefined if another component creates it. */
+/** Returns the tap's name or the socket's path that Patchbay creates on the target node. Undefined if another component creates it. */
 function findTapName(
   vmi: VirtualMachineInstance,
   name: string,
@@ -46,7 +46,7 @@ function findTapName(
   return OWN_TAP_BINDINGS.includes(kind) ? buildTapName(name, podInterfaceName) : undefined;
 }
 
-/** Lists the NICs that the target expects. The names of taps of other components are copied from `incoming`. */
+/** Lists the NICs that the target expects. Taps of other components may have any name, so their names are copied from `incoming`. */
 export function listExpectedNics(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
@@ -91,7 +91,7 @@ export function listIncomingWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return listWirings(facts).map(withoutAwaitedIn);
 }
 
-/** Lists the wirings to apply after the guest has left this pod. These wirings pass no frames and do not answer for its MAC. */
+/** Lists the wirings to apply after the guest has left this pod. They neither flood frames to the tap nor use the guest's MAC. */
 export function listOutgoingWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
   return listWirings(facts).map((wiring) => ({ ...wiring, incomingPodUid: podUid }));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the source node's steps from facts only, so that a restarted virt-handler never starts a migration twice.
+// Plans the source node's steps. A restarted virt-handler finds the recorded start time and never migrates the guest again.
 import type { MigrationState } from "@patchbay/api";
 import type { DomainInfo, JobStats } from "../interfaces/hypervisor.ts";
 
@@ -9,7 +9,7 @@ export interface OutgoingFacts {
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;
   readonly hasRelay: boolean;
-  /** State or result of this process's libvirt call that migrates the guest. Undefined if the process has made no call. */
+  /** State or result of the libvirt call with which this process migrates the guest. Undefined if it has made no such call. */
   readonly call: undefined | "running" | "arrived" | { readonly failure: string };
   readonly isStalled: boolean;
   /** Whether the completion timeout has passed and the configuration allows disruption. */
@@ -30,7 +30,7 @@ export type OutgoingStep =
   /** Raises the downtime limit, so that QEMU pauses the guest during the remaining transfer. */
   | { readonly kind: "disrupt" }
   | { readonly kind: "abort" }
-  /** Resumes a guest on this node that was paused for a final transfer and whose libvirt job is lost. */
+  /** Resumes the guest on this node, after libvirt had paused it for the final transfer and lost the job. */
   | { readonly kind: "resume" }
   /** Reports to the target that the guest has stopped on this node. */
   | { readonly kind: "reportStopped" }
@@ -45,8 +45,8 @@ export type OutgoingStep =
 const WAIT_FOR_END: readonly OutgoingStep[] = [{ kind: "wait", for: "end" }];
 
 /**
- * Plans to resume the guest on the source after libvirt crashed in the final transfer and lost the job. The failure is
- * written first, so that the target never resumes the guest.
+ * Plans to resume the guest on the source after libvirt crashed in the final transfer and lost the job. Reports the failure
+ * before it resumes the guest, so that the target does not resume it too.
  */
 function planSourceResume(facts: OutgoingFacts): readonly OutgoingStep[] {
   if (facts.migration.failed === true) return [{ kind: "resume" }, ...WAIT_FOR_END];
@@ -61,8 +61,8 @@ function planSourceFailure(facts: OutgoingFacts, reason: string): readonly Outgo
 }
 
 /**
- * Plans the report that the guest has stopped on this node. The target then resumes the guest. The relay remains open
- * until the guest runs on the target, because a restarted target needs the report again.
+ * Plans the report that the guest has stopped on this node, after which the target resumes it. The relay stays open until
+ * the guest runs there, because a restarted virt-handler of the target needs the report again.
  */
 function planHandover(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { abortRequested, sourceNodeDomainLeft, targetNodeDomainReadyTimestamp } = facts.migration;
@@ -83,7 +83,7 @@ function begin({ migration, hasRelay }: OutgoingFacts): readonly OutgoingStep[] 
   const relaySteps = hasRelay ? [] : [{ kind: "startRelay" } as const];
   return [
     ...relaySteps,
-    // A CNI plugin may have announced the guest's MACs on the target, although the guest is still here.
+    // A CNI plugin on the target may have announced the guest's MACs, so this node announces them again.
     { kind: "announceMacs" },
     { kind: "reportStart" } as const,
     { kind: "migrate" } as const,
@@ -109,7 +109,7 @@ function decideWhileMigrating(facts: OutgoingFacts): readonly OutgoingStep[] {
   return isLate && migration.mode !== "Paused" ? [{ kind: "disrupt" }, waitStep] : [waitStep];
 }
 
-/** Checks whether the process, the job or the domain reports an outgoing migration. The three may briefly disagree. */
+/** Checks whether this process, the libvirt job or the domain reports an outgoing migration. They may briefly disagree. */
 function isMigratingOut({ domain, job, call }: OutgoingFacts): boolean {
   return call === "running" || job.move === "out" || domain?.move === "leaving";
 }
@@ -122,7 +122,7 @@ export function planOutgoing(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, domain, call } = facts;
   if (isPausedWithoutJob(facts)) return planSourceResume(facts);
   if (migration.failed === true) return WAIT_FOR_END;
-  // `call` is checked first, because the launcher may end after a successful call.
+  // The call's result comes first, because the launcher may have ended since, and `domain` is then undefined.
   if (call === "arrived" || domain?.move === "left") return planHandover(facts);
   if (domain === undefined) return [{ kind: "wait", for: "guest" }];
   if (isMigratingOut(facts)) return decideWhileMigrating(facts);

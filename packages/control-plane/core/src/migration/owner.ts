@@ -6,10 +6,10 @@ import { isNicMac } from "@patchbay/api/values";
 import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 
-/** Maximum length of the VMI's name in a pod's name, which is a DNS-1123 subdomain. Source: Kubernetes names. */
+/** Maximum length of the VMI's name in a pod's name, which has at most 253 characters and a suffix of 6. Source: Kubernetes names. */
 const VMI_PART_MAX = 253 - "virt-launcher-".length - 6;
 
-/** Builds the pod's name from the UIDs of the VMI and the migration. A second create therefore fails with "already exists". */
+/** Builds the pod's name. It is the same for each attempt, so a second create fails with "already exists". */
 export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: string): string {
   const { uid = "", name } = vmi.metadata;
   const uids = migrationUid === undefined ? uid : `${uid} ${migrationUid}`;
@@ -31,7 +31,7 @@ function isOwnedByTarget({ status }: VirtualMachineInstance): boolean {
   return target !== undefined && status?.nodeName === target;
 }
 
-/** Returns the name of the owner's pod. The VMI ends when this pod ends. */
+/** Returns the name of the guest's pod on the owning node. */
 export function ownerPodName(vmi: VirtualMachineInstance): string {
   const { migrationUid, sourcePod } = vmi.status?.migrationState ?? {};
   if (isOwnedByTarget(vmi)) return launcherPodName(vmi, migrationUid);
@@ -43,7 +43,7 @@ export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): 
   return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
 }
 
-/** Checks whether the pod is the owner's pod by controller and name. Ignores labels, because every user who creates pods can set them. */
+/** Checks by controller and name whether the pod is the guest's pod on the owning node. Labels are ignored: a pod's author chooses them. */
 export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
   return isControlledBy(pod, vmi) && pod.metadata.name === ownerPodName(vmi);
 }
@@ -74,7 +74,7 @@ export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLaunc
   return { uid, name, role };
 }
 
-/** Sets the MAC of each interface that has no MAC to the guest's MAC, because the target's pod NIC has another MAC. */
+/** Copies the guest's MAC to each interface without a MAC, which would otherwise get the MAC of the target's pod NIC. */
 function withGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   return ifacesOf(vmi.spec).map((iface) => {
     const mac = findByName(vmi.status?.interfaces, iface.name)?.mac ?? "";
@@ -82,7 +82,7 @@ function withGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   });
 }
 
-/** Returns the VMI as input for the target node. The result has the target pod's attachments and no reported interfaces. */
+/** Returns the VMI as the target node must see it: with the target pod's attachments, and without reported interfaces. */
 export function targetView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const { migrationState, ...status } = vmi.status ?? {};
   const attachments = [...(migrationState?.targetAttachments ?? [])];

@@ -33,7 +33,7 @@ export function migrationProblem(
   return `Cannot migrate VMI, Reason: ${reason}, Message: ${message}`;
 }
 
-/** Returns why no further migration of the VMI may be created. `migrations` contains the migrations of the VMI's namespace. */
+/** Returns the error text if a migration of the VMI is in flight. `migrations` contains the migrations of the VMI's namespace. */
 export function inFlightProblem(
   { metadata: { name } }: VirtualMachineInstance,
   migrations: readonly VirtualMachineInstanceMigration[],
@@ -58,12 +58,12 @@ export interface EvictionResponse {
   readonly evacuates?: string;
 }
 
-/** Rejects the eviction and requests a migration, which ends the pod afterwards. Returns undefined if the VMI has no node. */
+/** Returns the response that rejects the eviction and requests a migration instead. Undefined if the VMI has no node. */
 function startEvacuation({
   metadata,
   status,
 }: VirtualMachineInstance): EvictionResponse | undefined {
-  // Deschedulers match this text. Source: KubeVirt pod-eviction-admitter.go.
+  // Deschedulers match this text, so it must not change. Source: KubeVirt pod-eviction-admitter.go.
   const message = `Eviction triggered evacuation of VMI "${metadata.namespace ?? ""}/${metadata.name}"`;
   const { nodeName, evacuationNodeName } = status ?? {};
   if (nodeName === undefined) return undefined;

@@ -14,7 +14,7 @@ export interface LinkFacts {
   readonly bridge: boolean;
   /** Whether the wiring is complete. False until the pod network is observed. */
   readonly isWired: boolean;
-  /** Whether QEMU has this tap open, and not a deleted tap with the same name. */
+  /** Whether QEMU has this tap open. False if it has a deleted tap with the same name open. */
   readonly isTapOpen: boolean;
   readonly mtu: number;
   readonly mac?: string;
@@ -62,7 +62,7 @@ export interface IfaceFacts {
   readonly name: string;
   readonly iface?: Iface;
   readonly network?: Network;
-  /** The binding or its refusal. For a deleted interface, the binding is inferred from the links. */
+  /** Binding, or why it is refused. For an interface that was deleted from the spec, it is inferred from the links. */
   readonly binding: Binding | BindingRefusal;
   readonly security?: ClusterSecurity;
   readonly attachment?: Attachment;
@@ -72,11 +72,11 @@ export interface IfaceFacts {
   readonly device?: DeviceFacts;
   /** Whether a hook created this NIC in the running guest. libvirt may not list such a NIC. */
   readonly isMadeByHook?: true;
-  /** UID of the pod on this node that will receive the migrating guest. */
+  /** UID of this node's pod while the guest is migrating to it. */
   readonly incomingPodUid?: string;
-  /** The new network's NIC during a network swap. Unset if no swap is pending. */
+  /** Pod NIC on the new network during a network swap. */
   readonly swap?: SwapFacts;
-  /** Names of other pod NICs that still have an unused bridge of Patchbay. */
+  /** Names of pod NICs of earlier networks that still have a bridge of Patchbay. */
   readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
 }

@@ -34,14 +34,14 @@ export function buildPodInterfaceName(network: Network): string {
 }
 
 /**
- * Returns the name of the pod NIC on the additional network of a registered binding. `podInterfaceName` is the interface's own
- * NIC. CNI's default name would depend on the position in the annotation, which may change while a pod runs.
+ * Returns the name of the second pod NIC for a registered binding with an additional network. `podInterfaceName` is the
+ * first. CNI's default name would depend on the position in the annotation, which may change while a pod runs.
  */
 export function buildExtraInterfaceName(podInterfaceName: string): string {
   return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
 }
 
-/** Returns the name of a second pod NIC, for an interface whose usual NIC is still on another network. */
+/** Returns the name of an interface's new pod NIC during a network swap, when the old one still has the usual name. */
 export function buildSwapInterfaceName(ifaceName: string, networkName: string): string {
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }
@@ -100,7 +100,6 @@ export function buildTapName(ifaceName: string, podInterfaceName: string): strin
     : buildIfaceNames(ifaceName, podInterfaceName).tapName;
 }
 
-/** Returns the pod NIC of a tap with a name from {@link buildIfaceNames}. */
 export function parseTapName(tapName: string): string {
   return tapName === DEFAULT_TAP
     ? DEFAULT_POD_INTERFACE

@@ -42,7 +42,7 @@ export type WiredIface = Pick<
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
   };
 
-/** Returns the binding module for the interface's links. A refused interface may still have links from an earlier binding. */
+/** Returns the module of the interface's binding. For a refused binding, returns the one that fits the existing links. */
 export function findBindingModule({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
   return BINDINGS[binding.kind === "refused" ? (binding.leftover ?? "bridge") : binding.kind];
 }
@@ -73,8 +73,8 @@ const NO_PORT_SECURITY: ClusterSecurity = { mode: "Off", enforced: false };
 const ANY_LINK_LOCAL = "fe80::/10";
 
 /**
- * Returns the addresses that the guest may use, from the kernel's state of the pod NIC. The pod's annotations are not trusted,
- * because all users who may edit pods can change them.
+ * Returns the addresses that the guest may use. They come from the pod NIC itself and not from the pod's annotations, which
+ * every user who may edit pods can change.
  */
 function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): readonly string[] {
   if (wiring.kind === "masquerade") {
@@ -85,7 +85,7 @@ function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): read
   return [...new Set(addresses.map(withoutPrefixLength))];
 }
 
-/** Returns the interface's wiring with its send guard; undefined if the binding needs no links. */
+/** Returns the interface's wiring with its anti-spoofing rules; undefined if the binding needs no links. */
 export function buildWiring(facts: WiredIface): ObservedWiring | undefined {
   const { iface, network, incomingPodUid, security: cluster = NO_PORT_SECURITY } = facts;
   const unguarded = findBindingModule(facts).buildWiring(toWiringFacts(facts));
@@ -132,7 +132,7 @@ export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly Obs
   });
 }
 
-/** Sets `isWired` for an interface with links. For a vhost-user socket, which is no kernel link, `isWired` is already set. */
+/** Sets `isWired`. A vhost-user socket is no link, so its `isWired` was set when it was observed. */
 function withWiredLinks(
   iface: Pick<IfaceFacts, "name" | "podInterfaceName" | "links" | "binding">,
   wiredTaps: ReadonlySet<string>,
@@ -166,7 +166,7 @@ export function withWired(
 interface PodLink {
   readonly name: string;
   readonly kind: string;
-  /** Whether the link has a carrier. A tap has a carrier while a process has the tap open. */
+  /** Whether the link has a carrier (flag LOWER_UP). A tap has a carrier while a process has the tap open. */
   readonly carrier: boolean;
 }
 
@@ -183,7 +183,7 @@ function isOwnLink({ name, kind }: PodLink): boolean {
   return parseLinkName(name) !== undefined && (kind === BRIDGE_KIND || kind === TAP_KIND);
 }
 
-/** Lists the pod NICs whose links belong to the interface. During and after a swap, the tap's name may refer to another pod NIC. */
+/** Lists the pod NICs whose links belong to the interface. Includes the pod NIC in the tap's name, which a swap does not change. */
 function listPodNics({
   podInterfaceName,
   links,
@@ -202,7 +202,7 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
   ]);
 }
 
-/** Returns wirings without an owner, by pod NIC. Skips open taps, and a `tap0` without a bridge, which may be another program's. */
+/** Returns wirings that belong to no interface. Skips open taps, and a `tap0` without a bridge, which another program may have created. */
 export function findOrphanedWirings(
   links: readonly PodLink[],
   owners: LinkOwners,
@@ -224,7 +224,7 @@ interface NicOptions extends NicPlacement {
   readonly hasBootRom?: true;
 }
 
-/** Returns the number of queues of the device. A multi-queue tap requires at least two. Source: linux/drivers/net/tun.c */
+/** Returns `wanted`, but 1 for a single-queue tap and at least 2 for a multi-queue tap. Source: linux/drivers/net/tun.c */
 function chooseQueueCount({ tapQueues }: IfaceFacts["links"], wanted: number): number {
   if (tapQueues === undefined) return wanted;
   return tapQueues === "one" ? 1 : Math.max(wanted, 2);
@@ -261,15 +261,15 @@ export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition 
 }
 
 /**
- * Swaps the network in one step: sets the link down, moves the tap to the existing bridge of the new network, and sets the link
- * up. If the move fails, the tap returns to its old bridge.
+ * Swaps the network: sets the link down, moves the tap to the bridge of the new network, and sets the link up. The bridge
+ * must exist. If the move fails, the tap returns to its old bridge.
  */
 export interface SwapAction {
   readonly kind: "swapNetwork";
   readonly iface: string;
   readonly from: BridgeWiring;
   readonly to: BridgeWiring;
-  /** Device XML with the link down, and with the link up. Unset if the link is to remain down. */
+  /** Device XML with the link down and up. Unset if the spec wants the link down. */
   readonly link?: { readonly down: string; readonly up: string };
 }
 
@@ -341,7 +341,7 @@ export function findVhostUserBlock(
   if (findBindingModule(iface).kind !== "vhostuser") return undefined;
   const { socketProblem } = iface.links;
   if (socketProblem !== undefined) return socketProblem.reason;
-  // The next definition of a stopped domain will support vhost-user.
+  // A stopped domain is defined again before its next start, and then supports vhost-user.
   if (domain?.running !== true) return undefined;
   if (!domain.facts.sharesMemory) return "MemoryNotShared";
   return useEmulation && domain.facts.hasNoNicVectors !== true ? "InterruptVectors" : undefined;
@@ -356,7 +356,7 @@ export function planLinkSocket({
   return { kind: "linkSocket", iface: name, socket: { podInterfaceName, path } };
 }
 
-/** Unplug requests for a device to which the guest has not responded. */
+/** Unplug requests for one device that the guest has not yet released. */
 export interface UnplugRequest {
   readonly count: number;
   readonly agoMs: number;
@@ -369,7 +369,7 @@ const FIRST_RETRY_MS = 10_000;
 /** Longest delay between unplug requests, in milliseconds. Requests are repeated until the guest responds. */
 const MAX_RETRY_MS = 60_000;
 
-/** Returns the delay between the last and the next request, in milliseconds. `count` is the number of requests sent. */
+/** Returns the time from the last request to the next, in milliseconds. `count` is the number of requests so far. */
 export function computeUnplugRetryMs(count: number): number {
   return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, count - UNPLUG_REQUESTS_MAX));
 }

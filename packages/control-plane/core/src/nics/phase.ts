@@ -47,7 +47,7 @@ interface NicSources {
 interface KnownNics {
   readonly name: string;
   readonly attachments: readonly Attachment[];
-  /** NAMESPACE/NAME of the network in the spec. Undefined for the pod network and for an interface that is not wantedNic. */
+  /** NAMESPACE/NAME of the network in the spec. Undefined for the pod network, and if the spec does not want the interface. */
   readonly networkName: string | undefined;
   readonly wantedNic: string | undefined;
   readonly reportedNics: readonly string[];
@@ -81,7 +81,7 @@ function collectKnownNics(name: string, vmi: VirtualMachineInstance): KnownNics 
   return { name, attachments, reportedNics, allNics, ...declared };
 }
 
-/** Returns the last known pod NIC from the first source that reports one. */
+/** Returns the pod NIC in the attachments, or else in the status, the spec or the name of the device's tap. Empty if unknown. */
 function findLastUsedNic(
   { attachments, reportedNics, wantedNic }: KnownNics,
   deviceTap: string | undefined,
@@ -91,7 +91,7 @@ function findLastUsedNic(
   return deviceTap === undefined ? "" : parseTapName(deviceTap);
 }
 
-/** Returns the current pod NIC: the NIC on whose bridge the device's tap is. Without a device, returns the NIC for the spec. */
+/** Returns the current pod NIC. With a device, prefers the NIC on whose bridge the device's tap is, otherwise the one in the spec. */
 function findCurrentNic(known: KnownNics, sources: NicSources): string {
   const { name, attachments, networkName, wantedNic } = known;
   if (!sources.hasDevice) {
@@ -313,7 +313,7 @@ function decideUnplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   return facts.attachment === undefined ? undefined : "PodDetaching";
 }
 
-/** Returns the phase of a pending network swap; undefined without a swap or a working device. A broken old NIC does not block a swap. */
+/** Returns the phase of a pending network swap. Undefined without one, without a working device, or if neither NIC is usable. */
 function decideSwapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
   if (swap === undefined || device === undefined || !links.isTapOpen) return undefined;
   if (swap.attachment?.state === "Attached" && swap.links.podInterface) return "Switching";
@@ -332,15 +332,15 @@ function decidePlugPhase(facts: PhaseFacts): IfacePhase {
 }
 
 /**
- * Returns the phase of an interface; undefined if the interface has no attachment, links or device. If the attachment is being
- * removed, the unplug completes first, even if the interface is requested again.
+ * Returns the phase of an interface; undefined for an unwanted interface without attachment, links and device. A running
+ * unplug completes first, even if the interface is wanted again.
  */
 export function decidePhase(facts: PhaseFacts): IfacePhase | undefined {
   const removing = facts.attachment?.state === "Removing";
   return isWanted(facts) && !removing ? decidePlugPhase(facts) : decideUnplugPhase(facts);
 }
 
-/** Checks whether the guest must release the device: the interface is not wanted, or its tap was recreated and QEMU cannot reopen it. */
+/** Checks whether the device must be unplugged: the interface is not wanted, or the tap was recreated, which QEMU does not reopen. */
 export function mustReleaseDevice(facts: PhaseFacts): boolean {
   const phase = decidePhase(facts);
   return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the pod NIC of an interface on a network. During a network swap, the old NIC retains its name.
+// Chooses the pod NIC of an interface on a network.
 import { isDefaultNetwork, type Attachment, type Network } from "@patchbay/api";
 import type { NetworkSelection } from "@patchbay/api/annotations";
 import { findByName, networkNameOf } from "./nics.ts";
@@ -49,8 +49,8 @@ export function toPodNics(
 }
 
 /**
- * Returns the pod NIC for the network: the existing NIC, or else KubeVirt's name for a new NIC. If that name is in use on
- * another network, the new NIC gets a name that also depends on the network definition.
+ * Returns the pod NIC for the network: an existing one, or else KubeVirt's name for a new one. If a NIC on another network
+ * has that name, the new NIC gets a name that also depends on the NetworkAttachmentDefinition.
  */
 export function choosePodNic(network: Network, sources: PodNicSources): string {
   const { namespace, attachments, nics } = sources;

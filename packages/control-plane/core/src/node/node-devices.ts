@@ -14,14 +14,14 @@ interface NodeDevice extends Offered {
   readonly permissions: string;
 }
 
-/** vhost-user socket directories. `sockets` is the directory of one pod, `all-sockets` contains all directories for the dataplane. */
+/** Directories of vhost-user sockets: `sockets` for one pod, or `all-sockets` for the dataplane, with the directories of all pods. */
 interface NodeSockets extends Offered {
   readonly kind: "sockets" | "all-sockets";
 }
 
 export type NodeOffer = NodeDevice | NodeSockets;
 
-/** Number of offered devices per kind. It exceeds the number of VMs on a node. Source: KubeVirt virtualMachineInstancesPerNode. */
+/** Number of devices that a node offers per kind, more than a node has VMs. Source: KubeVirt virtualMachineInstancesPerNode. */
 const DEVICE_COUNT = 1000;
 
 const SHARED_DEVICE = { kind: "device", permissions: "rw", count: DEVICE_COUNT } as const;
@@ -44,9 +44,8 @@ const ALL_SOCKETS: NodeSockets = {
 };
 
 /**
- * Returns the devices that a node offers. Omits KVM if guests are emulated, because the scheduler would prefer nodes
- * with KVM. Offers `all-sockets` only if an administrator allows it, because its user can read the traffic of all
- * vhost-user NICs.
+ * Returns the devices that a node offers. Offers `all-sockets` only if an administrator allows it, because a pod with
+ * this device can read the traffic of all vhost-user NICs.
  */
 export function planNodeOffers(kubevirt: KubeVirt | undefined): readonly NodeOffer[] {
   return [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects nodes that do not respond. Kubernetes marks a node as unreachable 40 s after its last heartbeat.
+// Detects nodes that do not respond.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { KubeNode } from "@patchbay/api/kubernetes";
 import { isExtendedResource } from "./definitions.ts";
@@ -38,7 +38,7 @@ function trimStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]>
   };
 }
 
-/** Removes all fields of a node that core does not read. Other fields change with each heartbeat. */
+/** Removes all fields of a node that core does not read, many of which change with each heartbeat. */
 export function trimNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
   const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE_TAINT);
   return {
@@ -67,7 +67,7 @@ export function isSchedulable(node: KubeNode | undefined): boolean {
   return node !== undefined && node.spec?.unschedulable !== true;
 }
 
-/** Returns the loss of an unresponsive node. Undefined for a deleted node, because Kubernetes deletes its pods. */
+/** Describes an unresponsive node. Undefined if the node responds, or was deleted together with its pods. */
 export function findNodeLoss(node: KubeNode | undefined): NodeLoss | undefined {
   if (node === undefined || !isNodeUnresponsive(node)) return undefined;
   const { name } = node.metadata;

@@ -13,7 +13,7 @@ import { findAdvice, type Reason } from "./table.ts";
 
 export type LibvirtErrorCode = keyof typeof LIBVIRT_ERRORS;
 
-/** Advice for an error without a reason. The failed step determines the reason. */
+/** Advice for an error whose reason depends on the failed step. */
 interface AdviceOnly {
   readonly advice: string;
 }
@@ -112,7 +112,7 @@ export function isDefinitionFault(error: unknown): boolean {
   return DEFINITION_REASONS.includes(findMapped(error));
 }
 
-/** Returns the error's reason. Undefined if the failed step determines the reason. */
+/** Returns the error's reason. Undefined if the reason depends on the failed step. */
 export function reasonOf(error: unknown): Reason | undefined {
   const mapping = findMapped(error);
   return typeof mapping === "string" ? mapping : undefined;

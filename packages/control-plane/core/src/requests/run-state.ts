@@ -92,14 +92,14 @@ export interface RunStateFacts {
   readonly options?: RunStateOptions;
 }
 
-/** Changes of the VMI's grace period. virt-api writes them before all other changes of the plan. */
+/** Changes of the VMI's grace period. virt-api writes them before all other changes. */
 interface WithGracePeriod {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }
 
 /** Planned writes for a request, or its refusal. virt-api returns the message to the client and logs it. */
 export type RunStatePlan =
-  /** Changes the spec, which decides whether the VM runs. Requests are written before the spec. */
+  /** Patches the VM's spec, after `requests` are written to its status. */
   | (WithGracePeriod & {
       readonly kind: "patchVm";
       readonly operations: readonly JsonPatchOperation[];
@@ -131,7 +131,7 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
-/** Checks whether the guest runs. A guest whose VMI has no phase does not count. Source: KubeVirt. */
+/** Checks whether the guest counts as started: it has not ended, and its VMI has a phase other than `Unknown`. Source: KubeVirt. */
 function isStarted(facts: RunStateFacts): boolean {
   const phase = facts.vmi?.status?.phase ?? "";
   return hasGuest(facts) && phase !== "" && phase !== "Unknown";
@@ -141,7 +141,7 @@ function refuseManualStart({ vm }: RunStateFacts): RunStatePlan {
   return conflict(`${runStrategyOf(vm)} does not support manual start requests`);
 }
 
-/** Refuses with KubeVirt's message. The misspelling is KubeVirt's, and clients match it. */
+/** Refuses with KubeVirt's message, including its misspelling, because clients match the message. */
 function refuseManualRestart({ vm }: RunStateFacts): RunStatePlan {
   return conflict(`RunStategy ${runStrategyOf(vm)} does not support manual restart requests`);
 }
@@ -177,7 +177,7 @@ function buildRunningPatch(vm: VirtualMachine, running: boolean): readonly JsonP
   ];
 }
 
-/** Returns the plan, or a refusal if the VM cannot start again after a restart. */
+/** Returns the plan, or a refusal if the VM cannot start. */
 function refuseUnlessStartable(
   { vm, expansion, config }: RunStateFacts,
   plan: RunStatePlan,
@@ -218,7 +218,7 @@ function isRerun({ vm, vmi }: RunStateFacts): boolean {
   return runStrategyOf(vm) === "RerunOnFailure" && vmi?.status?.phase === "Failed";
 }
 
-/** Returns the requests to write for a halted VM. An empty list removes outdated requests. */
+/** Returns the requests to store for a halted VM. An empty list removes outdated requests; undefined changes nothing. */
 function buildHaltedRequests(facts: RunStateFacts): Pick<PatchVmPlan, "requests"> {
   if (facts.options?.paused === true) return { requests: [buildStartRequest(facts)] };
   return (facts.vm.status?.stateChangeRequests ?? []).length === 0 ? {} : { requests: [] };
@@ -283,7 +283,7 @@ function planStopRequest(facts: RunStateFacts): RunStatePlan {
   return { ...requestFromController(facts, requests, STOP_MESSAGE), ...planGracePeriod(facts) };
 }
 
-/** Plans a stop of a halted VM. The stop must shorten the grace period of the running guest, as in KubeVirt. */
+/** Plans a stop of a halted VM whose guest still runs. As in KubeVirt, the stop must shorten the grace period. */
 function planShorterStop(facts: RunStateFacts): RunStatePlan {
   if (!hasGuest(facts)) return NOT_RUNNING;
   const { vmiOperations } = planGracePeriod(facts);

@@ -41,7 +41,7 @@ function listCauses(
   });
 }
 
-/** Predicate of messages about a binding with a hook. */
+/** Error message for a binding with a hook. The text starts with the verb. */
 export const NEEDS_START =
   "has a hook, which is called only when the guest starts and cannot join a running pod; add the interface to the VM's specification, or while the VM is stopped";
 
@@ -61,7 +61,7 @@ export function pluggedHookCauses(edit: SpecEdit, registry: BindingRegistry): re
   });
 }
 
-/** Checks whether every element of `nics` contains the interface and does not mark it as absent. */
+/** Checks whether the interface exists in each of the specs, and none of them marks it as absent. */
 function isRetained(nics: readonly Nics[], name: string): boolean {
   const ifaces = nics.map((sides) => findByName(sides.ifaces, name));
   return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
@@ -76,7 +76,7 @@ export function fixedNetworkCauses(
   return desired.networks.flatMap((network, index): readonly Cause[] => {
     const { name, multus } = network;
     const oldNetwork = findByName(actual.networks, name);
-    // A separate rule reports changes of the default network.
+    // Ignores the default network, whose changes another rule reports.
     if (
       oldNetwork === undefined ||
       isDefaultNetwork(oldNetwork) ||
@@ -128,7 +128,7 @@ function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefu
 }
 
 const RESTRICTED_MESSAGE = "update of VMI object is restricted";
-/** Refusal of changes outside the NICs, which only take effect at a start. Source: KubeVirt vmi-update-admitter.go. */
+/** Refusal of changes outside the NICs, because such changes take effect only at a start. Source: KubeVirt vmi-update-admitter.go. */
 const RESTRICTED_REFUSAL: VmiChangeRefusal = {
   code: 422,
   message: RESTRICTED_MESSAGE,
@@ -139,7 +139,7 @@ function withoutNics(spec: VmiSpec): VmiSpec {
   return withNics(spec, [], []);
 }
 
-/** Refuses changes of NICs that a VM controls, and changes outside the NICs, unless a service of Patchbay makes them. */
+/** Refuses NIC changes if a VM owns the VMI, and other changes except by Patchbay's services. Allows all changes by virt-controller. */
 export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
   if (user === NIC_WRITER) return undefined;
   const owner = findOwnerVm(old)?.name;

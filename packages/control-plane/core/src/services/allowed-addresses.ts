@@ -72,7 +72,7 @@ export function parseServiceAddress(
 
 /** Members of `ipam` that contain a subnet, at any depth. Sources: plugins host-local, static, whereabouts. */
 const IPAM_MEMBERS: readonly string[] = ["subnet", "range", "address"];
-/** Member of a plugin configuration without `ipam`. It contains comma-separated subnets. Source: ovn-kubernetes multi-homing. */
+/** Member with comma-separated subnets, in plugin configurations without `ipam`. Source: ovn-kubernetes multi-homing. */
 const SUBNETS_MEMBER = "subnets";
 
 /** Lists the texts of subnets in `ipam`. Uses no recursion, because the author of the definition controls the depth. */
@@ -100,7 +100,7 @@ function listPluginTexts(plugin: unknown): readonly string[] {
   ];
 }
 
-/** Parses a subnet. Also accepts whereabouts' form `FIRST-LAST/LENGTH`, of which it parses LAST/LENGTH. */
+/** Parses a subnet. In whereabouts' form `FIRST-LAST/LENGTH`, parses only LAST/LENGTH. */
 function parsePrefix(text: string): IpPrefix | undefined {
   return parseIp(text.slice(text.lastIndexOf("-") + 1).trim());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EndpointSlices of Services for VMs on a secondary network. CNI provides the addresses; a guest cannot add addresses.
+// EndpointSlices of Services for VMs on a secondary network. They contain only addresses that CNI assigned.
 import type {
   Attachment,
   NetworkAttachmentDefinition,
@@ -39,7 +39,7 @@ interface NetworkServicePlan {
   readonly refusal?: string;
 }
 
-/** Number of digits of the Service's UID hash in slice names. The hash gives a re-created Service new slice names. */
+/** Number of digits of the hash in slice names. The hash of the Service's UID gives a re-created Service new slice names. */
 const UID_DIGITS = 10;
 /** Valid hostname of an endpoint. Source: Kubernetes validation (RFC 1123 label). */
 const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -68,7 +68,7 @@ function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): 
   return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
 }
 
-/** Returns CNI's addresses that the guest also reports. While the guest reports no addresses, returns all of CNI's addresses. */
+/** Returns the addresses from CNI that the guest reports too. Until the guest reports addresses, returns all addresses from CNI. */
 function listConfirmedAddresses(
   { status }: VirtualMachineInstance,
   { name, ips = [] }: Attachment,

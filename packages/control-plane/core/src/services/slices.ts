@@ -75,7 +75,7 @@ function groupContents(parts: readonly ServicePart[]): readonly SliceContent[] {
     });
 }
 
-/** Infix of slice names. Each address family has its own slice. Source: Kubernetes validation of EndpointSlice. */
+/** Address families and the infixes of their slice names. A slice contains one family. Source: Kubernetes validation of EndpointSlice. */
 const FAMILIES = [
   { addressType: "IPv4", infix: "" },
   { addressType: "IPv6", infix: "-ipv6" },

@@ -25,7 +25,7 @@ function findVirtApiProblem(apiService: ApiService | undefined): string | undefi
     : (available?.message ?? "it was not queried yet");
 }
 
-/** Builds the condition Created. The APIService exists only after all other objects, because the installation creates it last. */
+/** Builds the condition Created, which is True if the APIService exists. The installation creates the APIService last. */
 function buildCreatedCondition(apiService: ApiService | undefined): NewCondition {
   return apiService === undefined
     ? {

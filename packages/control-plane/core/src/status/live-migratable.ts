@@ -44,7 +44,7 @@ function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | 
   return Object.hasOwn(bindings, name) && bindings[name]?.migration !== undefined;
 }
 
-/** Checks whether an interface of the pod network can migrate. NAT permits it; a binding or an annotation may permit it. */
+/** Checks whether the interface on the pod network can migrate: with masquerade, a migratable plugin or an allowed bridge. */
 function isPodNetworkMigratable({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
   const network = findByName(networksOf(vmi.spec), iface.name);
   const { kind } = resolveBinding(iface, network, bindings);

@@ -26,7 +26,7 @@ function isNamed(entry: unknown): entry is NamedEntry {
   return isJsonObject(entry) && typeof entry["name"] === "string";
 }
 
-/** Returns the paths at which two lists of named entries differ. A removed entry changes the path of the list. */
+/** Returns the paths at which two lists of named entries differ. A removed or moved entry yields the path of the list. */
 function listDifferingEntries(
   wantedEntries: readonly NamedEntry[],
   actualEntries: readonly NamedEntry[],
@@ -70,7 +70,7 @@ function omitLiveFields(iface: Iface, liveFields: readonly string[]): JsonObject
   return { ...iface, ...mac, ...Object.fromEntries(liveFields.map((field) => [field, undefined])) };
 }
 
-/** Checks whether the running interface is being unplugged. virt-handler plugs it again afterwards with the new values. */
+/** Checks whether the interface is being unplugged. Its changes need no restart, because a new plug uses the new values. */
 function isBeingUnplugged(actual: Nics, name: string): boolean {
   const iface = findByName(actual.ifaces, name);
   return iface !== undefined && isAbsent(iface);
@@ -101,7 +101,7 @@ function listChangedNetworks(sides: NicsSyncInput): readonly string[] {
   });
 }
 
-/** Lists the paths of a removed default network. A running pod cannot leave its default network. */
+/** Lists the paths of a removed default network. Its removal needs a restart, because a running pod retains its default network. */
 function listRemovedDefault(wanted: Nics, actual: Nics): readonly string[] {
   const defaultNetworks = actual.networks.filter(isDefaultNetwork);
   return defaultNetworks.flatMap(({ name }) => [
@@ -125,7 +125,7 @@ function listOtherChanges(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
   return listDifferingLeaves(wantedRest, actualRest, SPEC_PATH);
 }
 
-/** Lists all differences of NICs that change only at the next start. Ignores interfaces that are being unplugged. */
+/** Lists the differences of NICs if all NIC changes apply at the next start. Ignores interfaces that are being unplugged. */
 function listStagedNics({ desired, actual }: NicsSyncInput): readonly string[] {
   const [wantedIfaces, existingIfaces] = [desired, actual].map((nics) =>
     nics.ifaces.filter((candidate) => !isAbsent(candidate)),

@@ -69,7 +69,7 @@ function findContainerWaiting({ state }: ContainerStatus): SyncError | undefined
   return state.waiting && { reason: state.waiting.reason, message: state.waiting.message ?? "" };
 }
 
-/** Lists the waiting reasons of containers, init containers first, because the other containers start later. */
+/** Lists why containers wait. Init containers come first, because the other containers start after them. */
 function listWaiting(pod: Pod | undefined): readonly SyncError[] {
   const { initContainerStatuses = [], containerStatuses = [] } = pod?.status ?? {};
   const initWaiting = initContainerStatuses.flatMap((status) => {
@@ -186,7 +186,7 @@ export interface VmiStatusFacts {
 function findNodeError({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.hindrance ?? {};
   if (reason === undefined || message === undefined) return undefined;
-  // A reason without an event type disappears without user action and is no error.
+  // A reason without an event type disappears without user action, so it is no error.
   return findEventType(reason) === undefined ? undefined : { reason, message };
 }
 
@@ -216,7 +216,7 @@ export interface VmStatusFacts {
   readonly startProblems: readonly FieldProblem[];
   /** Whether a VMI with the VM's name exists that the VM does not own. */
   readonly hasNameConflict: boolean;
-  /** Whether the conflicting VMI or its owner is being deleted, so that the conflict is temporary. */
+  /** Whether the conflicting VMI is being deleted or belongs to a deleted VM, so that the conflict is temporary. */
   readonly isConflictTemporary?: boolean;
   readonly bindings: BindingRegistry;
   readonly isStaged: boolean;
@@ -252,7 +252,7 @@ function findMissingPartError({ parts }: VmStatusFacts): SyncError | undefined {
   );
 }
 
-/** Returns the VMI's error. If the VM has no VMI after a failed start, returns the stored error when it may recur at the next start. */
+/** Returns the VMI's error. If a start has failed and no VMI exists, returns the VM's stored error if it is a start error. */
 function findVmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
   if (vmi !== undefined) return findSyncError(vmi.status?.conditions);
   const condition = vm.status?.startFailure && findSyncError(vm.status.conditions);

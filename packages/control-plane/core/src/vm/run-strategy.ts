@@ -27,7 +27,7 @@ export interface RunFacts {
   readonly uid: string | undefined;
 }
 
-/** Checks whether the strategy permits the request. Halted permits a start with options, which is written before the spec. */
+/** Checks whether the strategy permits the request. Halted permits a start with options, because virt-api writes the strategy later. */
 function isObeyed({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";
@@ -39,7 +39,7 @@ function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boo
   return guest !== "none" && guest !== "leaving";
 }
 
-/** Drops requests before the first pending request. Only the first pending request is in effect. */
+/** Drops leading requests that are completed or not permitted. The first remaining request is in effect. */
 function listPendingRequests(facts: RunFacts): readonly StateChangeRequest[] {
   const firstPending = facts.requests.findIndex(
     (request) => isObeyed(facts, request) && !isCompleted(facts, request),
@@ -69,7 +69,7 @@ const WITH_VMI: Readonly<Record<RunStrategy, Rule>> = {
   Once: () => "keep",
 };
 
-/** Decides the step for the VMI. A start after a failure is stored as requests, so that a restart of virt-controller retains it. */
+/** Decides the step for the VMI. The rerun of a failed guest is stored as requests, so that it survives a restart of virt-controller. */
 export function decideRun(facts: RunFacts): RunDecision {
   const requests = listPendingRequests(facts);
   const [request] = requests;
@@ -104,7 +104,7 @@ export function collectRunFacts(
   };
 }
 
-/** Returns the new `status.runStrategy`. A strategy that starts the VM once is recorded after the start. */
+/** Returns the new `status.runStrategy`. RerunOnFailure and Once are recorded only after the VMI exists. */
 export function findRecordedStrategy(facts: RunFacts): RunStrategy | undefined {
   const startsOnce = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
   return startsOnce && facts.guest === "none" ? facts.lastStrategy : facts.strategy;

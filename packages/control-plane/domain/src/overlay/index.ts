@@ -32,7 +32,7 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   processEntities: true,
-  // The decoder must also resolve numeric character references, because Go writes quotes and line breaks as references.
+  // Also decodes numeric character references, with which Go writes quotes and line breaks.
   // oxlint-disable-next-line typescript/no-deprecated -- its successor requires a custom decoder
   htmlEntities: true,
   ignoreDeclaration: true,
@@ -47,7 +47,7 @@ function readAttributes(value: unknown): ReadonlyMap<string, string> {
   return new Map(Object.entries(value).map(([name, text]) => [name, String(text)]));
 }
 
-/** Returns the elements among the parser's nodes. A node has the element's name as one key, and `:@` with the attributes as another. */
+/** Converts the parser's nodes to elements. The key of a node is the element's name; the key `:@` contains the attributes. */
 function listElements(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
   if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
   return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
@@ -98,7 +98,7 @@ export function writeXml(root: XmlElement): string {
 }
 
 export interface DomainChange {
-  /** The kind is `missing` if the returned domain lacks the element. The merge then retains the element. */
+  /** `missing` means that the returned domain lacks the element. The merge then retains the element. */
   readonly kind: "added" | "changed" | "missing";
   /** Names of the elements from the root. The name of an attribute begins with `@`. */
   readonly path: readonly string[];

@@ -119,14 +119,14 @@ export function listAddressesBesidePorts(machine: Machine): readonly PciAddress[
   return hasPorts(machine) ? ADDRESSES_BESIDE_PORTS : listDefaultAddresses(machine);
 }
 
-/** Returns addresses for the display. Firmware searches for the display on the first bus. */
+/** Returns addresses for the display, which firmware expects on the first bus. */
 export function listDisplayAddresses(machine: Machine): readonly PciAddress[] {
   return machine.family === "pc" ? PC_ADDRESSES : DISPLAY_ADDRESSES;
 }
 
 /**
- * Returns the address of the bridge to the bus. The bridge is on the preceding bus, because firmware numbers buses
- * depth first. Source: SeaBIOS src/fw/pciinit.c, observed with QEMU 7.2.
+ * Returns the address of the bridge whose secondary bus is `bus`. The bridge is on the preceding bus, so that firmware,
+ * which numbers buses depth first, assigns this number. Source: SeaBIOS src/fw/pciinit.c, observed with QEMU 7.2.
  */
 export function buildBridgeAddress(bus: number): PciAddress {
   return { bus: bus - 1, slot: 0, function: 0 };

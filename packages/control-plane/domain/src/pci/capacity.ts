@@ -19,7 +19,7 @@ function listControllerAddresses(controller: PciControllerFacts): readonly PciAd
   if (!controller.hotplug) return [];
   if (PORT_MODELS.has(controller.model)) return [{ bus: controller.index, slot: 0, function: 0 }];
   if (BRIDGE_MODELS.has(controller.model)) return listSlotAddresses(controller.index, 1);
-  // Slot 1 of i440fx contains PIIX3, which libvirt's XML does not list.
+  // Omits slot 1, which contains PIIX3 on i440fx. libvirt's XML does not list PIIX3.
   return controller.model === "pci-root" ? listSlotAddresses(controller.index, FIRST_SLOT) : [];
 }
 

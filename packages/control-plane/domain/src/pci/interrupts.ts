@@ -50,7 +50,7 @@ export interface InterruptUser {
   readonly queues: number;
 }
 
-/** Returns the number of the NIC's vectors: 1 if the model is unknown. */
+/** Returns the number of the NIC's vectors, 1 for an unknown model. */
 export function countVectors(nic: InterruptUser): number {
   return findNicModel(nic.model)?.vectors(nic.queues) ?? 1;
 }

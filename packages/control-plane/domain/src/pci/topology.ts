@@ -20,7 +20,7 @@ import {
 } from "./addresses.ts";
 import { findNicModel, freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 
-/** Device that is never hotplugged. The part after the colon is the device's name. */
+/** Device that is never hotplugged. The text after a colon is the device's name. */
 export type FixedDevice =
   | "guestAgent"
   | "display"
@@ -32,7 +32,7 @@ export type FixedDevice =
   | `disk:${string}`
   | `input:${string}`;
 
-/** Rules of a layout version. A VM retains the version of its first start. Entries therefore never change; new rules need a new version. */
+/** Rules of a layout version. A VM retains the version of its first start, so existing entries must not change. */
 interface Layout {
   readonly requiredDevices: readonly FixedDevice[];
   readonly sharesMemory: boolean;
@@ -208,7 +208,7 @@ class Placement {
   #addBridge(bus: number): string | undefined {
     if (this.bridges.has(bus)) return undefined;
     const address = buildBridgeAddress(bus);
-    // The bridge occupies slot 0 of this bus, so the domain omits the bus's root port.
+    // The bridge replaces the root port with this bus number, so no device can be behind that port.
     const bridgeAddresses = [address, { bus, slot: 0, function: 0 }].map(printPciAddress);
     for (const place of bridgeAddresses) {
       const holder = this.#ownerByAddress.get(place);
@@ -320,13 +320,13 @@ function findKind(device: FixedDevice): DeviceKind {
   return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Plans all ports up to the last used port, and the reserve as far as slots and interrupt vectors suffice. */
+/** Plans the ports up to the last used port, and the reserve ports for which slots and interrupt vectors suffice. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
   const portAddresses = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge is plugged into the port before it. The bridge replaces the root port of its bus number.
+  // A bridge is behind the port with the preceding number, and replaces the root port with its own bus number.
   const buses = [
     ...portAddresses.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),

@@ -7,7 +7,7 @@ import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/a
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, describeParseError } from "./check-document.ts";
 
-/** Elements whose paths are ignored. NicFacts contains paths of NICs; libvirt sets the emulator and backing stores. Source: libvirt formatdomain. */
+/** Elements whose paths are not listed. NicFacts contains the NICs' paths, and libvirt sets the others. Source: libvirt formatdomain. */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
   "emulator",
@@ -219,7 +219,7 @@ function isConnectedAgent(channel: XmlNode): boolean {
   return readText(target, "@name") === AGENT_CHANNEL && readText(target, "@state") === "connected";
 }
 
-/** Returns the number of vCPUs. The parser returns a string for an element without attributes. */
+/** Returns the number of vCPUs. The parser returns a string if the element has no attributes, otherwise an object. */
 function parseVcpus(root: XmlNode): number {
   const text = readText(root, "vcpu") ?? readText(findChild(root, "vcpu"), "#text") ?? "1";
   return parseNumber(text, "vcpus");

@@ -39,7 +39,7 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   const request = { containerId, interfaceName, config, args, capabilityArgs };
   const fields = { pod: printKey(owner), network: config.name };
   try {
-    // The request contains no network namespace, because another pod may have a namespace at the same path.
+    // The request omits the network namespace, because the path may meanwhile belong to another pod.
     await deps.cni.del(request, result);
     await deps.multusCache.forget(leftover);
     deps.log.info("released an attachment that Multus left behind", {
@@ -52,7 +52,7 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   }
 }
 
-/** Releases leftover attachments of ended pods, or only of pod `uid`. The next sweep retries failed releases. */
+/** Releases leftover attachments of ended pods. `uid` limits the sweep to one pod. The next sweep retries failed releases. */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   for (const entry of await deps.multusCache.list()) {
     const owner = parseOwner(entry);
@@ -64,7 +64,7 @@ export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
 /** Queue key for all pods; other keys are uids of pods. */
 const ALL_PODS = "*";
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** Delay after a pod's end, in milliseconds, because Multus may still be removing its attachments. */
+/** Delay between a pod's end and the sweep, in milliseconds, because Multus may still be removing the pod's attachments. */
 const SETTLE_MS = 10_000;
 
 export function findEndedPod(change: Change<Pod>): string | undefined {

@@ -25,7 +25,7 @@ async function readConfig(files: Files, path: string): Promise<NetworkConfigList
   throw toMissingNetworkError(`${path}: ${causes}`);
 }
 
-/** Finds the first wanted configuration by file name. Skips Patchbay's own configuration and invalid files. */
+/** Finds the first configuration, in the order of file names, that `isWanted` accepts. Skips Patchbay's own and invalid configurations. */
 async function findInDirectory(
   files: Files,
   directory: string,

@@ -25,7 +25,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badConfig });
 }
 
-/** Rejects calls unless the mode leaves annotations to the controller. Otherwise each network would be attached twice. */
+/** Rejects calls in modes in which net-agent itself attaches the annotation's networks. Otherwise, each would be attached twice. */
 function assertEnabled(deps: RuntimeDeps): void {
   if (deps.mode === "multus-dynamic") return;
   reject(
@@ -43,7 +43,7 @@ async function findRow(
   );
 }
 
-/** Attaches the network by its definition. Ignores the call's configuration, because the controller does not check permissions. */
+/** Attaches the network as its definition specifies. Ignores the call's configuration, because Multus' controller checks no permissions. */
 async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const { interfaceName } = call;
   const facts = await readFacts(call, deps, "live");
@@ -78,7 +78,7 @@ function buildRemoval(call: PluginCall): AttachmentRequest {
   };
 }
 
-/** Detaches a network without a journal row. Checks a configuration from the call against the policy, because it may be forged. */
+/** Detaches a network that has no journal row. Checks the call's configuration, which may be forged, against the policy. */
 async function removeForeign(
   call: PluginCall,
   { namespace }: CalledPod,

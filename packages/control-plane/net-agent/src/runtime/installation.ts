@@ -20,9 +20,9 @@ export interface InstallDeps {
 }
 
 const CONFIG_FILE = "00-patchbay.conflist";
-/** Plugins that also attach the annotation's networks, which would be attached twice. Source: Multus, cmd. */
+/** Plugins that would attach the annotation's networks a second time. Source: Multus, cmd. */
 const META_PLUGINS: readonly string[] = ["multus", "multus-shim"];
-/** Capabilities whose values runtimes pass for the pods' own network. Source: containerd go-cni; CNI CONVENTIONS. */
+/** Capabilities for which runtimes pass values to the plugin of the default network. Source: containerd go-cni; CNI CONVENTIONS. */
 const CAPABILITIES = {
   portMappings: true,
   bandwidth: true,
@@ -32,7 +32,7 @@ const CAPABILITIES = {
   "io.kubernetes.cri.pod-annotations": true,
 };
 
-/** Formats the configuration. `cniVersions` lets a runtime that supports CNI 1.1 use STATUS and GC. */
+/** Formats the configuration. With `cniVersions`, a runtime that supports CNI 1.1 also calls STATUS and GC. */
 function formatConfig({ socketPath }: PluginPaths): string {
   const plugin = { type: OWN_PLUGIN, socket: socketPath, capabilities: CAPABILITIES };
   const list = {
@@ -69,7 +69,7 @@ async function assertNoMetaPlugin(
 }
 
 /**
- * Installs the program before the configuration, which the runtime uses immediately.
+ * Installs the program, and then the configuration, because the runtime uses a new configuration at once.
  * @throws AppError with CNI_RUNTIME_TAKEN if another plugin attaches annotations' networks, OS_FILE_FAILED
  */
 export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
@@ -83,7 +83,7 @@ export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Prom
   deps.log.info("installed patchbay-cni for the container runtime", { path });
 }
 
-/** Removes the configuration before the program, so that new pods use the next configuration. */
+/** Removes the configuration before the program, because the runtime would call a missing program otherwise. */
 export async function removePlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
   const { binDir, configDir } = paths;
   await deps.files.remove(`${configDir}/${CONFIG_FILE}`);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases a sandbox by its journal rows, independently of the pod, the definitions and the namespace.
+// Releases a sandbox by its journal rows alone. The pod, its networks' definitions and the network namespace may be deleted.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
 import { isAppError, messageOf } from "@patchbay/base";
@@ -28,7 +28,7 @@ function toFacts({ podUid: uid, podNamespace: namespace, podName: name }: Journa
   };
 }
 
-/** Detaches the rows in reverse order, despite failures. @throws the first error */
+/** Detaches the rows in reverse order. Continues after a failure. @throws the first error */
 export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps): Promise<void> {
   const failures: unknown[] = [];
   for (const row of rows.toReversed()) {
@@ -43,14 +43,14 @@ export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps
   if (failures.length > 0) throw failures[0];
 }
 
-/** Returns the pod, or undefined if it is finished or being deleted. */
+/** Returns the pod, or undefined if it is finished, deleted or being deleted. */
 function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   const pod = deps.pods.find(parseKey(facts.key));
   if (!isPodOf(pod, facts.uid) || isPodFinished(pod)) return undefined;
   return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
 }
 
-/** Deletes removed rows. If no other rows are left, first updates the pod's status; a later pass retries a failed update. */
+/** Deletes removed rows. If no other rows are left, writes the pod's status first; if that fails, a later pass deletes the rows. */
 export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise<void> {
   const facts = toFacts(row);
   const rows = await deps.journal.list(facts.uid);
@@ -87,7 +87,7 @@ export async function releaseSandbox(
   }
 }
 
-/** Returns the uids of the pods that may have the sandbox. Calls of old runtimes may name no pod. */
+/** Returns the uids of the call's pod and of all tracked pods, because calls of old runtimes may name no pod. */
 function listUids({ pod }: PluginCall, { trackedPods }: RuntimeDeps): readonly string[] {
   const trackedUids = trackedPods.keys().flatMap((key) => trackedPods.listUids(key));
   return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...trackedUids])];
@@ -104,7 +104,7 @@ export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<vo
   }
 }
 
-/** Releases sandboxes that the runtime's GC call does not list as valid. Returns the errors. */
+/** Releases sandboxes that the runtime's GC call does not list, except each pod's ready sandbox. Returns the errors. */
 async function releaseUnlisted(call: PluginCall, deps: RuntimeDeps): Promise<readonly unknown[]> {
   const valid = new Set(call.validAttachments.map(({ containerId }) => containerId));
   const failures: unknown[] = [];
@@ -125,7 +125,7 @@ async function releaseUnlisted(call: PluginCall, deps: RuntimeDeps): Promise<rea
   return failures;
 }
 
-/** Runs GC, unless the valid attachments are uncertain. */
+/** Runs GC. Postpones it if the list of valid attachments may be incomplete. */
 async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
   try {
     await freeUnused(network, deps);

@@ -30,7 +30,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CHECK_FAILED });
 }
 
-/** Answers CHECK. A launcher's NICs only need to exist, because their addresses are on the guest. */
+/** Answers CHECK. For a launcher, checks only that the NICs exist, because the guest has their addresses. */
 function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   const uid = pod?.uid ?? "";
@@ -49,13 +49,13 @@ function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   });
 }
 
-/** Converts an error of STATUS to a CNI code. All errors except limited connectivity mean that no pod can be attached. */
+/** Converts an error of STATUS to a CNI code: limited connectivity, or not available for all other errors. */
 function toReadinessCode(error: unknown): number {
   const isLimited = isAppError(error) && error.details["cniCode"] === CNI_CODES.limitedConnectivity;
   return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;
 }
 
-/** Answers STATUS for the default network. Tenants' networks must not block the node. @throws AppError with CNI_CALL_INVALID */
+/** Answers STATUS for the default network only, so that a tenant's network cannot block the node. @throws AppError with CNI_CALL_INVALID */
 async function checkReady(deps: RuntimeDeps): Promise<void> {
   try {
     await deps.cni.status(await deps.readDefaultNetwork());
@@ -155,9 +155,9 @@ export async function handleRequest(
 const BODY_MAX_BYTES = 2 * 1024 * 1024;
 /** Time limit for receiving a request, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum number of concurrent calls. After a reboot, the runtime calls the agent for every pod. */
+/** Maximum number of concurrent calls. After a reboot, the runtime may start all pods of the node at once. */
 const CONNECTIONS_MAX = 1024;
-/** Interval for touching the socket, in milliseconds. patchbay-cni assumes after 10 minutes that the agent was removed. */
+/** Interval for touching the socket, in milliseconds. patchbay-cni considers an agent removed after 10 minutes without a touch. */
 const SOCKET_TOUCH_INTERVAL_MS = 60_000;
 
 /** Reads the body. Returns undefined if the body is too long. */

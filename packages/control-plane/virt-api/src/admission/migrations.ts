@@ -87,7 +87,7 @@ async function markEvacuation(
   log.info("marked a guest for evacuation", { vmi, node: nodeName });
 }
 
-/** Returns the verdict for an eviction. Denies the eviction after an error, because the API server evicts the pod if the webhook fails. */
+/** Validates an eviction. Denies the eviction after an error, because the API server evicts the pod if the webhook fails. */
 async function validateEviction(
   deps: MigrationDeps,
   { namespace, name, dryRun }: AdmissionRequest,

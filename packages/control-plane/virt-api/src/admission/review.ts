@@ -68,7 +68,7 @@ function parseUser(value: unknown): User {
   return {
     name: asText(username),
     groups: asTexts(groups),
-    // Each entry of `claims` contains a name and a list of values.
+    // The cast is safe, because each entry of `claims` contains a name and a list of texts.
     extra: Object.fromEntries(claims) as NonNullable<User["extra"]>,
   };
 }
@@ -234,7 +234,7 @@ function readTemplateSpec(spec: unknown): unknown {
 export function findSubject(kind: string, object: unknown): Subject | undefined {
   if (!isJsonObject(object) || !isJsonObject(object["metadata"])) return undefined;
   const spec = object["spec"];
-  // The API server has validated metadata. isVmSpec and isVmiSpec check all fields that webhooks read.
+  // The casts are safe: the API server has validated metadata, and isVmSpec and isVmiSpec check all fields that webhooks read.
   if (kind === VIRTUAL_MACHINES.kind && isVmSpec(spec)) {
     return { kind: "vm", vm: object as unknown as VirtualMachine };
   }

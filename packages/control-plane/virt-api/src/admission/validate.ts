@@ -112,7 +112,7 @@ function findMac(spec: VmiSpec | undefined, name: string): string {
   return normalizeMac(iface?.macAddress ?? "");
 }
 
-/** Returns for each interface whether its MAC is new, or whether this update starts the VM. */
+/** Returns for each interface whether to check its MAC: the MAC is new, or this update starts the VM. */
 function listNewMacs({ spec, old, isHalted, wasHalted }: TwinCheck): readonly boolean[] {
   const isStarting = wasHalted === true && isHalted !== true;
   return ifacesOf(spec).map(({ name }) => isStarting || findMac(old, name) !== findMac(spec, name));
@@ -321,7 +321,7 @@ interface ExpandedVmUpdate extends VmUpdate {
   readonly causes: readonly Cause[];
 }
 
-/** Applies instancetype and preference to both VMs, except for writes of Patchbay services. */
+/** Applies instancetype and preference to the old and the new VM, except for writes of Patchbay services. */
 async function expandBoth(
   deps: Deps,
   update: VmUpdate,
@@ -441,7 +441,7 @@ async function validateVm(
   if (matchers.length > 0) return toVerdict(matchers);
   const { name } = request.user;
   const expanded = await expandBoth(deps, update, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
-  // virt-api checks a subresource request before it writes the VM.
+  // Skips the VMI for virt-api's own writes, which virt-api has already checked against the VMI.
   const isWriteByVirtApi = name === OWN_ACCOUNT;
   const vmi = isWriteByVirtApi ? undefined : await findVmiToPlug(deps, vm, toSpecs(expanded));
   const causes = [...expanded.causes, ...listCauses(deps, request, { ...expanded, vmi })];
@@ -484,7 +484,7 @@ async function validateVmi(
           ...pluggedHookCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
           ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
         ]),
-    // Admission of the owner VM has already validated MACs and PCI addresses.
+    // Skips an owned VMI, because admission of its VM has already validated MACs and PCI addresses.
     ...(isOwned
       ? []
       : [
@@ -523,7 +523,7 @@ function validateDataVolume(request: AdmissionRequest): Verdict {
 }
 
 function checkInstancetype(spec: unknown): Verdict {
-  // The API server validated the specification against its schema.
+  // The cast is safe, because the API server validated the specification against its schema.
   return toVerdict(validateInstancetype(spec as InstancetypeSpec));
 }
 
@@ -563,7 +563,7 @@ function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest)
     const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --definition-dir`;
     return { allowed: true, warnings: [warning] };
   }
-  // The name is empty if the API server generates it.
+  // Uses a placeholder if the API server generates the name.
   const parsed = parseNetworkConfig(text, name === "" ? "unnamed" : name);
   if (parsed.ok) return ALLOWED;
   const causes = parsed.causes.map(({ field, message }) => `${field}: ${message}`).join("; ");

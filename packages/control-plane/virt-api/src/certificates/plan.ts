@@ -36,7 +36,7 @@ export interface CertificatePlan {
   readonly nextCheckMs: number;
 }
 
-/** Delay of the next check after a write, in milliseconds. The check covers missed watch events. */
+/** Delay of the check after a write, in milliseconds. The check is needed only if the watch event of the write is missing. */
 const RECHECK_AFTER_WRITE_MS = 60_000;
 
 /** Returns the milliseconds until the renewal; 0 if the certificate is missing or due for renewal. */

@@ -235,7 +235,7 @@ async function runAction(
   }
 }
 
-/** Runs one idempotent pass. @throws AppError with KUBE_NOT_FOUND if the Secret is missing, KUBE_CONFLICT after a concurrent write */
+/** Reconciles certificates once. @throws AppError with KUBE_NOT_FOUND if the Secret is missing, KUBE_CONFLICT after a concurrent write */
 export async function reconcileCertificates(deps: ReconcileDeps): Promise<Next> {
   const observation = observe(deps);
   const { actions, nextCheckMs } = planCertificates(collectFacts(observation, deps));

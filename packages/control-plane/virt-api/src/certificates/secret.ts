@@ -42,7 +42,7 @@ export type Contents = Readonly<Record<keyof typeof SECRET_KEYS, string>>;
 
 export interface ValidCertificates {
   readonly contents: Contents;
-  /** CA that signs new certificates: the first CA of the bundle. Unset if the private key does not match. */
+  /** CA that signs new certificates: the first CA of the bundle. Unset if it is missing, invalid or does not match the private key. */
   readonly authority?: IssuedCertificate & { readonly endMs: number };
   readonly serving?: KeyPair & { readonly endMs: number };
 }
@@ -99,7 +99,7 @@ export function readCertificates(secret: Pick<Secret, "data">): ValidCertificate
   return { contents, authority, ...(serving !== undefined && { serving }) };
 }
 
-/** Returns the expiry of virt-handlers' certificate; undefined if another CA signed the certificate or if the bundle is outdated. */
+/** Returns the expiry of virt-handlers' certificate; undefined unless the current CA signed it and the bundle is current. */
 export function findHandlersEnd(
   secret: Pick<Secret, "data">,
   { authority, contents }: ValidCertificates,

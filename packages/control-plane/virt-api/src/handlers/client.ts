@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTPS client of virt-handler, which authenticates with a client certificate.
+// HTTPS client for virt-handler. The client authenticates with a certificate.
 import { names, PODS } from "@patchbay/api";
 import { parseJson } from "@patchbay/api/json";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -37,7 +37,7 @@ function isRunning({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && status?.phase === "Running";
 }
 
-/** Finds virt-handler's pod on the node. Lists pods at each call, because these requests are rare. */
+/** Finds virt-handler's pod on the node. Lists pods at each call instead of watching them, because these requests are rare. */
 export function findByPods(store: Store): FindHandler {
   return async (node) => {
     const { items } = await store.list(PODS, {
@@ -102,7 +102,7 @@ function sendRequest({
       ca,
       servername: HANDLER_SERVER_NAME,
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
-      // New connections use renewed certificates.
+      // Each request opens a new connection, so that renewed certificates are used.
       agent: false,
     },
     (response) => {

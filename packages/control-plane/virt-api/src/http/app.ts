@@ -107,7 +107,7 @@ export function countRequests(
   };
 }
 
-/** Maximum size of a body. An AdmissionReview has two objects of at most 3 MiB. Source: Kubernetes limitedReadBody. */
+/** Maximum size of a body. An AdmissionReview contains two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
 /** Reads bodies as text. Authentication runs first, so that bodies of unknown clients are not read. */
 const parseTextBody = express.text({ type: () => true, limit: BODY_MAX_BYTES });

@@ -79,7 +79,7 @@ export function createPodNodeLookup(store: Store): FindPodNode {
   };
 }
 
-/** User name of the virt-handlers on all nodes. A claim or certificate identifies the node. */
+/** User name that all virt-handlers share. A claim or a group of the user identifies the node. */
 export const AGENT_ACCOUNT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
 /** Claims with the pod of a token. Source: Kubernetes serviceaccount claims, since 1.21. */
 const POD_CLAIMS = {

@@ -35,7 +35,7 @@ class ByteReader {
   #rest: Buffer = Buffer.alloc(0);
 
   constructor(stream: Duplex) {
-    // A stream without an encoding yields buffers.
+    // The cast is safe, because a stream without an encoding yields buffers.
     this.#chunks = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   }
 
@@ -74,7 +74,7 @@ async function handshake(stream: Duplex, reader: ByteReader): Promise<ScreenSize
   if ((await reader.take(4)).readUInt32BE() !== 0) throwUnreadable("it rejected the connection");
   stream.write(SHARED_FLAG);
   const serverInit = await reader.take(24);
-  await reader.skipText(serverInit.readUInt32BE(20)); // Desktop name
+  await reader.skipText(serverInit.readUInt32BE(20)); // Skips the desktop name.
   const [width, height] = [serverInit.readUInt16BE(0), serverInit.readUInt16BE(2)];
   if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX_PIXELS)
     throwUnreadable("its size is invalid");
@@ -143,7 +143,7 @@ export async function takePicture(
     const reader = new ByteReader(stream);
     const size = await handshake(stream, reader);
     const setFormat = Buffer.concat([Buffer.from([0, 0, 0, 0]), PIXEL_FORMAT]);
-    const setEncodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]); // Raw encoding only
+    const setEncodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]); // Requests raw encoding only.
     const pointerEvents = movesCursor ? [buildPointerEvent(0, 0), buildPointerEvent(1, 1)] : [];
     stream.write(
       Buffer.concat([setFormat, setEncodings, ...pointerEvents, buildUpdateRequest(size)]),

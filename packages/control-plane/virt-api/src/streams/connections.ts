@@ -53,7 +53,7 @@ function forwardUdp(address: string, port: number): Promise<Duplex> {
     if (canPush) canPush = duplex.push(message);
   });
   socket.on("error", (error) => duplex.destroy(error));
-  duplex.on("error", () => undefined); // The close event follows and ends the stream.
+  duplex.on("error", () => undefined); // Ignores the error, because the close event follows and ends the stream.
   socket.connect(port, address, (error?: Error) => {
     if (error === undefined) resolve(duplex);
     else reject(error);
@@ -78,7 +78,7 @@ export interface Traffic {
   readonly fromGuest: number;
 }
 
-/** Pings the client, and terminates the connection if the client does not reply. An idle console sends no other data. */
+/** Pings the client, because an idle console sends no data. Terminates the connection if the client does not reply. */
 async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
   const closed = new AbortController();
   let isAlive = true;
@@ -90,7 +90,7 @@ async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
   });
   while (!closed.signal.aborted) {
     await clock.sleep(PING_INTERVAL_MS, closed.signal).catch(() => undefined); // The close event aborts the sleep.
-    // While the guest does not read, the socket is paused and pongs remain unread.
+    // Does not terminate a paused socket, whose pongs remain unread while the guest does not read.
     if (!isAlive && !socket.isPaused) socket.terminate();
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();

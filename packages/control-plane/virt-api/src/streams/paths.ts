@@ -21,7 +21,7 @@ export type StreamTarget = {
   | { readonly kind: "capture"; readonly query: string }
 );
 
-/** Pattern of a name, which excludes `..` and percent-encoding. */
+/** Pattern of a name. It matches neither the path segment `..` nor percent-encoding. */
 const NAME_PATTERN = "([a-z0-9][a-z0-9.-]*)";
 const PATH_PATTERN = new RegExp(
   `^/apis/${names.SUBRESOURCES_GROUP}/(?:${VERSIONS.join("|")})/namespaces/${NAME_PATTERN}/(virtualmachines|virtualmachineinstances)/${NAME_PATTERN}/(.+)$`,

@@ -50,13 +50,13 @@ function findDelayMs(next: Next): number | undefined {
   return next.kind === "after" ? next.ms : undefined;
 }
 
-/** Reconciles a VM, its VMI and its migrations. Any of these objects may be missing. @throws the first error, after all parts have run */
+/** Reconciles a VM, its VMI and its migrations. Any of these objects may be missing. @throws the first error, after all steps have run */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await settle(reconcileVm(key, deps));
-  // Migrations precede the VMI, because a launcher pod may end after its guest has migrated.
+  // Migrations precede the VMI, so that the end of a source pod after a migration does not count as the end of the guest.
   const migrations = await settle(reconcileMigrations(key, deps));
   const vmi = await settle(reconcileVmi(key, deps));
-  // Evacuation is last, because a migration may have ended in this pass.
+  // Evacuation is last, so that it considers a migration that has ended in this reconcile pass.
   const evacuation = await settle(reconcileEvacuation(key, deps));
   if ("error" in vm) throw vm.error;
   if ("error" in migrations) throw migrations.error;

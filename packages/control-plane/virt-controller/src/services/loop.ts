@@ -84,7 +84,7 @@ interface ServicesLoop {
   ): Promise<void>;
 }
 
-/** Creates the loop. `sharedCaches` are caches of other loops. */
+/** Creates the loop. Other loops also use `sharedCaches`. */
 export function createServicesLoop(
   { client, clock, log, metrics, health }: DaemonContext,
   sharedCaches: Omit<ServiceCaches, "services" | "slices">,

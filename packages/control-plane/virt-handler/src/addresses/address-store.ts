@@ -14,7 +14,7 @@ export interface AddressStore {
   retainPods(podUids: ReadonlySet<string>): Promise<void>;
 }
 
-/** Pattern of safe file names. Other components choose the UIDs of pods and the names of NICs. */
+/** Pattern of safe file names. UIDs and NIC names are checked against it, because other components choose them. */
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const SUFFIX = ".json";
 const PRIVATE_DIRECTORY_MODE = 0o700;
@@ -102,7 +102,7 @@ class FileAddressStore implements AddressStore {
     return rows;
   }
 
-  /** Rejects an invalid file instead of losing addresses. @throws AppError with PODNET_ADDRESSES_UNREADABLE */
+  /** Throws if the file is invalid, because skipping it would lose addresses. @throws AppError with PODNET_ADDRESSES_UNREADABLE */
   async #readRow(path: string): Promise<RememberedAddresses | undefined> {
     const text = await this.#files.readText(path);
     if (text === undefined) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls hook sidecars for the domain, for cloud-init data and for the guest's shutdown.
+// Calls hook sidecars with the domain and the cloud-init data, and when the guest has shut down.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   applyHookAnswer,
@@ -61,7 +61,7 @@ async function mutateCloudInitOnce(
   return answers;
 }
 
-/** Calls each hook twice and rejects different answers. Otherwise each retried start of the guest could get different data. */
+/** Calls each hook twice and rejects a hook whose answers differ, because each start attempt could give the guest different data. */
 async function mutateCloudInit(
   input: HookedCloudInit,
   request: CloudInitRequest,
@@ -108,13 +108,13 @@ export interface HookRequest extends HookedPod {
   /** Names of the ifaces whose NICs are created by hooks. */
   readonly hookNics: readonly string[];
   readonly vmi: VirtualMachineInstance;
-  /** Domain XML to pass to the hooks. Undefined for an incoming migration, because the source node has already called the hooks. */
+  /** Domain XML for the hooks. Unset for an incoming migration, because the hooks were called on the source node. */
   readonly domainXml: string | undefined;
 }
 
 export interface HookAnswers {
   readonly domainXml: string;
-  /** Data for the cloud-init disks, which must be created again. */
+  /** Changed cloud-init data. The caller must create the cloud-init disks again with this data. */
   readonly cloudInit: readonly HookedCloudInit[];
 }
 
@@ -198,7 +198,7 @@ async function mutateDomainOnce(
   return domains;
 }
 
-/** Rejects a hook whose two answers differ. Otherwise each retried start of the guest could get a different domain. */
+/** Rejects a hook whose two answers differ, because each start attempt could define a different domain. */
 function checkStable(
   subscriptions: readonly Subscription[],
   first: readonly XmlElement[],

@@ -12,7 +12,7 @@ import {
 
 /** Maximum number of concurrent hook calls on the node. Each call takes about 60 MiB of memory. */
 const HOOK_CALLS_MAX = 8;
-/** Maximum number of concurrent hook calls for one namespace. Hanging hooks of a namespace do not block other namespaces. */
+/** Maximum number of concurrent hook calls for one namespace, so that hanging hooks do not block other namespaces. */
 const HOOK_CALLS_PER_NAMESPACE_MAX = 2;
 
 interface WaitingCall {
@@ -20,7 +20,7 @@ interface WaitingCall {
   readonly begin: () => void;
 }
 
-/** Limits concurrent calls. Queued calls start in order of arrival, except calls of a namespace that has reached its limit. */
+/** Limits concurrent calls. Queued calls start in order of arrival, but calls of a namespace at its limit are skipped. */
 export class CallSlots {
   readonly #running: string[] = [];
   readonly #waiting: WaitingCall[] = [];
@@ -74,7 +74,7 @@ export interface GuestHooks {
   /** Clears a failure, so that the next `ensureCalled` calls the hooks again. */
   retry(pod: LauncherPod): void;
   onGuestStart(pod: LauncherPod): void;
-  /** Notifies the hooks once that the guest has ended. Only logs a failure. */
+  /** Notifies the hooks once that the guest has ended. A failure is only logged. */
   onGuestEnd(hookedPod: HookedPod): void;
   forget(pod: LauncherPod): void;
 }

@@ -43,7 +43,7 @@ export interface PlugMetrics {
   ): (labels: Labels, value: number) => void;
 }
 
-/** Histogram of the time from a request until its end is observed, in seconds. */
+/** Histogram of the time from a request until this node observes that it is completed, in seconds. */
 const PLUG_DURATION = {
   name: "patchbay_plug_seconds",
   help: "Duration of a plug, swap or unplug while the guest runs.",
@@ -81,7 +81,7 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Running";
 }
 
-/** Estimates the age of an operation that started before this process. Returns the age of its phase, or 0 if the phase has no time. */
+/** Returns the age of the current phase, the best estimate for an operation that started before this process; 0 if the age is unknown. */
 function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }
@@ -103,7 +103,7 @@ function updatePending(
   );
 }
 
-/** Measures operations until `stop` is called. `families` returns the current gauges. */
+/** Measures operations until `stop` is called. `families` returns the current values of the gauges. */
 export function measurePlugs(
   vmis: Cache<VirtualMachineInstance>,
   metrics: PlugMetrics,

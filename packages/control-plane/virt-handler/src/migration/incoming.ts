@@ -26,10 +26,10 @@ import { writeMigrationState, formatPorts } from "./migration-status.ts";
 import { buildRelayRequest } from "./outgoing.ts";
 import { makeCloudInitDisks } from "../hooks/cloud-init-disks.ts";
 
-/** Values that do not affect the domain's paths. */
+/** Placeholders for values that do not affect the paths in the domain. */
 const PATH_PLACEHOLDERS = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
 
-/** Returns the paths in the domain that this node would define without NICs. @throws AppError with DOMAIN_XML_INVALID */
+/** Returns the paths in the domain, without NICs, that this node would define for the VMI. @throws AppError with DOMAIN_XML_INVALID */
 function planPaths(vmi: VirtualMachineInstance, network: NetworkConfig): readonly string[] {
   const parsed = parseDomain(printDomain(planDomain(vmi, [], { ...PATH_PLACEHOLDERS, network })));
   if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
@@ -44,12 +44,12 @@ interface IncomingMigration {
   readonly deps: Deps;
 }
 
-/** Returns whether the relay has reported that the guest left the source, or virt-controller that the source pod has ended. */
+/** Returns whether the guest has left the source, according to the relay or to virt-controller, which has seen the source pod end. */
 function isOffAtSource({ migration, run }: IncomingMigration): boolean {
   return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
-/** Returns whether libvirt copies memory. It then refuses job statistics on the target. Source: libvirt, qemuDomainGetJobStats. */
+/** Returns whether libvirt still copies memory. The target then refuses job statistics. Source: libvirt, qemuDomainGetJobStats. */
 async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<boolean> {
   try {
     const { state, move } = await launcher.session.connection.readJob(domainNameOf(vmi));
@@ -62,7 +62,7 @@ async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<bo
   }
 }
 
-/** Returns the expected paths of the domain. Accepts all paths of a guest with hooks, because hooks may add paths. */
+/** Returns the expected paths of the domain. For a guest with hooks, returns the actual paths, because hooks may add any path. */
 function findExpectedPaths(
   { vmi, run, launcher, deps }: IncomingMigration,
   actual: readonly string[],
@@ -102,7 +102,7 @@ async function readGuestNetwork({
   return run.guestNetwork;
 }
 
-/** Reads and caches facts during the memory copy, because later reads extend the time for which the guest is paused. */
+/** Reads and caches data about the guest during the memory copy, because reading it later would prolong the guest's pause. */
 async function preloadFacts(incoming: IncomingMigration): Promise<void> {
   const { run, vmi, deps } = incoming;
   if (run.guestNetwork !== undefined) return;
@@ -115,7 +115,7 @@ async function preloadFacts(incoming: IncomingMigration): Promise<void> {
   }
 }
 
-/** Reads only the facts that the next decision requires, because the guest is paused until then. */
+/** Reads only what the plan for the next steps requires, because the guest is paused meanwhile. */
 async function inspectGuest(
   incoming: IncomingMigration,
   domain: DomainInfo | undefined,
@@ -146,13 +146,13 @@ function findRelayState(incoming: IncomingMigration): IncomingFacts["relay"] {
 
 async function startRelay(incoming: IncomingMigration): Promise<void> {
   const { launcher, run, deps } = incoming;
-  // Caches the expected paths now, because the guest is paused when they are compared.
+  // Computes the expected paths in advance, because the guest is paused while paths are compared.
   findExpectedPaths(incoming, []);
   const relay = await deps.relays.receive(buildRelayRequest(incoming, launcher.session));
   run.useRelay(relay, undefined, launcher.wake);
 }
 
-/** Performs one repair. Only logs a failure, because regular passes repair the links after this node owns the guest. */
+/** Performs one repair. A failure is only logged, because regular passes repair the links once this node owns the guest. */
 async function tryRepair(
   { vmi, deps }: IncomingMigration,
   act: () => Promise<void>,
@@ -165,7 +165,7 @@ async function tryRepair(
   }
 }
 
-/** Wires the links and announces the guest's MACs. Otherwise switches would send frames to the source until QEMU announces the MACs. */
+/** Connects the guest's taps, and announces its MACs before QEMU does, so that switches send frames to this node earlier. */
 async function wireAndAnnounce(incoming: IncomingMigration): Promise<void> {
   const { launcher, deps } = incoming;
   const { netns } = launcher.session.launcher;
@@ -176,7 +176,7 @@ async function wireAndAnnounce(incoming: IncomingMigration): Promise<void> {
   for (const nic of nics) await tryRepair(incoming, () => deps.podNetwork.announce(netns, nic));
 }
 
-/** Resumes the guest, and wires its links in parallel to save time. */
+/** Resumes the guest, and in parallel connects its taps and announces its MACs. */
 async function resume(incoming: IncomingMigration): Promise<void> {
   const { vmi, launcher, deps } = incoming;
   await Promise.all([
@@ -226,7 +226,7 @@ async function perform(step: IncomingStep, incoming: IncomingMigration): Promise
   else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
-/** Runs one pass. `isWired`: all migrating NICs are wired. Returns true if the guest stays paused until a person acts. */
+/** Runs one pass over an incoming guest. `isWired`: its links and disks are ready. Returns true if it stays paused until a person acts. */
 export async function receiveGuest(
   incoming: IncomingMigration,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,

@@ -39,7 +39,7 @@ async function tryLinkUpdate(
   }
 }
 
-/** Announces the guest's MACs, because switches may forward frames for the MACs to the target node. */
+/** Announces the guest's MACs on this node, because switches may forward frames to the target node. */
 async function announceMacs(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
@@ -50,7 +50,7 @@ async function announceMacs(
   });
 }
 
-/** Releases the guest's MACs, because two macvlans of one parent cannot share a MAC. Returns whether the release succeeded. */
+/** Releases the guest's MACs for the target, because two macvlans of one parent cannot share a MAC. Returns whether that succeeded. */
 function releaseMacs(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
@@ -62,10 +62,10 @@ function releaseMacs(
   });
 }
 
-/** Interval for checking an incoming guest that stays paused because its devices differ, in milliseconds. A repair may cause no event. */
+/** Interval for checking an incoming guest that stays paused, in milliseconds. The guest is polled, because a repair may cause no event. */
 const PAUSED_CHECK_INTERVAL_MS = 10_000;
 
-/** Retry interval for releasing the guest's MACs, in milliseconds. It is short because the target may wait for the release. */
+/** Retry interval for releasing the guest's MACs, in milliseconds. The interval is short, because the target may wait for the MACs. */
 const RELEASE_RETRY_INTERVAL_MS = 500;
 
 type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
@@ -115,7 +115,7 @@ async function reconcileOutgoing(
     : next;
 }
 
-/** Runs the regular pass until the incoming domain exists, and then only the steps of the migration. */
+/** Runs the regular pass until the incoming domain exists. From then on, runs only the steps of the migration. */
 async function reconcileIncoming(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
@@ -160,7 +160,7 @@ export async function finishOutgoing(
   const migration = openMigration(vmi);
   const run = deps.migrationRuns.find(vmi);
   if (migration === undefined || run?.call !== "arrived") return false;
-  // If the target's address has changed, a new relay is required, which can only be created with a session.
+  // After a change of the target's address, a new relay is required, but without a session none can be started.
   if (!run.connectsTo(targetEndpoint({ migration }))) return false;
   const announce = (): Promise<void> => Promise.resolve();
   await sendGuest({ vmi, migration, run, session: undefined, wake, announce, deps });

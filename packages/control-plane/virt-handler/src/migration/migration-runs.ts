@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of this node's migrations, which a restart discards.
+// State of this node's migrations. It is not persisted.
 import { isEqual } from "@patchbay/base";
 import {
   openMigration,
@@ -22,7 +22,7 @@ export class MigrationRun {
   call: OutgoingFacts["call"];
   /** Source only: last job statistics; undefined if no job runs. */
   job: JobStats | undefined;
-  /** Source only: monotonic time of the last progress of the transfer, in milliseconds. */
+  /** Source only: monotonic time at which the transfer last made progress, in milliseconds. */
   progressMs: number | undefined;
   reportedMs: number | undefined;
   /** Source only: whether the transfer has made no progress for longer than allowed. */
@@ -37,7 +37,7 @@ export class MigrationRun {
   guestNetwork: GuestNetwork | undefined;
   /** Source only: whether the pod has released the guest's MACs. */
   hasReleasedMacs = false;
-  /** Source only: whether the target's node has confirmed the report that the guest has left, through the current relay. */
+  /** Source only: whether the target's node has confirmed, through the current relay, that the guest has left. */
   isDepartureConfirmed = false;
   #relay: Relay | undefined;
   #endpoint: RelayEndpoint | undefined;
@@ -54,7 +54,7 @@ export class MigrationRun {
     return this.#relay !== undefined && isEqual(this.#endpoint, endpoint);
   }
 
-  /** Replaces the relay. Calls `onChange` when the new relay ends, or when the source's node reports that the guest has left. */
+  /** Replaces the relay. Calls `onChange` when the new relay ends, and when it receives the report that the guest has left the source. */
   useRelay(relay: Relay, endpoint: RelayEndpoint | undefined, onChange: () => void): void {
     this.stopRelay();
     this.#relay = relay;
@@ -79,7 +79,7 @@ export class MigrationRun {
   }
 }
 
-/** Migrations of this node, at most one for each VMI uid. */
+/** Migrations that this node takes part in, at most one for each VMI. */
 export interface MigrationRuns {
   /** Returns the run of the VMI's open migration, or undefined if no migration is open. Deletes the run of an earlier migration. */
   find(vmi: VirtualMachineInstance): MigrationRun | undefined;

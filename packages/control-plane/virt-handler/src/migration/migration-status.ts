@@ -18,7 +18,7 @@ const STATUS_PORT_NUMBERS: Readonly<Record<Channel, number>> = {
 
 type StatusPorts = NonNullable<MigrationState["targetDirectMigrationNodePorts"]>;
 
-/** Returns the channels' numbers by TCP port. Source of the channels' numbers: KubeVirt, pkg/virt-handler/migration-proxy. */
+/** Maps each TCP port to KubeVirt's number for its channel. Source: KubeVirt, pkg/virt-handler/migration-proxy. */
 export function formatPorts(ports: Ports): StatusPorts {
   return Object.fromEntries(
     CHANNELS.flatMap((channel) => {
@@ -43,7 +43,7 @@ export function parsePorts(statusPorts: StatusPorts = {}): Ports {
 
 const STATE_PATH = "/status/migrationState";
 
-/** Part of the migration state that a patch tests: only the UID of the migration, or all fields. */
+/** Part of the migration state that must be unchanged when a patch is applied: the UID of the migration, or all fields. */
 type TestedPart = "migration" | "all";
 
 function buildTest(current: MigrationState, testedPart: TestedPart): JsonPatchOperation {

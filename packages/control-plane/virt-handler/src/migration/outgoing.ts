@@ -30,7 +30,7 @@ interface OutgoingMigration {
   readonly vmi: VirtualMachineInstance;
   readonly migration: OutgoingFacts["migration"];
   readonly run: MigrationRun;
-  /** Session of the launcher. Undefined if the guest has arrived on the target, because the launcher may have exited. */
+  /** Session of the launcher. Unset after the guest has arrived on the target, because the launcher may have exited. */
   readonly session: Session | undefined;
   readonly wake: () => void;
   readonly announce: () => Promise<void>;
@@ -67,7 +67,7 @@ function logOutcome({ log }: Deps, vmi: VirtualMachineInstance, outcome: object)
   log.info("outgoing migration ended", { vmi: printKey(keyOf(vmi)), ...outcome });
 }
 
-/** Sets the downtime limit for an iteration of the memory copy. Only logs a failure. */
+/** Sets the downtime limit for an iteration of the memory copy. A failure is only logged. */
 async function limitDowntime(
   { vmi, migration, run, deps }: OutgoingMigration,
   connection: HypervisorConnection,
@@ -88,14 +88,14 @@ async function limitDowntime(
   }
 }
 
-/** Describes why a migration failed. For a stalled migration that this process aborted, libvirt would only report a cancellation. */
+/** Describes why a migration failed: the stall for which this process aborted it, or else libvirt's message. */
 function describeFailure({ migration, run }: OutgoingMigration, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
   const seconds = readMigrationLimits(migration).silenceMs / 1000;
   return `no data was transferred for ${String(seconds)} s (progressTimeout)`;
 }
 
-/** Waits for the end of the migration. The guest stays paused on the target until the target's node receives the report "gone". */
+/** Waits for the end of the migration, and reports "gone" to the target's node, which resumes the guest only after that. */
 async function awaitMigration(
   outgoing: OutgoingMigration,
   connection: HypervisorConnection,
@@ -117,7 +117,7 @@ async function awaitMigration(
     logOutcome(deps, vmi, { isAcknowledged: run.isDepartureConfirmed });
   } catch (error) {
     const reason = describeFailure(outgoing, error);
-    // A failure after the guest's arrival is not recorded, because the next pass repeats the report to the target.
+    // After the guest's arrival, only the report can have failed, which the next pass repeats.
     if (run.call === "running") run.call = { failure: reason };
     logOutcome(deps, vmi, { reason });
   }
@@ -188,7 +188,7 @@ async function readJob(connection: HypervisorConnection, name: string): Promise<
   }
 }
 
-/** Reads the job before the domain. If no job runs and the domain is paused afterwards, no migration is running. */
+/** Reads the job first. In the opposite order, a migration that ends in between would look like a paused guest without migration. */
 async function observeMigration({ vmi, session }: OutgoingMigration): Promise<{
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;
@@ -221,7 +221,7 @@ async function notifyTarget({ run }: OutgoingMigration): Promise<void> {
     await run.relay?.reportGone();
     run.isDepartureConfirmed = run.relay !== undefined;
   } catch (error) {
-    // The next pass starts a new relay, because the target may have replaced its own.
+    // The next pass starts a new relay, because the target may have replaced the relay that this one connects to.
     run.stopRelay();
     throw error;
   }

@@ -12,7 +12,7 @@ export function main(channel: ChildChannel): void {
     channel.send(message);
   };
   const execute = async (order: Exclude<RelayCommand, { kind: "reportGone" }>): Promise<void> => {
-    const { fd } = channel.claimDescriptor(DIRECTORY_TOKEN); // The descriptor stays open until the process exits.
+    const { fd } = channel.claimDescriptor(DIRECTORY_TOKEN); // Never closed, so that `directory` stays valid.
     const directory = `/proc/self/fd/${String(fd)}`;
     if (order.kind === "receive") {
       await receive(order, directory, sendToParent);
@@ -22,7 +22,7 @@ export function main(channel: ChildChannel): void {
     await send(order, directory, sendToParent);
   };
   channel.onMessage((message) => {
-    const order = message as RelayCommand; // The cast is safe, because the parent is trusted.
+    const order = message as RelayCommand; // The cast is safe, because only the trusted parent sends on this channel.
     if (order.kind === "reportGone") {
       if (sender !== undefined) void reportGone(sender, sendToParent);
       return;

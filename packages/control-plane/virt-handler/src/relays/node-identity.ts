@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificate that this node presents to other nodes during migrations. It is read for each migration, because it may have been renewed.
+// Certificate that this node presents to other nodes. It is read for each migration, because it is renewed while the process runs.
 import { createPrivateKey, X509Certificate, generateKeyPair } from "node:crypto";
 import { join } from "node:path";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -81,7 +81,7 @@ const CERTIFICATE_PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICA
 
 const generateKeys = promisify(generateKeyPair);
 
-/** Returns a function that requests a certificate from virt-api. virt-api derives the node's name from the token of the request. */
+/** Returns a function that requests a certificate from virt-api, which derives the node's name from the request's token. */
 export function identityFromVirtApi(
   { requestRaw }: Pick<KubeClient, "requestRaw">,
   node: string,

@@ -35,9 +35,9 @@ export const DIRECTORY_TOKEN = 0;
 export type Ports = Readonly<Partial<Record<Channel, number>>>;
 
 export type RelayCommand =
-  /** Listens on the address for the source's node, and connects to the launcher's sockets. */
+  /** Accepts connections of the source's node on `listenAddress`, and connects them to the launcher's sockets. */
   | { readonly kind: "receive"; readonly order: RelayOptions; readonly listenAddress: string }
-  /** Creates the launcher's sockets, and connects to the target's node. */
+  /** Creates sockets for the launcher, and connects them to the target's node. */
   | {
       readonly kind: "send";
       readonly order: RelayOptions;

@@ -15,7 +15,7 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/** Maximum number of unauthenticated connections. At 1000 new connections per second, the peer has 0.25 s for its handshake. */
+/** Number of unauthenticated connections at which the oldest is closed. At 1000 per second, each has about 0.25 s for its handshake. */
 const UNAUTHENTICATED_MAX = 256;
 
 interface Receiver {

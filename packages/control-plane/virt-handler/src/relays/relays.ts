@@ -94,7 +94,7 @@ function toFailure(message: RelayMessage): AppError {
   return new AppError("RELAY_FAILED", { reason });
 }
 
-/** Starts a relay. Resolves when it accepts connections. @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT */
+/** Starts a relay. Resolves when the relay accepts connections. @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT */
 export async function startRelay(
   order: Exclude<RelayCommand, { kind: "reportGone" }>,
   directoryFd: number,

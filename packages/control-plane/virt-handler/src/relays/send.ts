@@ -24,7 +24,7 @@ export interface Sender {
 
 function open({ order, address, ports }: Sender, channel: Channel, greeting: Greeting) {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
-  // The options are declared separately, because the types of Node.js lack `allowHalfOpen`, which tls.connect supports.
+  // A literal argument would not compile: tls.connect supports `allowHalfOpen`, but the types of Node.js lack it.
   const options = {
     ...toTlsOptions(order.identity),
     host: address,
@@ -99,7 +99,7 @@ function listen(server: Server, path: string): Promise<void> {
   return promise;
 }
 
-/** Creates the sockets of all channels, and reports when they exist. Replaces existing files with the same names. */
+/** Creates the sockets of all channels, replacing files with the same names. Reports when all sockets exist. */
 export async function send(
   sender: Sender,
   directory: string,

@@ -42,7 +42,7 @@ export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: O
   }
 }
 
-/** Reads a line, and leaves later data unread. Returns undefined if the line is too long, the socket closes or `withinMs` passes. */
+/** Reads a line, and leaves later data unread. Returns undefined if the line is too long, the socket closes, or `withinMs` has passed. */
 export function readLine(socket: TLSSocket, withinMs: number): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   let received = Buffer.alloc(0);

@@ -20,7 +20,7 @@ export function findLauncher(
   return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
-/** Records a refused unplug. libvirt reports a refusal only once, and no query returns it. */
+/** Records a refused unplug, because libvirt reports the refusal only in this event. */
 function recordRefusal(
   { metadata }: VirtualMachineInstance,
   event: HypervisorEvent,

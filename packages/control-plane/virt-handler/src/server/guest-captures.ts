@@ -96,9 +96,8 @@ async function startCapture(
 }
 
 /**
- * Creates the function that opens captures. It allows one capture for each interface, and {@link CAPTURES_MAX} captures on the node. The
- * function throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE, and the errors of sessions
- * and captures.
+ * Creates the function that opens captures: one at a time for each interface, and {@link CAPTURES_MAX} on the node. The function throws
+ * AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE, and the errors of sessions and captures.
  */
 export function createOpenCapture(
   deps: Deps,
@@ -136,7 +135,7 @@ export function createOpenCapture(
       void deps.clock.sleep(seconds * 1000, closed.signal).then(stop, stop);
       return stream;
     } catch (error) {
-      usedSlots.delete(slot); // the slot is freed before the close event, because the client may retry immediately
+      usedSlots.delete(slot); // frees the slot before the close event, so that the client can retry immediately
       stream.destroy();
       throw error;
     }

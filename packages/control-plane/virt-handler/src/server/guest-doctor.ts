@@ -24,13 +24,13 @@ export interface NodeDoctor {
   readonly node: NetnsHandle;
 }
 
-/** Maximum number of concurrent examinations on the node. Each one uses one of the four threads of libuv, which also serve files. */
+/** Maximum number of concurrent examinations on the node. Each uses one of libuv's four threads, which file operations also need. */
 const EXAMINATIONS_MAX = 2;
 /** Time limit of an examination, in milliseconds. */
 const EXAMINATION_TIMEOUT_MS = 5000;
-/** Maximum and minimum time for the probes, in milliseconds. */
+/** Maximum and minimum time for the packet probes, in milliseconds. */
 const [PROBE_MAX_MS, PROBE_MIN_MS] = [4000, 1000];
-/** Time reserved for the work after the probes, and for delays of the kernel, in milliseconds. */
+/** Time that remains after the probes for the rest of the examination, in milliseconds. */
 const RESERVED_MS = 600;
 
 async function ignoreFailure<T>(query: Promise<T>): Promise<T | undefined> {
@@ -41,7 +41,7 @@ async function ignoreFailure<T>(query: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Queries the guest agent for links, and for routes if the NIC offers a default route. Returns an empty object without an answer. */
+/** Queries the guest agent for links and, if the NIC offers a default route, for routes. Returns an empty object if no agent answers. */
 async function queryGuest(
   { vmi, session }: LauncherContext & Pick<FoundGuest, "vmi">,
   { domain }: NodeVmFacts,
@@ -118,8 +118,8 @@ async function withDeadline<T>(
 }
 
 /**
- * Creates the function that examines interfaces. It allows one examination for each interface, and {@link EXAMINATIONS_MAX} on the node.
- * The function throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes.
+ * Creates the function that examines interfaces: one examination at a time for each, and {@link EXAMINATIONS_MAX} on the node. The function
+ * throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes.
  */
 export function createExamineGuest(
   deps: Deps,
@@ -152,7 +152,7 @@ export function createExamineGuest(
       })
       .finally(() => {
         usedSlots.delete(slot);
-        // The examination consumed events that the loop has not observed.
+        // The loop must observe again, because the examination has marked events as observed.
         listener.wake();
       });
     const timeoutError = new AppError("DOCTOR_LATE", {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serial consoles and screens of guests of this node, for one client at a time.
+// Serial consoles and screens of this node's guests. Each usually serves one client at a time.
 import type { Socket } from "node:net";
 import { names } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/base";
@@ -50,8 +50,8 @@ async function connectScreen(
 }
 
 /**
- * Creates the function that opens streams. A new client disconnects the current client, or is rejected if it requested `preservesSession`.
- * The function throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and the errors of sessions.
+ * Creates the function that opens streams. A new client replaces the current one, shares its screen (`sharesScreen`) or is rejected
+ * (`preservesSession`). Calls throw AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and the errors of sessions.
  */
 export function createOpenGuestStream(
   deps: Deps,
@@ -72,9 +72,9 @@ export function createOpenGuestStream(
     current?.destroy();
     try {
       const socket = await connect(pod, SOCKETS[stream]);
-      // The caller may not have added an error listener yet.
+      // Without a listener, an error that precedes the caller's listener would end the process.
       socket.on("error", () => socket.destroy());
-      // Another client may have connected in the meantime.
+      // Another client may have connected while this one was connecting.
       openSockets.get(slot)?.destroy();
       openSockets.set(slot, socket);
       socket.once("close", () => {

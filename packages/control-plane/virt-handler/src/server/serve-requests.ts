@@ -35,10 +35,10 @@ import type { OpenGuestStream } from "./guest-streams.ts";
 
 type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 
-/** Maximum console output buffered for a slow client, in bytes. Further output is dropped, and its size is written to the client. */
+/** Maximum console output buffered for a slow client, in bytes. Output beyond that is dropped, and the client is sent the dropped size. */
 const CONSOLE_BUFFER_MAX = 1024 * 1024;
 
-/** Reads the console even if the client does not, because the guest would block on a full console. */
+/** Copies the console's output. Reads even if the client does not, because the guest would block on a full console. */
 function copyConsole(from: Duplex, to: Duplex): void {
   let dropped = 0;
   from.on("data", (chunk: Buffer) => {
@@ -53,7 +53,7 @@ function copyConsole(from: Duplex, to: Duplex): void {
   from.resume();
 }
 
-/** Copies data in both directions until one side ends. Buffered data is still delivered. */
+/** Copies data in both directions until one side ends, and then delivers buffered data. */
 export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): void {
   if (stream === "console") copyConsole(guest, client);
   else guest.pipe(client, { end: false });
@@ -66,7 +66,7 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
     from.on("end", () => to.end());
     from.on("close", () => {
       to.end();
-      // Destroys the guest's stream after the client has closed. After the guest's stream has closed, discards the client's data.
+      // Destroys the guest's stream when the client has closed. When the guest's stream has closed, discards what the client sends.
       if (to === guest) guest.destroy();
       else client.resume();
     });
@@ -96,7 +96,7 @@ function send(response: ServerResponse, code: number, body: object): void {
   response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** Converts an error to a response. An error without a code gets a general message, so that no internal details are sent. */
+/** Converts an error to a response. Errors without a code get a general message, because their own could disclose internal details. */
 function toResponseError(error: unknown): { readonly code: number; readonly message: string } {
   return isAppError(error)
     ? { code: CATALOGUE[error.code].http, message: error.message }
@@ -170,13 +170,13 @@ const UPGRADE_RESPONSE = [
   `upgrade: ${STREAM_PROTOCOL}`,
 ];
 
-/** Connects guest and client until one side ends or the service stops. An open stream would keep the process alive. */
+/** Connects guest and client until one side ends or the service stops. Open streams would keep the process alive. */
 function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSignal): void {
   const end = (): void => {
     guest.destroy();
     client.destroy();
   };
-  // The client may have disconnected while the guest's stream was opened.
+  // The client may have disconnected before the guest's stream was open.
   if (client.destroyed || signal.aborted) {
     end();
     return;

@@ -5,9 +5,9 @@ import { createStepBackoff, type StepBackoff } from "@patchbay/kube";
 import type { LauncherPod, NetnsHandle } from "@patchbay/core/interfaces";
 import type { Listener, Session, Sessions } from "./sessions.ts";
 
-/** Range of the backoff. The first delay is short, because a restarted libvirt is soon available again. */
+/** Range of the backoff. The first delay is short, because libvirt usually restarts quickly. */
 const BACKOFF_RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
-/** Duration of a connection after which its end resets the backoff, in milliseconds. */
+/** Minimum duration of a connection whose end resets the backoff, in milliseconds. */
 const STABLE_CONNECTION_MS = 60_000;
 /** Time limit of a pass, in milliseconds. It exceeds the 30 s for which libvirt waits for a busy domain. */
 const PASS_TIMEOUT_MS = 90_000;
@@ -69,10 +69,10 @@ class BackoffSessions implements Sessions {
     });
   }
 
-  /** Starts a backoff unless a backoff is in progress, because the end of the connection follows each timeout. */
+  /** Starts a backoff unless one is in progress. After a timeout, the connection also ends, which must not count as a second failure. */
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
-    // All failures have the same code, because a changed code would restart the backoff from its first delay.
+    // All failures have the same code, because a different code would reset the backoff.
     this.#stepBackoff.fail(toStep(pod), { code: "launcher", summary: undefined });
   }
 
@@ -98,7 +98,7 @@ class BackoffSessions implements Sessions {
   }
 }
 
-/** Returns a key with the pod's name. Otherwise a VMI that claims the UID of a foreign pod could delay that pod's launcher. */
+/** Returns a key with the pod's name, so that a VMI that claims the UID of a foreign pod cannot delay that pod's launcher. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -15,7 +15,7 @@ import type {
 } from "@patchbay/core/interfaces";
 import { type Logger, AppError, isAppError } from "@patchbay/base";
 
-/** Filters libvirt and netlink events of one launcher: only changes after the last observation wake the loop. */
+/** Filters libvirt and netlink events of one launcher: only relevant changes after the last observation wake the loop. */
 export class WakeFilter {
   readonly #wake: () => void;
   #isRelevant: (changes: LinkChanges) => boolean = () => true;
@@ -38,23 +38,23 @@ export class WakeFilter {
     this.#wakeIfNeeded();
   }
 
-  /** Marks the start of an observation, which covers all earlier events. */
+  /** Marks the start of an observation, which includes the effects of all earlier events. */
   markObserved(): void {
     this.#hasEvent = false;
     this.#changes = [];
   }
 
-  /** Marks the start of an observation of links only, which does not cover libvirt events. */
+  /** Marks the start of an observation of links only. Recorded libvirt events still wake the loop. */
   markLinksObserved(): void {
     this.#changes = [];
   }
 
-  /** Restricts the link changes that wake the loop. */
+  /** Sets the filter for link changes that wake the loop. */
   wakeOnlyFor(isRelevant: (changes: LinkChanges) => boolean): void {
     this.#isRelevant = isRelevant;
   }
 
-  /** Runs `work`, and delays wake-ups until it ends. */
+  /** Runs `work`, and postpones wake-ups until it has ended. */
   async delayWakeUps<T>(work: () => Promise<T>): Promise<T> {
     this.#activePasses += 1;
     try {
@@ -73,11 +73,11 @@ export class WakeFilter {
   }
 }
 
-/** A launcher whose libvirt responds. Its descriptors stay open while a pass uses them. */
+/** Connections to a launcher whose libvirt responds. They stay open while they are in use. */
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
-  /** Marks the start of an observation, so that earlier events no longer wake the loop. */
+  /** Marks the start of an observation. Earlier events then do not wake the loop. */
   markObserved(): void;
   markLinksObserved(): void;
   wakeOnlyFor: WakeFilter["wakeOnlyFor"];
@@ -86,7 +86,7 @@ export interface Session {
 }
 
 export interface Listener {
-  /** Called when the launcher may have changed after the last observation. */
+  /** Called when the launcher may have changed since the last observation. */
   readonly wake: () => void;
   readonly onEvent: (event: HypervisorEvent) => void;
 }
@@ -100,11 +100,11 @@ export interface Sessions {
    *   OS_FILE_FAILED; and the errors of `work`
    */
   use<T>(pod: LauncherPod, listener: Listener, work: (session: Session) => Promise<T>): Promise<T>;
-  /** Returns the pod's network namespace, or undefined without an open session. The session may close the handle at any time. */
+  /** Returns the pod's network namespace; undefined without an open session. The handle may be closed at any time. */
   findNetns(pod: LauncherPod): NetnsHandle | undefined;
   /** Returns the milliseconds until the pod's launcher may be used; 0 if it may be used now. */
   backoffMs(pod: LauncherPod): number;
-  /** Ends the pod's session. Descriptors are closed after running calls of `work` have ended. */
+  /** Ends the pod's session. Its descriptors are closed when the last running call of `work` has ended. */
   close(pod: LauncherPod): void;
   closeAll(): void;
 }
@@ -118,7 +118,7 @@ class SharedSession implements Session {
   readonly #ended = new AbortController();
   readonly #links: WatchedLinks;
   readonly #vhostSockets: VhostSockets;
-  /** Controllers that end the watches of sockets, by socket path. */
+  /** Controllers that stop the watches of sockets, by socket path. */
   readonly #watchedSockets = new Map<string, AbortController>();
   #users = 0;
 
@@ -208,7 +208,7 @@ class SharedSession implements Session {
 
 interface PodEntry {
   readonly pod: LauncherPod;
-  /** Session that is open or being opened. Undefined while no launcher responds. */
+  /** Session that is open or being opened; undefined if there is none. */
   session: Promise<SharedSession> | undefined;
   opened: SharedSession | undefined;
   /** Controller that ends the watch for a launcher that does not exist yet. */
@@ -217,11 +217,11 @@ interface PodEntry {
   timeouts: number;
 }
 
-/** Time limit of the first attempt to connect, in milliseconds, doubled after each timeout. A new libvirt may need 8 s to probe QEMU. */
+/** Time limit of the first attempt to connect, in milliseconds. It doubles after each timeout, because a new libvirt may need 8 s. */
 const FIRST_OPEN_TIMEOUT_MS = 5000;
 const MAX_OPEN_TIMEOUT_MS = 30_000;
 
-/** Returns a key with the pod's name. Otherwise a VMI that claims the UID of a foreign pod could use that pod's session. */
+/** Returns a key with the pod's name, so that a VMI that claims the UID of a foreign pod cannot use that pod's session. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -24,7 +24,7 @@ function isSame(last: PlugStep | undefined, plug: Plug): boolean {
   return last?.phase === plug.phase && last?.reason === plug.reason;
 }
 
-/** Time of an update. `isList` means that the units come from a list, not from a change. */
+/** Time of an update. `isList` means that the units come from a list, so that their phases may have begun earlier. */
 export interface StepTime {
   readonly atMs: number;
   readonly isList: boolean;

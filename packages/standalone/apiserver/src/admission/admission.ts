@@ -42,7 +42,7 @@ export interface Admission {
   admitDeletion(request: AdmissionRequest): Promise<void>;
 }
 
-/** Admits all requests. Used for writes that execute an admitted Binding or Eviction. */
+/** Admits all requests. Used to change or delete a pod after its Binding or Eviction was admitted. */
 export const ADMIT_ALL: Admission = {
   mutate: (request) => Promise.resolve(request.object),
   validate: () => Promise.resolve(),

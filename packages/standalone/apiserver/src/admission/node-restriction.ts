@@ -10,7 +10,7 @@ import type { AdmissionRequest } from "./admission.ts";
 const LEASE_NAMESPACE = "kube-node-lease";
 const OWN_POD_SUBRESOURCES: readonly string[] = ["status", "eviction"];
 const RESERVED_DOMAIN = /(^|\.)(kubernetes\.io|k8s\.io)$/;
-/** Labels of reserved domains that a kubelet may set. Source: kubelet pkg/apis well_known_labels.go. */
+/** Labels with a reserved prefix that a kubelet may set. Source: kubelet pkg/apis well_known_labels.go. */
 const KUBELET_LABELS: ReadonlySet<string> = new Set([
   "kubernetes.io/hostname",
   "kubernetes.io/arch",
@@ -119,7 +119,7 @@ function uidFault(reference: unknown, pod: KubeObject): Fault {
     : `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`;
 }
 
-/** Returns a fault unless the token is bound to a pod of the node. A bound token expires with its pod. */
+/** Checks that a requested token is bound to one of the node's pods. */
 function tokenFault(node: string, request: AdmissionRequest, store: PodLookup): Fault {
   const { namespace, subresource, operation, object } = request;
   if (subresource !== "token" || operation !== "CREATE") {

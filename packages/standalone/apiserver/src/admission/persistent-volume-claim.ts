@@ -50,7 +50,7 @@ export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "li
 
 /** Annotation of claims for uploads. Source: CDI AnnUploadRequest. */
 const UPLOAD_ANNOTATION = "cdi.kubevirt.io/storage.upload.target";
-/** Label that marks Patchbay's own DataVolume definition, which does not implement uploads. */
+/** Label that distinguishes Patchbay's DataVolume CustomResourceDefinition, which does not support uploads, from CDI's. */
 const PART_OF_LABEL = "app.kubernetes.io/part-of";
 const PRODUCT = "patchbay";
 const CDI_DEFINITION = {

@@ -10,9 +10,9 @@ import type { Mutation } from "./admission.ts";
 
 const MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_NAME_PREFIX = "kube-api-access-";
-/** File mode 0644. Source: Kubernetes ServiceAccount admission. */
+/** File mode 0644 in decimal. Source: Kubernetes ServiceAccount admission. */
 const VOLUME_MODE = 420;
-/** One hour plus 7 s, by which Kubernetes recognizes injected tokens. Source: ServiceAccount admission. */
+/** Lifetime by which Kubernetes recognizes injected tokens: one hour plus 7 s. Source: ServiceAccount admission. */
 const TOKEN_EXPIRATION_SECONDS = 3607;
 
 function tokenVolume(name: string): Fields {
@@ -41,7 +41,7 @@ function hasMount(container: Fields): boolean {
   );
 }
 
-/** Adds a token volume. Mounts the volume in each container that has no mount at the token path. */
+/** Adds a token volume for containers without a mount at the token path, unless the pod or its account disables this. */
 export function addTokenVolume(spec: Fields, account: unknown, suffix: () => string): void {
   if (!shouldMountToken(spec, account)) {
     return;
@@ -78,7 +78,7 @@ interface AccountLookup {
   readonly random: { readonly suffix: () => string };
 }
 
-/** Returns the account, or undefined if it does not exist. Waits for the default account of a new namespace. */
+/** Returns the account, or undefined if it does not exist. Waits briefly until a controller creates the default account. */
 async function waitForAccount(
   lookup: AccountLookup,
   address: { readonly namespace: string; readonly name: string },

@@ -114,7 +114,7 @@ async function fetchOpenApiUrl(peer: Peer, key: string, connections: Connections
   }
 }
 
-/** Requests discovery documents. Skips the verification of the certificate, which each proxied request verifies. */
+/** Requests discovery documents. Does not verify the certificate, because each proxied request verifies it. */
 async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availability> {
   if (!isAggregated(apiService)) {
     return LOCALLY_AVAILABLE;
@@ -143,7 +143,7 @@ async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availabil
 
 const PROBE_INTERVAL_MS = 30_000;
 
-/** Maximum delay between retries. It is short, so that a server becomes available soon after it starts. */
+/** Maximum delay between retries. It is short, so that a server is marked available soon after it starts. */
 const PROBE_RETRY_MAX_MS = 1000;
 
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);

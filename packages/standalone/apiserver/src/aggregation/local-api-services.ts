@@ -24,7 +24,7 @@ interface DesiredApiService {
   readonly management: Management;
 }
 
-/** Returns the APIServices by name. The group of the kind APIService has no APIService. */
+/** Returns the desired APIServices by name. The group apiregistration.k8s.io itself gets no APIService. */
 function desiredApiServices(deps: VerbDeps): ReadonlyMap<string, DesiredApiService> {
   const apiServices = deps.registry
     .list()
@@ -66,7 +66,7 @@ function toAddress(name: string) {
   return { bucket: API_SERVICES_BUCKET, namespace: "", name };
 }
 
-/** Creates the APIService. Corrects an existing APIService only if it has the expected managed label. */
+/** Creates the APIService. Corrects the spec of an existing APIService only if it has the expected managed label. */
 function ensureApiService(
   deps: VerbDeps,
   transaction: Transaction,

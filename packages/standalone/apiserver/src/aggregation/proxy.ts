@@ -58,7 +58,7 @@ function requestDeadline(request: IncomingMessage): AbortSignal | undefined {
     : AbortSignal.timeout(parseTimeout(url.searchParams.get("timeout") ?? ""));
 }
 
-/** Forwards the request. Throws a StatusError 504 at the deadline. */
+/** Forwards the request. At the deadline, throws a StatusError 504, or cuts off a response that has already started. */
 async function forward(forwarding: Forwarding): Promise<void> {
   const { request, response } = forwarding;
   const deadline = requestDeadline(request);
@@ -85,7 +85,7 @@ async function forward(forwarding: Forwarding): Promise<void> {
     resolve(undefined);
   });
   backendRequest.on("error", (error) => {
-    // `abort` handles the deadline. Destroying the response here could cut off the timeout error.
+    // After the deadline, `abort` ends the response. Destroying the response here could cut off the timeout error.
     if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();
@@ -122,7 +122,7 @@ async function tunnelUpgrade(forwarding: Forwarding, stop: AbortSignal): Promise
   }
 }
 
-/** Creates an aggregator. An APIService with a Service takes precedence over CustomResourceDefinitions. */
+/** An APIService with a Service takes precedence over CustomResourceDefinitions. */
 export function makeAggregator(deps: ProxyDeps): Aggregator {
   return {
     serve: async (request, response, user) => {

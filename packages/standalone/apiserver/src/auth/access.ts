@@ -11,7 +11,7 @@ import type { User } from "./user.ts";
 /** Matches the user names of service accounts and nodes. For other users, only denials are logged. */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
-/** Maximum number of logged rights, which limits memory because clients choose the resource names in paths. */
+/** Maximum number of logged rights. Each remains in memory so that it is logged once; invented names could fill the memory. */
 const LOG_LINES_MAX = 5000;
 
 /** Returns, for example, `virtualmachines.kubevirt.io/status`. */
@@ -59,7 +59,7 @@ interface Access {
   readonly accessLog: AccessLog;
 }
 
-/** Creates the access checks. Throws an AppError APISERVER_TLS_INVALID if the token key is invalid. */
+/** Throws an AppError APISERVER_TLS_INVALID if the token key is invalid. */
 export function makeAccess(options: AccessOptions, store: Store): Access {
   const { tokens, tokenKeyPem, clock, logger } = options;
   const accountTokens = new AccountTokens({ store, clock, keyPem: tokenKeyPem });

@@ -61,7 +61,7 @@ export class Authentication {
     }
   }
 
-  /** Returns the token's user. The default audience is this server. Throws TokenRejected. */
+  /** Returns the token's user. The default audience is this server. Throws TokenRejected for an invalid token. */
   async authenticateToken(token: string, audiences: readonly string[] = []): Promise<TokenUser> {
     const requestedAudiences = audiences.length === 0 ? [ISSUER] : audiences;
     const user = this.#users.get(hashToken(token));
@@ -77,7 +77,7 @@ export class Authentication {
     return result;
   }
 
-  /** Returns the user. Prefers a valid certificate to a token. Throws a StatusError 401 for invalid credentials. */
+  /** Returns the user of a valid certificate, otherwise of the token, otherwise anonymous. Throws a StatusError 401. */
   async authenticate(request: IncomingMessage): Promise<User> {
     const { socket } = request;
     const certificate = socket instanceof TLSSocket ? this.#certificateOf(socket) : "none";

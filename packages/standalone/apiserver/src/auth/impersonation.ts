@@ -26,7 +26,7 @@ interface Impersonation {
   readonly extra: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Decodes the percent-encoded key. Returns a key with an invalid escape unchanged. */
+/** Decodes the percent-encoded key. If an escape is invalid, returns the key unchanged. */
 function decodeExtraKey(header: string): string {
   const key = header.slice(EXTRA_HEADER_PREFIX.length);
   try {
@@ -107,7 +107,7 @@ function removeHeaders(request: IncomingMessage): void {
   }
 }
 
-/** Returns the impersonated user, or else `user`. Throws a StatusError 403, or MissingImpersonatedUser. */
+/** Returns the impersonated user and removes the headers, or returns `user`. Throws a StatusError 403 or MissingImpersonatedUser. */
 export function impersonate(request: IncomingMessage, user: User, authorize: Authorize): User {
   if (!Object.keys(request.headers).some((name) => name.startsWith(HEADER_PREFIX))) {
     return user;

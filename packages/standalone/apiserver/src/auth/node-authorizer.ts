@@ -100,7 +100,7 @@ function podSpecTest({
 
 type Lookup = Pick<Store, "find" | "list">;
 
-/** Replaces the volume in the attributes by the bound claim, because pods reference claims. */
+/** Converts a read of a volume to a read of its claim, because pods reference claims instead of volumes. */
 function toClaimAttributes(store: Lookup, attributes: AccessAttributes): AccessAttributes {
   const { group, resource, subresource, verb, name } = attributes;
   const isVolume = group === "" && resource === "persistentvolumes" && subresource === "";

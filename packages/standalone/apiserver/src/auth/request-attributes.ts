@@ -32,7 +32,7 @@ function splitSegments(path: string): readonly string[] {
       try {
         return decodeURIComponent(segment);
       } catch {
-        // A segment with an invalid escape matches no object.
+        // A segment with an invalid escape remains unchanged, and matches no object.
         return segment;
       }
     });

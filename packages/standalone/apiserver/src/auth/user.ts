@@ -8,7 +8,7 @@ export const UNAUTHENTICATED = "system:unauthenticated";
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
-  /** Unique ID, which distinguishes users whose name was reused. */
+  /** Unique ID. It changes if an account is deleted and created again under the same name. */
   readonly uid?: string;
   /** Extra attributes, for example the pod that a token is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;

@@ -60,7 +60,7 @@ export function describeFailure(error: unknown, address: HostPort): string {
   return code === "ECONNRESET" || code === "EPIPE" ? "EOF" : messageOf(error);
 }
 
-/** Returns whether the connection failed, so that the request may be sent to another address. */
+/** Returns whether no connection was established. The request may then be sent to another address. */
 export function isConnectFailure(error: unknown): boolean {
   return DIAL_ERRORS[errorCode(error)] !== undefined;
 }
@@ -74,7 +74,7 @@ export interface Peer {
   readonly isInsecure?: boolean;
 }
 
-/** Certificate of this server as a client. Its key is secret. */
+/** Client certificate with which this server authenticates to backends, and its secret key. */
 interface ClientCertificate {
   readonly certPem: string;
   readonly keyPem: string;
@@ -84,12 +84,12 @@ export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** Returns the SNI option, which does not allow IP addresses. Without SNI, Node.js verifies the host. */
+/** Returns the SNI option, or none for an IP address, which SNI does not allow. Node.js then verifies the option `host`. */
 function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }
 
-/** Pools of keep-alive connections, one for each address of a peer. */
+/** Pools of keep-alive connections, one pool for each address of a peer. */
 export class Connections {
   readonly #agents = new Map<string, Agent>();
   readonly #certificate: ClientCertificate | undefined;

@@ -96,7 +96,7 @@ export async function openRequest(
   }
 }
 
-/** Returns whether the response is a redirect. Clients would send their credentials to the new address. */
+/** Returns whether the response is a redirect. Redirects are rejected, because clients could send credentials to the target. */
 function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
 }

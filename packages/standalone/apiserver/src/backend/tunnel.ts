@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { type Forwarding, openRequest, forwardResponse } from "./forward-request.ts";
 
-/** Delay before keep-alive probes, because streams may be idle for days. */
+/** Idle time after which keep-alive probes start. They detect that the other end of an idle stream is gone. */
 const KEEPALIVE_DELAY_MS = 30_000;
 
 interface Upgrade {
@@ -70,7 +70,7 @@ function pipeBothWays(left: Socket, right: Socket, stop: AbortSignal): void {
   }
 }
 
-/** Tunnels an upgrade, or forwards the backend's response. Throws an Error if the backend does not respond. */
+/** Tunnels an upgrade, or forwards the response of a backend that refuses it. Throws an Error if the backend does not respond. */
 export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   const { request, response } = forwarding;
   const upgrade = UPGRADES.get(request);

@@ -52,7 +52,7 @@ function aggregateNames(deps: VerbDeps): readonly string[] {
     .map(({ metadata }) => metadata.name);
 }
 
-/** Aggregates all ClusterRoles. Repeats the aggregation, because aggregated roles may select aggregated roles. */
+/** Aggregates all ClusterRoles. Repeats the aggregation, because an aggregated role may select other aggregated roles. */
 export async function aggregateClusterRoles(deps: VerbDeps): Promise<void> {
   const names = aggregateNames(deps);
   for (let depth = 0; depth < names.length; depth += 1) {

@@ -35,7 +35,7 @@ function removeFinalizer(definition: KubeObject): KubeObject {
   return definition;
 }
 
-/** Deletes the custom resources. Returns whether all custom resources are removed. */
+/** Deletes the custom resources. Returns whether none remain. */
 async function deleteObjects(deps: VerbDeps, bucket: string): Promise<boolean> {
   const kind = deps.registry.findByBucket(bucket);
   if (kind === undefined) {

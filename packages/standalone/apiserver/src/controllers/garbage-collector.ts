@@ -69,7 +69,7 @@ async function recordForeignOwner(
 }
 
 const ORPHAN_FINALIZER = "orphan";
-/** Maximum number of retained UIDs of deleted owners. An owner's kind may be deleted before its dependents. */
+/** Maximum number of retained UIDs of deleted owners. They are needed if the CustomResourceDefinition is deleted, too. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // Objects with unchanged, live owners are skipped, because they were checked when they were written.
+      // The object counts as its own previous state, so that it is queued only if an owner is missing or a deletion is unfinished.
       this.#addIfNeeded(stored, stored);
     }
   }
@@ -189,7 +189,7 @@ class GarbageCollector {
     }
   }
 
-  /** Returns whether the owner exists in the dependent's scope and is not being deleted. */
+  /** Returns whether a cluster-scoped owner, or an owner in the dependent's namespace, exists and is not being deleted. */
   #isLiveOwner(dependent: Address, uid: string): boolean {
     const address = this.#index.findByUid(uid);
     return (

@@ -35,7 +35,7 @@ function ignoreNotFound(error: unknown): void {
   }
 }
 
-/** Changes the object, or does nothing if it does not exist. Admission receives `subresource`. */
+/** Changes the object, or does nothing if it does not exist. Admission treats the write as a write of `subresource`. */
 export async function changeInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },

@@ -33,7 +33,7 @@ function base64(text: string): string {
   return Buffer.from(text).toString("base64");
 }
 
-/** Completes the Secret. Retains an existing token. */
+/** Adds the fields that a token Secret lacks. Retains an existing token. */
 async function withToken(
   secret: KubeObject,
   account: KubeObject,

@@ -38,7 +38,7 @@ export class WorkQueue {
     this.#schedule();
   }
 
-  /** Starts a few keys in each turn of the event loop, so that requests are served in between. */
+  /** Starts work on a few keys in each turn of the event loop, so that requests are served in between. */
   #schedule(): void {
     if (!this.#scheduled) {
       this.#scheduled = true;

@@ -30,7 +30,7 @@ const NAME_CHECKS: readonly (readonly [string, string, "resource" | "kind"])[] =
   ["listKind", "ListKindConflict", "kind"],
 ];
 
-/** Returns the last name conflict, as Kubernetes does. Source: apiextensions/v1 "naming". */
+/** Returns a name conflict, if any. Like Kubernetes, selects the last of several conflicts. Source: apiextensions/v1 "naming". */
 function findNameConflict(
   definition: KubeObject,
   definitions: readonly KubeObject[],
@@ -84,7 +84,7 @@ interface Condition {
   readonly message: string;
 }
 
-/** Builds the conditions. An established definition remains established. */
+/** Builds the conditions NamesAccepted and Established. An established definition remains established. */
 function nameConditions(
   definition: KubeObject,
   definitions: readonly KubeObject[],
@@ -166,7 +166,7 @@ function prepareCreate(definition: KubeObject, listAccepted: AcceptedDefinitions
 
 function prepareUpdate(definition: KubeObject, listAccepted: AcceptedDefinitions): void {
   const definitions = listAccepted(textAt(definition, "spec", "group"));
-  // The creation time is the transition time, because no clock is available here.
+  // No clock is available here, so the creation time serves as the transition time of changed conditions.
   const status = withNameConditions(
     definition,
     definitions,

@@ -28,7 +28,7 @@ export interface ServedGroup {
   readonly versions: readonly string[];
 }
 
-/** Group that is listed first, because it has no APIService with a priority. */
+/** Group that is always listed first. It has no APIService, and therefore no priority. */
 const FIRST_GROUP = "apiregistration.k8s.io";
 
 function groupRank(

@@ -48,7 +48,7 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   const attributes = toAccessAttributes(toRequestLine(request));
   const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
   if (!isAllowedByPods) {
-    deps.accessLog.record(user, attributes, allowed); // the log contains only rights from roles
+    deps.accessLog.record(user, attributes, allowed); // logs only rights that roles must grant
   }
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Targets of requests, parsed from their paths. Source: Kubernetes apiserver RequestInfo.
+// Request targets, parsed from paths. Source: Kubernetes apiserver RequestInfo.
 
 /** Object or collection that a path identifies. Missing parts are empty. */
 export interface Target {

@@ -47,7 +47,7 @@ export interface Column {
 }
 
 export interface ClaimContext {
-  /** Returns all other objects of the kind. The call is expensive, so it is made only to allocate a value. */
+  /** Returns all other objects of the kind. The call is expensive, so use it only to allocate a value. */
   readonly otherObjects: () => readonly KubeObject[];
   /** Service network in CIDR notation. */
   readonly network: string;
@@ -87,7 +87,7 @@ export interface Strategy {
     current: KubeObject | undefined,
     context: ClaimContext,
   ) => readonly Cause[];
-  /** Returns the fault of a name. By default, a name must be a DNS subdomain. */
+  /** Returns an error message for an invalid name. By default, a name must be a DNS subdomain. */
   readonly validateName?: (name: string) => string | undefined;
   /** Fields that field selectors may use, in addition to metadata.name and metadata.namespace. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
@@ -138,7 +138,7 @@ export interface ScaleValues {
   readonly selector: (object: KubeObject) => string;
 }
 
-/** View of the objects of another built-in kind. The conversion functions return new objects. */
+/** Conversion between this kind and the built-in kind in which its objects are stored. The functions return new objects. */
 export interface StoredView {
   readonly bucket: string;
   readonly fromStored: (object: KubeObject) => KubeObject;

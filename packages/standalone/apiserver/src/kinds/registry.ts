@@ -75,7 +75,7 @@ export class Registry {
     return this.#kindsByPath.get(`${group}/${version}/${resource}`);
   }
 
-  /** Returns all kinds, sorted by group, version and resource. The array is the same until a definition changes. */
+  /** Returns all kinds, sorted by group, version and resource. Returns the same array until a definition changes. */
   list(): readonly Kind[] {
     return this.#sortedKinds;
   }
@@ -107,7 +107,7 @@ export class Registry {
     }
   }
 
-  /** Returns the old revision if spec.versions is unchanged, so that objects are not pruned and defaulted again. */
+  /** Returns a new revision if spec.versions has changed. Objects with a lower revision are then pruned and defaulted again. */
   #schemaRevision(change: Change): number {
     const previous = change.previous?.view();
     const isUnchanged = equalJson(

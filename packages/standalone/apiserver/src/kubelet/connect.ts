@@ -71,7 +71,7 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-/** Kinds of the options for admission, by subresource. */
+/** Kinds of the options objects that admission receives, by subresource. */
 const STREAM_OPTION_KINDS: Readonly<Record<string, string>> = {
   attach: "PodAttachOptions",
   exec: "PodExecOptions",
@@ -203,7 +203,7 @@ async function forwardLog(forwarding: Forwarding, pod: string): Promise<void> {
   const { response } = forwarding;
   const kubeletRequest = await openLogRequest(forwarding);
   kubeletRequest.on("error", () => {
-    // Errors before the response are reported by `awaitResponse`.
+    // `awaitResponse` reports errors that occur before the response.
     if (response.headersSent) response.destroy();
   });
   response.once("close", () => kubeletRequest.destroy());

@@ -7,7 +7,7 @@ import { parseTime } from "../objects/time.ts";
 
 const STREAM_FLAGS: readonly string[] = ["stdin", "stdout", "stderr", "tty"];
 
-/** Parameters of the kubelet by name of the flag. Source: Kubernetes core/v1, ExecStdinParam and similar constants. */
+/** Query parameters of the kubelet, by name of the API's parameter. Source: Kubernetes core/v1, ExecStdinParam and similar constants. */
 const KUBELET_PARAMETERS: Readonly<Record<string, string>> = {
   stdin: "input",
   stdout: "output",
@@ -118,7 +118,7 @@ function ambiguousMessage(pod: KubeObject): string {
     : `${text} or one of the init containers: [${initContainers.join(" ")}]`;
 }
 
-/** Returns the requested container, or the only container. Source: Kubernetes registry core/pod, validateContainer. */
+/** Returns the requested container, or the only container if none is requested. Source: Kubernetes registry core/pod, validateContainer. */
 export function chooseContainer(pod: KubeObject, requested: string): string {
   const containers = containerNames(pod, "containers");
   if (requested === "") {

@@ -30,7 +30,7 @@ export class Budget {
     this.#admitWaiting();
   }
 
-  /** Waits until the amount fits or nothing is spent, then spends it. Returns false if `signal` is aborted first. */
+  /** Waits until the amount fits into the budget or the budget is unused, then spends it. Returns false if `signal` is aborted first. */
   async reserve(amount: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from "@patchbay/base";
 
-/** Queue for long work. Starts one piece of work in each turn of the event loop, and alternates between users. */
+/** Queue for long work. Lets one caller proceed in each turn of the event loop, and alternates between users. */
 export class FairQueue {
   readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
   #isScheduled = false;
@@ -56,7 +56,7 @@ export function isHeavy(length: number): boolean {
 
 const SLICE_MS = 10;
 
-/** Time slice of long work, which checks `isUsedUp` after each object and then awaits `waitForNext`. */
+/** Time slice of long work. The work checks `isUsedUp` after each object, and awaits `waitForNext` if it is true. */
 export class TimeSlice {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;

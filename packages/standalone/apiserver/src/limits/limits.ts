@@ -15,9 +15,9 @@ export interface Limits {
   readonly unauthenticatedConnections: number;
   readonly connections: number;
   readonly watches: number;
-  /** Maximum size of the request bodies in progress. */
+  /** Maximum total size of the bodies of a user's requests in progress. */
   readonly receivedBytes: number;
-  /** Maximum size of unread responses. Unread watch events have a separate limit of the same size. */
+  /** Maximum total size of a user's unread responses. Unread watch events have a separate limit of the same size. */
   readonly unsentBytes: number;
 }
 

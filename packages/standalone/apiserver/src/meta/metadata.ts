@@ -36,7 +36,7 @@ const OWNER_FIELDS: Readonly<Record<keyof OwnerReference, FieldType>> = {
   blockOwnerDeletion: "boolean",
 };
 
-/** Returns the type's name in error messages of Go's JSON decoder. */
+/** Returns the name of the value's type, as in error messages of Go's JSON decoder. */
 export function jsonTypeOf(value: unknown): string {
   if (Array.isArray(value)) {
     return "array";
@@ -228,7 +228,7 @@ function propagationCauses(finalizers: readonly string[]): Cause[] {
   return hasBoth ? [invalidValue("metadata.finalizers", finalizers, message)] : [];
 }
 
-/** Checks the finalizers. In the core group, an unqualified finalizer must be defined by Kubernetes. */
+/** Checks the finalizers. For kinds of the core group, a finalizer without a prefix must be known to Kubernetes. */
 function finalizerCauses(kind: Kind, finalizers: readonly string[]): Cause[] {
   return finalizers.flatMap((finalizer, index) => {
     const field = `metadata.finalizers[${String(index)}]`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Syntax of names, labels and annotation keys. Functions return a fault. Source: Kubernetes util/validation.
+// Error messages for invalid names, labels and annotation keys. Source: Kubernetes util/validation.
 
 const LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS_LABEL = new RegExp(`^${LABEL}$`);

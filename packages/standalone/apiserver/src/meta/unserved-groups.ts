@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unserved API groups that KubeVirt's clients use. The message of a 404 contains the missing feature. Source: KubeVirt
+// Unserved API groups that KubeVirt's clients use. The message of a 404 names the missing feature. Source: KubeVirt
 // virtctl vmexport and image-upload; CDI.
 
 const CDI =
@@ -13,8 +13,8 @@ const FEATURES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the message of a 400 that replaces a 404. virtctl memory-dump --create-claim reads CDI's configuration first,
- * and creates a claim after a 404, but not after other errors. Source: KubeVirt virtctl memorydump calcPVCNeededSize.
+ * Returns the message of a 400 that replaces a 404. virtctl memory-dump --create-claim reads CDI's configuration, and
+ * would create a useless claim after a 404. Source: KubeVirt virtctl memorydump calcPVCNeededSize.
  */
 export function explainMissingResource(group: string, resource: string): string | undefined {
   return group === "cdi.kubevirt.io" && resource === "cdiconfigs"
@@ -22,7 +22,7 @@ export function explainMissingResource(group: string, resource: string): string 
     : undefined;
 }
 
-/** Returns undefined if the group is unknown. A CustomResourceDefinition of the group takes precedence. */
+/** Returns the feature that a group would provide, or undefined if the group is unknown. */
 export function findMissingFeature(group: string): string | undefined {
   return Object.hasOwn(FEATURES, group) ? FEATURES[group] : undefined;
 }

@@ -24,7 +24,7 @@ function reviveLongIntegers(
   if (typeof value !== "number" || Number.isSafeInteger(value)) {
     return value;
   }
-  // Go rejects infinite values too. The conversion of a million digits to a bigint would take seconds.
+  // Rejects numbers beyond the range of a double, as Go does. Converting a million digits to a bigint would take seconds.
   if (!Number.isFinite(value)) {
     throw new SyntaxError("a number is out of range");
   }
@@ -50,8 +50,8 @@ function printLikeGo(value: unknown): string {
 }
 
 /**
- * Parses JSON for comparisons as in Kubernetes' JSON patch library, which compares bytes with the output of Go's
- * encoder. A scalar in another notation is not equal to any value. Throws a SyntaxError.
+ * Parses JSON for comparisons as in Kubernetes' JSON patch library, which compares encoded text. A scalar that Go's
+ * encoder would print differently is therefore not equal to any value. Throws a SyntaxError.
  */
 export function parseCanonical(text: string): unknown {
   return (JSON.parse as SourceParse)(text, (key, parsedValue, context) => {

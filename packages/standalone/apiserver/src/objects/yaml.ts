@@ -21,7 +21,7 @@ const INDICATORS_MAX = 1500;
 const TEXT_MAX_LENGTH = 64 * 1024;
 /** Maximum depth. The library recurses several times for each level, and V8 may abort when the stack overflows. */
 const DEPTH_MAX = 100;
-/** Maximum number of aliases, because each alias multiplies the size of the result. */
+/** Maximum number of aliases. Each alias can multiply the size of the result. */
 const ALIASES_MAX = 10;
 /** Maximum length of printed YAML. Longer or deeper objects are returned as JSON, which is valid YAML in flow style. */
 const PRINTED_MAX_LENGTH = 64 * 1024;

@@ -52,7 +52,7 @@ function convertMember(key: string, value: unknown, version: OpenApiVersion): un
     : value;
 }
 
-/** Returns whether to omit `properties`. OpenAPI v2 clients would reject all fields that `properties` does not list. */
+/** Returns whether to omit `properties`. OpenAPI v2 clients would reject all fields that it does not list. */
 function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
   return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
 }
@@ -216,7 +216,7 @@ export function toOpenApi3(kinds: readonly Kind[]): Fields {
   };
 }
 
-/** Cache of document hashes, by the document's first kind. An entry is valid if the document has the same kinds. */
+/** Document hashes, by the document's first kind. A hash is outdated if the document's list of kinds has changed. */
 const HASHES = new WeakMap<Kind, { readonly kinds: readonly Kind[]; readonly hash: string }>();
 
 function hashDocument(kinds: readonly Kind[]): string {

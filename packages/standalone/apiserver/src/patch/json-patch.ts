@@ -20,7 +20,7 @@ const UNSAFE_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 const OPERATIONS_MAX = 10_000;
 /** Maximum size of all copied values together. Source: Kubernetes apiserver JSONPatchMaxCopyBytes. */
 const COPIED_MAX_BYTES = 3 * 1024 * 1024;
-/** Maximum number of copies, because more copies could nest too deep to print. */
+/** Maximum number of copies. Each copy can increase the depth of the object, and deep objects cannot be printed. */
 const COPIES_MAX = 1000;
 
 function isPointer(value: unknown): value is string {
@@ -40,7 +40,7 @@ function isOperation(value: unknown): boolean {
   );
 }
 
-/** Replaces the values of test operations by canonical values. Source: evanphx/json-patch, lazyNode.equal. */
+/** Parses the values of test operations again, with `parseCanonical`. Source: evanphx/json-patch, lazyNode.equal. */
 function withCanonicalTests(operations: readonly Operation[], text: string): readonly Operation[] {
   if (!operations.some(({ op }) => op === "test")) {
     return operations;

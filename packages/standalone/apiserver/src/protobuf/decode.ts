@@ -7,7 +7,7 @@ import { rfc3339 } from "../objects/time.ts";
 import type { Field, FieldType, Message } from "./fields.ts";
 import { MESSAGES } from "./messages.ts";
 
-/** Maximum number of fields. A map entry has three protobuf fields: the entry, its key and its value. */
+/** Maximum number of fields. It allows three for each value, because a map entry has a field, a key and a value. */
 const FIELDS_MAX = 3 * VALUES_MAX;
 
 /** Prefix of encoded bodies. Source: Kubernetes runtime/serializer/protobuf. */
@@ -18,7 +18,7 @@ const TYPE_META_MESSAGE: Message = {
   2: { name: "kind", type: "text" },
 };
 
-/** Number of fields that may still be read. The depth needs no limit, because no message type contains itself. */
+/** Number of fields that may still be read. The depth is limited in any case, because no message type contains itself. */
 interface FieldBudget {
   remaining: number;
 }
@@ -155,8 +155,8 @@ class UnknownFieldError extends Error {
 }
 
 /**
- * Rejects a field with a value. Go encodes unset strings and messages as empty values. Numbers are always rejected,
- * because 0 and false may differ from the default, for example in `hostUsers`.
+ * Rejects an unknown field that has a value. Go encodes unset strings and messages as empty values. Numbers are always
+ * rejected, because 0 and false may differ from the default, for example in `hostUsers`.
  */
 function checkEmpty(value: bigint | Buffer): void {
   if (typeof value === "bigint" || value.length > 0) {

@@ -5,7 +5,7 @@ import { READERS, wrongType } from "./scalar.ts";
 import type { ObjectShape, Scalar, Shape } from "./shape.ts";
 
 interface DecodeContext {
-  /** Go struct and the path below it, for example `PodSpec.spec.containers`. */
+  /** Go struct of the field, then the field's path from the root, for example `PodSpec.spec.containers`. */
   readonly field: string;
   /** Path without indexes, for example `spec.containers`. */
   readonly fieldPath: string;
@@ -83,7 +83,7 @@ function readObject(value: Fields, shape: ObjectShape, context: DecodeContext): 
 function readMap(value: Fields, itemShape: Shape, context: DecodeContext): Fields {
   const result: Fields = {};
   for (const [key, item] of Object.entries(value)) {
-    // Scalars need no path. This saves time, because a map of scalars may be long.
+    // Does not build paths for scalars, which saves time in long maps.
     const childContext =
       itemShape.type === "scalar" ? context : { ...context, path: `${context.path}.${key}` };
     setField(result, key, readItem(item, itemShape, childContext));

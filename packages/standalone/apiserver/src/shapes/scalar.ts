@@ -6,12 +6,12 @@ import type { Scalar } from "./shape.ts";
 
 const DECIMAL_SUFFIXES: readonly string[] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY_SUFFIXES: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/** Number of decimal places. Values are rounded up to 10^-9. */
+/** Number of decimal places. Values with more decimal places are rounded up. */
 const NANO_DIGITS = 9;
 const NANO = 10n ** BigInt(NANO_DIGITS);
 const EXPONENT_MAX = 30;
 
-/** Maximum length, because BigInt arithmetic takes nearly quadratic time. */
+/** Maximum length of a quantity. BigInt arithmetic takes nearly quadratic time. */
 const QUANTITY_MAX_LENGTH = 256;
 
 const QUANTITY_PATTERN = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
@@ -68,7 +68,7 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
   return count;
 }
 
-/** Returns the number of factors of 1,000 that a suffix can express. Exponents have no limit. */
+/** Returns how often a number can be divided by 1,000 until the largest suffix is reached. Exponents have no limit. */
 function decimalStepsMax(family: ParsedQuantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }

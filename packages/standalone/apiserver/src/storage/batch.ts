@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutations that are committed together. A failed mutation is rolled back without the other mutations.
+// Mutations that are committed together. If a mutation fails, only its own changes are rolled back.
 import { printJson } from "../objects/json.ts";
 import { type Address, type KubeObject, parseAddress, printAddress } from "../objects/object.ts";
 import type { ObjectIndex } from "./object-index.ts";
@@ -12,7 +12,7 @@ import {
 } from "./store.ts";
 import { type TextCache, TextObject, extractFacts } from "./text-object.ts";
 
-/** Number and length of changes at which a batch is full, so that other requests are served between commits. */
+/** Limits of a batch: number and length of its changes. Other requests are served between batches. */
 const CHANGES_MAX = 250;
 const CHANGES_MAX_LENGTH = 1024 * 1024;
 

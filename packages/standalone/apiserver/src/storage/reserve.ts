@@ -15,7 +15,7 @@ import { dirname } from "node:path";
 /** Size of the reserve, which is enough for thousands of typical writes. A small disk has a smaller reserve. */
 const RESERVE_BYTES = 16 * 2 ** 20;
 const MAX_DISK_FRACTION = 0.05;
-/** Number of bytes to free at a time. It is small, because another process may use the freed space first. */
+/** Number of bytes to free at a time. It is small, so that another process cannot use the whole reserve at once. */
 const RELEASE_STEP_BYTES = 256 * 1024;
 const PRIVATE_MODE = 0o600;
 
@@ -29,7 +29,7 @@ export interface Reserve {
   close(): void;
 }
 
-/** Reserve of a store in memory, or of a disk that is full when the store is opened. */
+/** Used for a store in memory, and if the disk is full when the store is opened. */
 const NO_RESERVE: Reserve = {
   isFullSize: true,
   release: () => false,
@@ -64,7 +64,7 @@ class ReserveFile implements Reserve {
     if (this.#bytes === 0) return false;
     this.#bytes = Math.max(this.#bytes - RELEASE_STEP_BYTES, 0);
     ftruncateSync(this.#file, this.#bytes);
-    fsyncSync(this.#file); // journaling file systems free blocks only on a commit
+    fsyncSync(this.#file); // forces a commit, on which journaling file systems free blocks
     return true;
   }
 

@@ -30,7 +30,7 @@ const TABLES = `
   PRAGMA user_version = ${String(VERSION)};
 `;
 
-/** Migration from version 0, which had no columns for facts. */
+/** Migration from version 0, which did not have the columns uid, owners and deleting. */
 const MIGRATE_FROM_VERSION_0 = `
   INSERT INTO revisions SELECT revision, key, deleted, previous,
     coalesce(text ->> '$.metadata.uid', ''),
@@ -95,7 +95,7 @@ export type KeyRange = readonly [from: string, to: string];
 
 const SELECT_LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
 
-/** Statements that delete rows replaced by a revision in the range, and rows of deletions. */
+/** Statements that delete rows that a revision in the range replaced, and rows of deletions in the range. */
 const COMPACT_STATEMENTS = [
   "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
@@ -172,7 +172,7 @@ export class RevisionLog {
     this.#updateMark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
   }
 
-  /** Returns whether the disk is full, so that writes that create or enlarge objects must be rejected. */
+  /** Returns whether disk space is short. Writes that create or enlarge objects must then be rejected. */
   isDiskShort(): boolean {
     if (!this.#reserve.isFullSize) this.#reserve.refill();
     return !this.#reserve.isFullSize;
@@ -230,7 +230,7 @@ export class RevisionLog {
     return this.#selectStates.all(from, to, revision).map(toEntry);
   }
 
-  /** Returns rows after a revision. Stops at `limit` rows, or after the row that exceeds `length` characters. */
+  /** Returns rows after a revision. Stops after `limit` rows, or when the texts have more than `length` characters. */
   readChanges(
     [from, to]: KeyRange,
     revision: number,

@@ -24,7 +24,7 @@ export class ChangeListeners {
   readonly #scopeListeners = new Map<string, Set<Listener>>();
   readonly #onError: (error: unknown) => void;
 
-  /** `onError` receives the errors that listeners throw. An error does not prevent calls of other listeners. */
+  /** `onError` receives the errors that listeners throw. The other listeners are called even after an error. */
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
   }

@@ -28,7 +28,7 @@ export type ChangeType = "ADDED" | "MODIFIED" | "DELETED";
 export interface Change {
   readonly type: ChangeType;
   readonly revision: number;
-  /** The new state. For DELETED, it is the last state with the revision of the deletion. */
+  /** The new state. For DELETED, it is the last state, but with the revision of the deletion. */
   readonly current: StoredObject;
   /** The state before the change; undefined for ADDED. */
   readonly previous: StoredObject | undefined;
@@ -68,9 +68,9 @@ export interface Store {
   /** Returns the objects, sorted by address. */
   list(scope: Scope): readonly StoredObject[];
   buckets(): readonly string[];
-  /** Returns undefined if the revision is compacted. Callers must load texts in the same turn of the event loop. */
+  /** Returns undefined if the revision is compacted. Callers must load texts at once, before a compaction deletes them. */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
-  /** Returns at most `limit` changes, or fewer if they are long. Returns undefined if the revision is compacted. */
+  /** Returns at most `limit` changes, and fewer if their texts are long. Returns undefined if the revision is compacted. */
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;
   /** Runs the mutation, which writes nothing if it throws. Resolves when the writes are durable. */
   write<T>(mutation: (transaction: Transaction) => T): Promise<T>;

@@ -104,7 +104,7 @@ export class TextCache {
     this.#evict();
   }
 
-  /** Loads the text of a replaced object, because readers may still need it when the log compacts it. */
+  /** Loads the text of a replaced object. Readers may still need the text after the log has deleted it. */
   release(object: TextObject): void {
     object.loadText();
     if (this.#cachedObjects.delete(object)) {

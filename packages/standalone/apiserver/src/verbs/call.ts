@@ -51,7 +51,7 @@ export function isDryRun(query: URLSearchParams): boolean {
   return query.getAll("dryRun").includes("All");
 }
 
-/** Waits in the fair queue before work on a long text, so that other users' requests proceed first. */
+/** Waits in the fair queue if the text is long, so that other users' requests proceed first. */
 export async function queueIfHeavy(
   call: Pick<Call, "user">,
   deps: Pick<VerbDeps, "fairQueue">,

@@ -102,7 +102,7 @@ function updateGeneration(kind: Kind, next: KubeObject, current: KubeObject): vo
   }
 }
 
-/** Returns causes that the stored object does not have, so that new rules do not block unrelated changes. */
+/** Returns only causes that the stored object does not have, so that new validation rules do not block unrelated changes. */
 function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly Cause[] {
   const causes = kind.strategy.validate?.(next) ?? [];
   if (causes.length === 0) {
@@ -113,7 +113,7 @@ function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly 
   return causes.filter((cause) => !storedCauses.has(printCause(cause)));
 }
 
-/** Validates a change. Changes by the server itself (`all`) skip validateUpdate. */
+/** Validates a change. Skips validateUpdate if `part` is `all`: a Binding, for example, sets an immutable field. */
 function validateChange(
   kind: Kind,
   part: ChangedPart,
@@ -223,7 +223,7 @@ function commit(
       return next;
     }
     if (isReleased(next)) {
-      // The last state in the log is the stored state, without the change that completed the deletion.
+      // The DELETED event contains the stored state, without the change that completed the deletion.
       transaction.remove(address, update.stored.copy());
       return next;
     }
@@ -274,7 +274,7 @@ async function retryChange(call: Call, deps: VerbDeps, change: ObjectChange): Pr
   throw modified(toResourceRef(call.kind), call.name);
 }
 
-/** Changes an object. After a conflict, runs `edit` on the newer object. Throws a StatusError 404, 409 or 422. */
+/** Changes an object. After a conflict, runs `edit` on the latest version. Throws a StatusError 404, 409 or 422. */
 export async function changeObject(
   call: Call,
   deps: VerbDeps,

@@ -22,7 +22,7 @@ import { toObject } from "./decode.ts";
 import { readRequestObject } from "./options/field-validation.ts";
 import { toStorage } from "./conversion.ts";
 
-/** Names have up to 63 characters, of which 5 are random. Source: Kubernetes names.SimpleNameGenerator. */
+/** Generated names have up to 63 characters, of which 5 are random. Source: Kubernetes names.SimpleNameGenerator. */
 const GENERATED_BASE_MAX_LENGTH = 58;
 
 function checkNamespaceField(call: Call, object: KubeObject): void {
@@ -53,7 +53,7 @@ function resetMeta(call: Call, object: KubeObject): void {
   }
 }
 
-/** Sets fields that only the server may set. Mutating webhooks do not receive these fields. */
+/** Sets a generated name, uid, creationTimestamp and generation. Mutating webhooks do not receive these fields. */
 function setServerMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
   const { metadata } = object;
   if (metadata.name === "" && metadata.generateName !== undefined) {

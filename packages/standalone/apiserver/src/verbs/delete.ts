@@ -76,7 +76,7 @@ function incrementGeneration({ metadata }: KubeObject): void {
   }
 }
 
-/** Shortens the grace period, which starts at the first deletion request. */
+/** Moves the end of the grace period to `grace` seconds after the first deletion request. */
 function shortenGrace({ metadata }: KubeObject, grace: number): void {
   const savedSeconds = (metadata.deletionGracePeriodSeconds ?? 0) - grace;
   const newTimestampMs = parseTime(metadata.deletionTimestamp ?? "") - savedSeconds * 1000;
@@ -84,7 +84,7 @@ function shortenGrace({ metadata }: KubeObject, grace: number): void {
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-/** Returns `none` without a grace period, `pending` for an unchanged period, or `begun` for a new or shorter period. */
+/** Returns `begun` for a new or shorter grace period, `pending` for an unchanged period, or `none` without a period. */
 function applyGrace(
   kind: Kind,
   object: KubeObject,
@@ -145,7 +145,7 @@ interface DeletionStep {
   readonly nowMs: number;
 }
 
-/** Plans a deletion. Objects of kinds with a grace period are always marked first, so that watches report the mark. */
+/** Plans a deletion. An object whose kind has grace periods is marked before its removal, so that watches report the mark. */
 function planDeletion(step: DeletionStep): DeletionResult & { readonly isChanged: boolean } {
   const { kind, options, stored, nowMs } = step;
   const object = readObject(kind, stored);

@@ -9,7 +9,7 @@ import type { FairQueue } from "../limits/fair-queue.ts";
 import type { Store } from "../storage/store.ts";
 import type { WatchBehavior } from "./watch/watch-behavior.ts";
 
-/** Parts of the server that verbs and controllers share. */
+/** Dependencies that verbs and controllers share. */
 export interface VerbDeps {
   readonly store: Store;
   readonly registry: Registry;

@@ -61,7 +61,7 @@ function checkRevision(query: URLSearchParams, isContinued: boolean): void {
   }
 }
 
-/** Returns the required revision, if any. Source: kube-apiserver, validation of resourceVersionMatch. */
+/** Returns the exact revision that the client requires, if any. Source: kube-apiserver, validation of resourceVersionMatch. */
 function exactRevision(match: string, requested: number, limit: number): number | undefined {
   const isExact = match === "Exact" || (match === "" && limit > 0 && requested > 0);
   return isExact ? requested : undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reviews of tokens and access, which are not stored. Source: Kubernetes TokenReview, SubjectAccessReview.
+// Token and access reviews, which are not stored. Source: Kubernetes TokenReview, SubjectAccessReview.
 import { type Authentication, TokenRejected } from "../auth/authentication.ts";
 import { type Cause, badRequest, invalid } from "../meta/status.ts";
 import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../objects/json.ts";

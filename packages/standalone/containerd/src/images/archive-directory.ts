@@ -56,7 +56,7 @@ export function buildLayoutFiles(
 
 const TEXT_MODE = 0o644;
 
-/** Flags of tar with which the archive depends only on names, contents and executable bits. */
+/** tar flags that make the archive depend only on the names, contents and executable bits of files. */
 const REPRODUCIBLE_FLAGS = [
   "--sort=name",
   "--mtime=@0",
@@ -128,7 +128,7 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
   }
   const archive = join(workDirectory, "image.tar");
-  // tar deletes the files that it has archived, because a disk image may need most of the free space.
+  // tar deletes each file after archiving it, because the disk may lack space for two copies of a disk image.
   const moveFlags = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
   await runSourceProgram(deps, source, ["tar", "-cf", archive, ...moveFlags]);
   return archive;

@@ -9,7 +9,7 @@ import { fullReference } from "./reference.ts";
 const TIMEOUT_MS = 30_000;
 /** Options of a mounted image. Source: KEP-4639. */
 const MOUNT_OPTIONS = "remount,bind,ro,nosuid,nodev,noexec";
-/** Label that protects a snapshot after the end of ctr's lease of one day. Source: containerd, garbage collection. */
+/** Label that protects a snapshot from garbage collection when ctr's lease expires after one day. Source: containerd. */
 const GC_ROOT_LABEL = "containerd.io/gc.root";
 
 export interface ImageMounts {
@@ -48,7 +48,7 @@ class SnapshotMounts implements ImageMounts {
       await this.#finish(path);
     } catch (error) {
       if (!isMissing(error)) throw error;
-      // A concurrent call has removed the snapshot of this mount.
+      // A concurrent call has removed the snapshot of this mount, so the image is mounted again.
       await this.unmount(path);
       await this.#mount(name, path);
       await this.#finish(path);

@@ -6,7 +6,7 @@ import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "../layout.ts";
 
-/** Record of an image. CRI also adds a record whose name is the image's id. */
+/** Record of one name of an image. CRI adds a record whose name is the image's id. */
 interface ImageRecord {
   readonly name: string;
   /** Digest of the manifest or index. */
@@ -33,7 +33,7 @@ function parsePinnedName({ name }: ImageRecord): string | undefined {
   return digest === undefined ? undefined : head;
 }
 
-/** Omits ids. Omits names with a digest if the image also has a name without a digest. */
+/** Omits ids, and omits names with a digest if the image also has a name without a digest. */
 export function selectNamedRecords(records: readonly ImageRecord[]): readonly ImageRecord[] {
   const names = records.filter((record) => !isId(record));
   const taggedDigests = new Set(
@@ -44,7 +44,7 @@ export function selectNamedRecords(records: readonly ImageRecord[]): readonly Im
   );
 }
 
-/** Returns the ids of images without a name. Their records only prevent the removal of unused layers. */
+/** Returns the ids of images that have no name. Their records only prevent the removal of unused layers. */
 export function findUnnamedIds(records: readonly ImageRecord[]): readonly string[] {
   const namedDigests = new Set(
     records.filter((record) => !isId(record)).map(({ digest }) => digest),
@@ -54,7 +54,7 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
     .map(({ name }) => name);
 }
 
-/** Returns the names to remove: the name itself, and the name with a digest that a pull by tag has added. */
+/** Returns the name, and the name with a digest that a pull has added, unless another tag of the repository has the same digest. */
 export function listNamesToRemove(
   records: readonly ImageRecord[],
   name: string,
@@ -79,7 +79,7 @@ async function markAdded(
   await ctr(deps, ["images", "label", image.name, `${ADDED_LABEL}=${image.digest}`]);
 }
 
-/** Parses the names that users added. Ignores a label of another digest, because the name was pulled again later. */
+/** Parses the names that users added. Ignores a name whose label has another digest, because the name was pulled again later. */
 export function parseMarkedNames(listing: string): readonly string[] {
   return listing.split("\n").flatMap((line) => {
     const [name = "", , digest = ""] = line.split(/\s+/);

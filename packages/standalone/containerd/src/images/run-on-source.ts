@@ -37,7 +37,7 @@ export function describeFailure(stderr: string): string {
 const TIMEOUT_MS = 3_600_000;
 
 /**
- * Runs a program that reads `source`, which is the subject of the error.
+ * Runs a program that reads `source`. The errors name `source`.
  * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function runSourceProgram(

@@ -42,7 +42,7 @@ export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]
     CONTAINER_GROUP_PATTERN.test(name),
   );
   if (shims.length + groups.length === 0) return [];
-  // The containers are listed last, because containerd records a container before it starts the shim and creates the group.
+  // Lists the containers last, so that new shims do not look like orphans: containerd records a container before it starts the shim.
   const knownIds = (await ctr(deps, ["containers", "ls", "--quiet"])).split("\n");
   const ids: string[] = [];
   for (const shim of shims) {
@@ -77,7 +77,7 @@ interface Leftovers {
 
 async function removeEmptyDirectories({ files, runner }: LeftoverDeps): Promise<void> {
   const parent = dirname(SHIM_SOCKETS);
-  // Another containerd uses the directory if it contains other files.
+  // If the directory contains other files, another containerd uses it, so it is not removed.
   if ((await files.list(parent)).join() !== basename(SHIM_SOCKETS)) return;
   const argv = ["rmdir", "--ignore-fail-on-non-empty", SHIM_SOCKETS, parent] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });

@@ -12,7 +12,7 @@ import type { ContainerdLayout } from "../layout.ts";
 export const SHIM_SOCKETS = "/run/containerd/s";
 /** Path of the containers' bundles, relative to the state. Source: containerd, runtime v2. */
 const BUNDLES_PATH = "io.containerd.runtime.v2.task/k8s.io";
-/** Suffixes of the hashed texts. Shims of containerd 2 have a second socket. */
+/** Suffixes of the texts whose hashes are the sockets' names. Shims of containerd 2 have a second socket. */
 const SOCKET_SUFFIXES = ["", "/debug"];
 
 export interface ShimDeps {
@@ -53,7 +53,7 @@ export async function sweepShimSockets(deps: ShimDeps): Promise<void> {
   await files.writeAtomic(layout.shims, `${JSON.stringify({ bootId, ids })}\n`);
 }
 
-/** Removes the sockets of all containers and the record of the containers' ids. */
+/** Removes the sockets of this containerd's shims, and the record of the container ids. */
 export async function removeShimSockets(deps: ShimDeps): Promise<void> {
   const ids = [
     ...(await readRecordedIds(deps)),

@@ -15,7 +15,7 @@ export interface ProcessFacts {
   readonly isHostRoot: boolean;
 }
 
-/** Patterns of lines in `/proc/PID/status`, in which newlines in the process name are escaped. Source: proc(5). */
+/** Patterns of lines in `/proc/PID/status`. No process name can imitate a line, because newlines are escaped. Source: proc(5). */
 const PARENT_LINE_PATTERN = /^PPid:\t(\d+)$/m;
 const ROOT_USER_LINE_PATTERN = /^Uid:\t0\t0\t/m;
 const HOST_PID_NAMESPACE_LINE_PATTERN = /^NSpid:\t\d+$/m;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the claims of this node's pods as directories or devices. Records each use on disk before the attachment, so
-// that the claim is released after its last pod, even after a crash.
+// Attaches the claims of this node's pods as directories or devices. Each use is first recorded on disk, so that a crash loses no use.
 import { join } from "node:path";
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
 import type {
@@ -109,7 +108,7 @@ class NodeClaims implements ClaimUses {
     return claim;
   }
 
-  /** Returns the claim's volume. Checks the claimRef, because a claim can reference the volume of another claim. */
+  /** Returns the claim's volume. Checks the claimRef, because a claim can name a volume that belongs to another claim. */
   async #findVolume(
     claim: PersistentVolumeClaim,
     { name, claimName }: ClaimVolume,
@@ -143,7 +142,7 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /** Changes the files' group only while no other pod uses the volume, because a running pod could move files meanwhile. */
+  /** Mounts the volume. Changes the files' group unless another pod uses the volume, because that pod could rename files meanwhile. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

@@ -26,7 +26,7 @@ export interface ClaimDeps extends ClaimMachine, StorageCaches {
   readonly log: Logger;
   readonly recorder: EventRecorder;
   readonly nodeName: string;
-  /** Serializes the provisioning of volumes, so that no disk space is promised twice. */
+  /** Serializes the provisioning of volumes, so that two claims never receive the same disk space. */
   readonly mutex: KeyedMutex;
   readonly watches?: { readonly claim: LoopWatch; readonly volume: LoopWatch };
 }

@@ -186,7 +186,6 @@ export async function actOnVolume(deps: ClaimDeps, action: VolumeAction): Promis
 
 const CONCURRENCY = 2;
 
-/** Delay before failed provisioning is retried, because no event reports that disk space is available. */
 const CAPACITY_RECHECK_INTERVAL_MS = 60_000;
 
 async function collectFacts(
@@ -231,7 +230,7 @@ function nextPass(plan: readonly ClaimAction[]): Next {
   return hasFailed ? after(CAPACITY_RECHECK_INTERVAL_MS) : done();
 }
 
-/** Plans one claim at a time and reads the volumes from the API server. Stale data could promise space twice. */
+/** Provisions one claim at a time and reads the current volumes, so that two claims never receive the same disk space. */
 function provisionVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next> {
   return deps.mutex.runExclusive("room", async () => {
     const { items } = await deps.store.list(PERSISTENT_VOLUMES);
@@ -303,7 +302,7 @@ function enqueueOnChange(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue)
   };
 }
 
-/** Reports data without a PersistentVolume, for example after a restored backup. Preserves the data for its unknown owner. */
+/** Warns about data without a PersistentVolume, for example after a restored backup. Keeps the data, because its owner is unknown. */
 async function warnAboutOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
   const directories = (await files.list(claimsDir)).filter(isHandle);
   for (const handle of directories.filter((name) => volumes.find({ name }) === undefined)) {

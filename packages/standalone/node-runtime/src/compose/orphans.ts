@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills shims and removes control groups that containerd has lost because a crash interrupted the start of a sandbox.
+// Kills shims and removes control groups that containerd no longer knows after a crash during the start of a sandbox.
 import { removeOrphans } from "@patchbay/containerd";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { killAndWait } from "@patchbay/os";
@@ -7,7 +7,7 @@ import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import type { Sweeper } from "../pods/deps.ts";
 import type { VolumeMachine } from "./volumes.ts";
 
-/** Delays of the sweeps after an interruption. containerd needs time to undo an interrupted start itself. */
+/** Delays of the sweeps after an interruption. Several sweeps are necessary, because containerd may still be undoing starts. */
 const SWEEP_DELAYS_MS: readonly number[] = [0, 3000, 30_000];
 
 /** Returns a function that kills orphaned shims. The function does nothing when another program manages containerd. */
@@ -45,7 +45,7 @@ export function createSweeper(
   return { sweep, sweepAfterInterruption };
 }
 
-/** Sweeps after each connection to the runtime. A watch reports a new connection as a change without an id. */
+/** Sweeps after each new connection to the runtime. The watch reports a new connection as a change without an id. */
 export function sweepAfterReconnects(
   runtime: Pick<ContainerRuntime, "watch">,
   sweeper: Sweeper,

@@ -41,7 +41,7 @@ import { type AccessDeps, createGrants, type Grants } from "../images/access.ts"
 import type { ImageGarbageDeps } from "../images/garbage.ts";
 import { createPullGuard, NO_PULL_GUARD, type PullGuard } from "../images/pull-guard.ts";
 
-/** Time limit of one reconcile pass over a pod. Checking the file system of one claim can take 600 s. */
+/** Time limit of one reconcile pass over a pod, long enough to check the file systems of several claims. */
 export const POD_PASS_TIMEOUT_MS = 1_800_000;
 
 export interface VolumeMachine {
@@ -172,7 +172,7 @@ export interface ImageDeps extends AccessDeps, Pick<ImageGarbageDeps, "listAdded
   readonly grants: Grants;
 }
 
-/** Creates the image grants, which are stored in `directory`. Only the node's own containerd records added images. */
+/** Stores image grants in `directory`. Finds the images that users added only if the node manages containerd. */
 export function createImageDeps(
   machine: Pick<VolumeMachine, "containerd" | "files" | "runner">,
   directory: string,
@@ -188,7 +188,7 @@ export function createImageDeps(
   };
 }
 
-/** Returns NO_PULL_GUARD when another program manages containerd, because the guard requires access to its layers. */
+/** Returns NO_PULL_GUARD when another program manages containerd, because the guard requires access to containerd's layers. */
 export function choosePullGuard(
   { clock, log, signal }: DaemonContext,
   { containerd: layout, files, runner }: Pick<VolumeMachine, "containerd" | "files" | "runner">,

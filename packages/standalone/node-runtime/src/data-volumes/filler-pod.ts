@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the pod that fills a claim. The pod runs prepare-disks from the launcher image as the launchers' user. Pure.
+// Builds the pod that fills a claim. It runs prepare-disks of the launcher image as the launchers' user. Pure.
 import { apiVersionOf, DATA_VOLUMES, names, type DataVolume } from "@patchbay/api";
 import type {
   Container,
@@ -19,7 +19,7 @@ const BYTES_PER_MIB = 2 ** 20;
 const SOURCE_DIR = "/run/volumes/source";
 const TARGET_DIR = "/run/volumes/target";
 const SCRATCH_DIR = "/run/volumes/scratch";
-/** Scratch space for qcow2 metadata, in MiB. */
+/** Scratch space for the metadata of qcow2 files, in addition to the disk's size, in MiB. */
 const FORMAT_MIB = 64;
 const TMP_MIB = 16;
 const LIMITS = { cpu: "1", memory: "512Mi" };
@@ -37,7 +37,7 @@ export interface FillerFacts {
   readonly sourceMode: VolumeMode;
 }
 
-/** Returns a unique name per DataVolume, so that a second creation fails with AlreadyExists. */
+/** Derives the name from the DataVolume's uid, so that creating a second pod for it fails with AlreadyExists. */
 export function buildFillerPodName({ metadata }: DataVolume): string {
   return `fill-${metadata.uid ?? ""}`;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills the claims of DataVolumes instead of CDI.
+// Fills the claims of DataVolumes, as KubeVirt's CDI does in a cluster.
 import { DATA_VOLUMES, PERSISTENT_VOLUME_CLAIMS, PODS, type DataVolume } from "@patchbay/api";
 import { isPodFinished, type PersistentVolumeClaim, type Pod } from "@patchbay/api/kubernetes";
 import { isAppError, type Clock, type Logger } from "@patchbay/base";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which pods may use an image on the machine without contacting the registry.
+// Decides which pods may use an image of this machine without pulling it again.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
@@ -27,7 +27,7 @@ interface GrantedImage {
   readonly repository: string;
 }
 
-/** Records with which credentials an image was pulled. Pods without these credentials may not use the image. Source: KEP-2535. */
+/** Record of the credentials that were used to pull images. Pods without them must pull the images themselves. Source: KEP-2535. */
 export interface Grants {
   isPublic(image: GrantedImage): Promise<boolean>;
   hasGrantFor(image: GrantedImage, credentials: readonly RegistryCredentials[]): Promise<boolean>;
@@ -44,7 +44,7 @@ interface GrantDeps {
 
 const NO_GRANT: Grant = { anyone: false, credentials: [] };
 
-/** Hashes the credentials with image and repository, so that the hashes of two images cannot be compared. */
+/** Hashes the credentials with image and repository, so that equal credentials of two images have different hashes. */
 function computeHash({ id, repository }: GrantedImage, credentials: RegistryCredentials): string {
   const { username = "", password = "", identityToken = "" } = credentials;
   const parts = [id, repository, username, password, identityToken];
@@ -127,7 +127,7 @@ class GrantFiles implements Grants {
     return record;
   }
 
-  /** Saves a record. Logs a failure as a warning, because pods can contact the registry again. */
+  /** Saves a record. Logs a failure as a warning: without the record, pods pull the image again. */
   async #write(id: string, record: GrantsByRepository): Promise<void> {
     const { directory, files, log } = this.#deps;
     try {

@@ -25,7 +25,7 @@ function readText(value: JsonObject, key: string): string | undefined {
   return typeof text === "string" && text !== "" ? text : undefined;
 }
 
-/** Parses the login: an identity token, username and password, or `auth`, which is USERNAME:PASSWORD in base64. */
+/** Parses the login: an identity token, a username with a password, or `auth`, which is USERNAME:PASSWORD in base64. */
 function parseLogin(entry: JsonObject): RegistryCredentials | undefined {
   const [name, ...passwordParts] = Buffer.from(readText(entry, "auth") ?? "", "base64")
     .toString()

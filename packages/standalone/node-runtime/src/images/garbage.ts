@@ -23,7 +23,7 @@ interface NodeImages {
   readonly addedNames: ReadonlySet<string>;
 }
 
-/** Returns whether a registry can serve the image again. Images that a user added may exist nowhere else. */
+/** Returns whether a registry can serve the image again. Returns false for images that a user added. */
 function isRestorable(image: ContainerImage, addedNames: ReadonlySet<string>): boolean {
   const { tags, digests } = image;
   const isAdded = (name: string): boolean =>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops pulls whose layers would fill the disk. Measures unpacked layers only after a decrease of free space.
+// Stops pulls whose layers would fill the disk. Measures the layers only if the free space is low or has decreased.
 import { printBytes, type DiskSpace } from "../volumes/storage/limits.ts";
 import { fullReference, type UnpackingLayer } from "@patchbay/containerd";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 
 const IMAGE_SHARE = 0.25;
-// Free space below which pulls are stopped: the smaller of the two values. Pods are evicted at half of these values.
+// Pulls are stopped if the free space is below both limits. Pods are evicted at half of these limits.
 const LOW_SHARE = 0.1;
 const LOW_BYTES = 2 * 2 ** 30;
 
@@ -29,7 +29,7 @@ function findLargestPulls(unpackedBytes: UnpackedBytes): readonly string[] {
     .map(([reference]) => reference);
 }
 
-/** Returns the reasons to stop pulls, by reference. Stops images above the limit, or the largest image on a nearly full disk. */
+/** Returns the pulls to stop, with reasons: pulls above the size limit, otherwise the largest pulls if the disk is nearly full. */
 export function selectPullsToStop(
   unpackedBytes: UnpackedBytes,
   disk: DiskSpace,
@@ -81,7 +81,7 @@ function expandReference(reference: string): string {
 class GuardedPulls implements PullGuard {
   readonly #deps: GuardDeps;
   readonly #pulls = new Set<RunningPull>();
-  /** Layers of running pulls, by key. Includes unpacked layers, which containerd does not list. */
+  /** Layers of running pulls, by key. Also contains layers that are already unpacked, which containerd no longer lists. */
   readonly #layers = new Map<string, UnpackingLayer>();
   #isWatching = false;
   #freeBytes = Infinity;
@@ -128,7 +128,7 @@ class GuardedPulls implements PullGuard {
     const disk = await files.readSpace(imagesDir);
     const hasSpaceDropped = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
     if (!hasSpaceDropped && !isLowForImages(disk)) {
-      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // free space may have increased
+      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // the next decrease is measured from the maximum
       return;
     }
     this.#freeBytes = disk.freeBytes;

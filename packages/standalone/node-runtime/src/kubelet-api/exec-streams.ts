@@ -103,7 +103,7 @@ export async function joinStream(
   const url = new URL(target);
   const remote = await connectTo(url);
   if (hasDisconnected(socket)) {
-    remote.destroy(); // the client's close event, which would end the session, was already emitted
+    remote.destroy(); // the client's close event was already emitted and would not end the session
     return undefined;
   }
   remote.write(buildRequestHead(request, url));
@@ -114,15 +114,15 @@ export async function joinStream(
 /** Maximum number of exec sessions per container. */
 export const SESSIONS_MAX = 32;
 
-/** Time limit for the start of a program. containerd starts it after the client has requested the streams. */
+/** Time within which a program must appear after its streams were opened. */
 const START_TIMEOUT_MS = 10_000;
-/** Time limit for the start of a program whose client has disconnected. */
+/** Time within which a program must appear after its client has disconnected. */
 const LATE_START_MS = 1000;
 const POLL_INTERVAL = { firstMs: 10, maxMs: 200 };
 const INPUT_END_GRACE_MS = 500;
 const KILL_RETRIES = { tries: 20, pauseMs: 1000 };
 
-/** Pattern of exec ids, which other processes' ids do not match. Source: util.GenerateID of containerd's CRI plugin. */
+/** Pattern of the ids of exec programs. Ids of other processes do not match. Source: util.GenerateID of containerd's CRI plugin. */
 const EXEC_ID = /^[0-9a-f]{64}$/;
 
 interface SessionDeps {
@@ -132,7 +132,7 @@ interface SessionDeps {
   readonly log: Logger;
 }
 
-/** Runs exec sessions. Sessions in one container start one after the other, because CRI does not return a program's id. */
+/** Runs exec sessions. Programs in a container start one by one, so that a session can identify its program as the new id in the list. */
 export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;
@@ -166,7 +166,7 @@ export class ExecSessions {
     }
   }
 
-  /** Kills exec programs of an earlier node-runtime process, whose clients were disconnected when that process ended. */
+  /** Kills exec programs that an earlier node-runtime process started. Their clients lost the connection when that process ended. */
   async killOrphans(): Promise<void> {
     try {
       const containers = await this.#deps.runtime.listContainers();
@@ -209,7 +209,7 @@ export class ExecSessions {
       await this.#killUntilEnded(containerId, startedIds);
   }
 
-  /** Waits until new programs run. A probe's program may be among them, but normally ends before the client disconnects. */
+  /** Waits for programs that are not in `existingIds`, and returns their ids. Closes the stream if none appears in time. */
   async #findStarted(
     containerId: string,
     existingIds: readonly string[],

@@ -10,7 +10,7 @@ export interface LogQuery extends Omit<LogView, "skipLines"> {
 }
 
 export interface ContainerLog {
-  /** Absolute path, at which the runtime creates a new file after a rotation. */
+  /** Absolute path of the current file. After a rotation, the runtime creates a new file at this path. */
   readonly path: string;
   isRunning(): Promise<boolean>;
   /** Calls `listener` when `isRunning` may have changed, until the signal is aborted. */
@@ -156,7 +156,7 @@ export async function openLogReader(
   const file = await openGrowingFile(context.log.path);
   if (file === undefined) return undefined;
   if (context.signal.aborted) {
-    await file.close(); // without this call, an iterator that is never started would leave the file open
+    await file.close(); // the generator below, which would close the file, is never started
     return undefined;
   }
   return readFrom({ file, position: 0 }, query, context);

@@ -205,7 +205,7 @@ export interface PodWithContainers {
   readonly containers: readonly ContainerSummary[];
 }
 
-/** Finds the run whose log is requested. While a restart is pending, the latest run is also the previous run. */
+/** Finds the run whose log is requested. While a container waits for a restart, `previous` selects its latest run. */
 export function findLogRun(
   podWithContainers: PodWithContainers | undefined,
   target: ContainerName,

@@ -56,7 +56,7 @@ interface IpLink {
   readonly addr_info?: readonly { readonly local?: string; readonly scope?: string }[];
 }
 
-/** Returns the first global IPv4 address. Skips the loopback link, which may have addresses of Services. */
+/** Returns the first global address, or 127.0.0.1 if there is none. Skips the loopback link, which may have addresses of Services. */
 export function parseHostIp(text: string): string {
   // Source: output of iproute2's `ip -j addr`.
   const links = JSON.parse(text === "" ? "[]" : text) as readonly IpLink[];
@@ -93,7 +93,7 @@ function parseNumber(text: string, pattern: RegExp): number {
 }
 
 async function listDevices(files: Files): Promise<readonly string[]> {
-  // The vhost-user resource represents a directory, not a device, so it is always present.
+  // The vhost-user resource represents a directory, not a device, so it is always listed.
   const resources: string[] = [names.VHOST_USER_RESOURCE];
   for (const [resource, device] of DEVICES) {
     if (await files.exists(device)) resources.push(resource);
@@ -116,7 +116,7 @@ async function findRuntimeProblem({ runtime }: MachineSources): Promise<string |
   }
 }
 
-/** Returns the maximum number of threads, which is also limited by pid_max. Source: proc(5); node.stats.rlimit of kubelets. */
+/** Returns the smaller of threads-max and pid_max, because both limit the number of threads. Source: proc(5). */
 async function readThreadsMax(files: Files): Promise<number> {
   const settings = ["threads-max", "pid_max"];
   const limits = settings.map((name) => readLine(files, `/proc/sys/kernel/${name}`));

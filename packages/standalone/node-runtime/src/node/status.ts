@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the Node object's labels and status from facts. Pure.
+// Builds the Node object's labels and status from observations of the machine. Pure.
 import type { MachineFacts, MachineIdentity } from "./machine.ts";
 import { names } from "@patchbay/api";
 import type { KubeNode, NodeCondition } from "@patchbay/api/kubernetes";
 import { covers } from "@patchbay/base";
 import { isExtendedResource } from "@patchbay/core/node";
 
-/** Memory reserved for the host, in KiB: twice the measured usage of services, containerd and shims (docs/performance.md). */
+/** Memory reserved for services, containerd and shims, in KiB: twice their measured usage. */
 const RESERVED_MEMORY_KIB = 2 ** 20;
-/** Maximum share of the machine's memory that is reserved. Reduces the reservation on small machines. */
+/** Maximum share of the machine's memory that is reserved. On small machines, less than RESERVED_MEMORY_KIB is reserved. */
 const RESERVED_MEMORY_SHARE = 0.25;
 /** Share of the machine's processes and threads that pods may use. The remainder is for services and a login shell. */
 const POD_PROCESSES_SHARE = 0.8;
@@ -19,7 +19,7 @@ interface PodQuota {
   readonly processes: number;
 }
 
-/** Computes the common limits of all pods, which protect the control plane on the same machine. */
+/** Computes limits for all pods together, so that the pods cannot starve the control plane on the same machine. */
 export function computePodQuota({
   memoryKiB,
   threadsMax,
@@ -45,7 +45,7 @@ const PRESSURE_SHARE = 0.1;
 const PRESSURE_MIN_MS = 300_000;
 /** Source: nodeStatusReportFrequency of the kubelet. */
 export const STATUS_HEARTBEAT_MS = 300_000;
-/** Kubelet version that the node reports. Control planes check its version skew. */
+/** Kubelet version that the node reports, for control planes that check the version skew. */
 const KUBELET_VERSION = "v1.30.0+patchbay";
 
 /** Kubernetes names of architectures whose names in Node.js differ. */
@@ -101,7 +101,7 @@ const OWN_DOMAINS: readonly string[] = [names.TUN_RESOURCE, names.VHOST_USER_RES
   (resource) => resource.replace(/\/.*/, "/"),
 );
 
-/** Lists the resources that other writers added. Source: nodestatus.MachineInfo of the kubelet. */
+/** Lists the extended resources that other writers added. Source: nodestatus.MachineInfo of the kubelet. */
 function listForeignResources(previous: KubeNode | undefined): Readonly<Record<string, string>> {
   const capacity = Object.entries(previous?.status?.capacity ?? {});
   return Object.fromEntries(

@@ -33,10 +33,10 @@ export interface Probes {
   findHealth(uid: string): ReadonlyMap<string, ContainerHealth>;
 }
 
-/** Kills the shims of sandboxes that the runtime has lost. */
+/** Kills the shims of sandboxes that the runtime no longer knows. */
 export interface Sweeper {
   readonly sweep: () => Promise<void>;
-  /** Sweeps immediately and several times later, because containerd needs time to undo an interrupted start. */
+  /** Sweeps immediately and again after delays, because containerd may still be undoing interrupted starts. */
   readonly sweepAfterInterruption: () => void;
 }
 

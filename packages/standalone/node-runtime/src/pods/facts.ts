@@ -2,7 +2,7 @@
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/core/interfaces";
 
-/** Sandbox with its IP addresses, which are empty unless the sandbox is ready. */
+/** Sandbox and its IP addresses. A sandbox that is not ready has none. */
 export interface SandboxFacts extends SandboxSummary {
   readonly ips: readonly string[];
 }
@@ -83,7 +83,7 @@ type ReportedStatus =
   | NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]
   | undefined;
 
-/** Returns whether the container was ever created. The pod's status counts, because the runtime may have removed it. */
+/** Returns whether the container was ever created. The pod's status shows this even after the runtime has removed the container. */
 export function wasCreated(facts: PodFacts, name: string): boolean {
   return (
     findLatest(facts, name) !== undefined ||

@@ -62,7 +62,7 @@ function hasFailedWithoutMessage({ state, exitCode, message }: ContainerFacts): 
   return state === "EXITED" && exitCode !== 0 && message === "";
 }
 
-/** Uses the end of the log as message of failed containers with the policy `FallbackToLogsOnError`. */
+/** Uses the log's end as the message of failed containers that wrote no message and have the policy `FallbackToLogsOnError`. */
 export async function withLogTails({
   pod,
   containers,
@@ -130,7 +130,7 @@ async function observeContainers(
     .sort((left, right) => right.attempt - left.attempt || compareNewestFirst(left, right));
 }
 
-/** Serializes the inputs of the pod's steps. A failed step is retried immediately when its inputs have changed. */
+/** Serializes the inputs of the pod's steps. If they have changed, a failed step is retried without delay. */
 export function serializeInputs(pod: Pod | undefined): string {
   return JSON.stringify(pod?.spec);
 }
@@ -165,7 +165,7 @@ async function observeImages(
   const images = new Map<string, ImageFacts>();
   const isRunning = facts.containers.some(({ state }) => state === "RUNNING");
   for (const use of listImageUses(facts)) {
-    // The volumes of a running pod are already mounted.
+    // A running pod needs no image for its volumes, because they are already mounted.
     if (isRunning && use.startId.startsWith("volume ")) continue;
     const credentials = (): ReturnType<typeof findPullCredentials> =>
       findPullCredentials(store, pod, use.reference);

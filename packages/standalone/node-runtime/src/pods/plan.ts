@@ -79,7 +79,7 @@ function planRemoval(facts: PodFacts): readonly PodAction[] {
 
 function planDeletion(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   const aliveContainers = facts.containers.filter(isAlive);
-  // Kubernetes sets deletionTimestamp to the time of the request plus the grace period.
+  // deletionTimestamp is the deadline: the time of the deletion request plus the grace period.
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   const deadlineMs = Date.parse(facts.pod.metadata.deletionTimestamp ?? "");
   const remainingMs = deadlineMs - nowMs;
@@ -207,7 +207,7 @@ function planContainer(
   if (latest === undefined) return planStart(facts, container);
   const isCurrent = latest.sandboxId === findReadySandbox(facts)?.id;
   if (isCurrent || isAlive(latest)) return planExisting(facts, container, { ...options, latest });
-  // The restart delay also applies when the sandbox has changed, except to init containers.
+  // In a new sandbox, an ended container waits for its restart delay, but an init container starts immediately.
   const hasEnded = latest.state === "EXITED" && !options.isInit;
   return hasEnded
     ? planExited(facts, container, { ...options, latest })
@@ -256,7 +256,7 @@ function planRun(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
     return [...addVolumePreparation(facts, containers), ...planSurplusRemoval(facts)];
   const steps = planSandbox(facts, nowMs);
   const createsSandbox = steps.some(({ kind }) => kind === "runSandbox");
-  // The containers start in the same pass as their new sandbox.
+  // The containers start in the same reconcile pass as their new sandbox.
   return createsSandbox ? [...steps, ...containers] : steps;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the status of a pod and its containers from facts. Pure.
+// Builds the status of a pod and its containers from observations. Pure.
 import type {
   Condition,
   ContainerStatus,
@@ -310,7 +310,7 @@ interface StatusContext extends StatusFormat {
   readonly now: string;
 }
 
-/** Returns the pod's addresses. Returns the reported addresses if no sandbox is ready. */
+/** Returns the addresses of the ready sandbox (with host network, of the node), otherwise the reported addresses. */
 function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
   const sandbox = findReadySandbox(facts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives the progress of a pod from facts, for both the plan and the status. Pure.
+// Derives the progress of a pod from observations, for both the plan and the status. Pure.
 import type { Pod, Container } from "@patchbay/api/kubernetes";
 import { RESTART_DELAY_ANNOTATION } from "../translate/labels.ts";
 import {
@@ -38,7 +38,7 @@ function wasInterrupted({ reason, message, startedAt }: ContainerFacts): boolean
   return startedAt === 0n && reason === "StartError" && INTERRUPTED_START.test(message);
 }
 
-/** Returns whether the container is restarted after the exit. An init container is not restarted after exit code 0. */
+/** Returns whether to restart the container. An interrupted start is always repeated, a successful init container never. */
 export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boolean {
   const { exitCode, container } = exit;
   if (container !== undefined && wasInterrupted(container)) return true;
@@ -47,7 +47,7 @@ export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boole
   return exitCode !== 0 || (policy === "Always" && !isInit);
 }
 
-/** Returns the restart delay in seconds: 0, 10, 20, 40 … 300. An annotation of the container contains the previous delay. */
+/** Returns the restart delay in seconds: 0, 10, 20, 40 … 300, or 0 after a long run. An annotation contains the previous delay. */
 export function parseRestartDelay(endedContainer: ContainerFacts): number {
   const text = endedContainer.annotations[RESTART_DELAY_ANNOTATION];
   const previousSeconds = Number(text ?? "0");
@@ -63,11 +63,11 @@ export function parseRestartDelay(endedContainer: ContainerFacts): number {
 export function computeRestartWaitMs(endedContainer: ContainerFacts, nowMs: number): number {
   const dueMs =
     toMilliseconds(endedContainer.finishedAt) + parseRestartDelay(endedContainer) * 1000;
-  // The delay is bounded, because the clock may have been set back.
+  // A clock that was set back would prolong the wait, so the wait is limited.
   return Math.min(Math.max(dueMs - nowMs, 0), RESTART_DELAY_MAX_SECONDS * 1000);
 }
 
-/** Exit code of a container that the runtime lost. Source: ContainerStatusUnknown of the kubelet. */
+/** Exit code of a container that the runtime no longer knows. Source: ContainerStatusUnknown of the kubelet. */
 export const EXIT_CODE_UNKNOWN = 137;
 
 export function findExit(facts: LivePodFacts, { name }: Container): Exit | undefined {
@@ -85,7 +85,7 @@ function hasFinished(facts: LivePodFacts, container: Container, isInit: boolean)
 
 function isInitDone(facts: LivePodFacts, container: Container): boolean {
   const latest = findLatest(facts, container.name);
-  // The runtime may have removed the init container after the main containers started.
+  // The runtime may have removed the init container, so the pod's status decides.
   if (latest === undefined)
     return (
       findReportedStatus(facts, container.name)?.state.terminated?.exitCode === 0 &&

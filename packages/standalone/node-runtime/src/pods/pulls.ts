@@ -23,7 +23,7 @@ export interface ImageUse {
   readonly uid: string;
   readonly reference: string;
   readonly policy: PullPolicy;
-  /** Id of a volume, or of one start of a container. With policy Always, each start contacts the registry once. */
+  /** Id of the use: `volume NAME` or `CONTAINER ATTEMPT`. With policy Always, the image is pulled at most once for each id. */
   readonly startId: string;
 }
 
@@ -58,7 +58,7 @@ interface PullDeps {
 
 /** Source: imageBackOff and MaxContainerBackOff of the kubelet. */
 const PULL_BACKOFF = { firstMs: 10_000, maxMs: 300_000, jitter: 0.1 };
-/** Interval of checks for a missing image. The runtime does not report images that a user adds. */
+/** Interval of checks for a missing image. Polling is necessary, because the runtime does not report images that a user adds. */
 const MISSING_IMAGE_RECHECK_MS = 3000;
 
 type PullPolicy = NonNullable<Container["imagePullPolicy"]>;
@@ -119,7 +119,7 @@ class BackgroundPulls implements Pulls {
     this.#backoff.forget(uid);
   }
 
-  /** Returns whether the pod may use the image on this machine without contacting the registry. */
+  /** Returns whether the pod may use this machine's image without pulling it again. */
   async #mayUse(
     use: ImageUse,
     image: ContainerImage,
@@ -179,12 +179,12 @@ async function pullWithAny(
   }
 }
 
-/** Returns the key of a start. Includes the reference, because a pod's image may change before the container starts. */
+/** Returns the key of an image use. The key contains the reference, because a pod's image may change before the container starts. */
 function buildStartKey({ reference, startId }: ImageUse): string {
   return `${startId} ${reference}`;
 }
 
-/** Returns a backoff key per pod, because another pod's secret may succeed. Source: image_manager.go of the kubelet. */
+/** Returns a different backoff key for each pod, because another pod's secret may be valid. Source: image_manager.go of the kubelet. */
 function buildStepKey({ uid, reference }: ImageUse): {
   readonly scope: string;
   readonly name: string;
@@ -211,7 +211,7 @@ function rejectMissingImage(reference: string): ImageFacts {
   );
 }
 
-/** Rejects the image, because with policy Never the pod cannot prove its access by a pull. Source: KEP-2535. */
+/** Rejects an image that was pulled with other pods' secrets. With policy Never, this pod cannot prove its access. Source: KEP-2535. */
 function rejectImageOfOtherPods(reference: string): ImageFacts {
   return buildNeverPullFailure(
     `image ${reference} was pulled with the pull secret of other pods; with imagePullPolicy ` +

@@ -53,7 +53,7 @@ function toReason(action: ExecutedAction, error: AppError): Reason {
 
 interface PlanResult {
   readonly hasActed: boolean;
-  /** Delay of the next pass; undefined if the next pass waits for a change. */
+  /** Delay of the next reconcile pass; undefined if only a change causes it. */
   readonly waitMs: number | undefined;
 }
 
@@ -128,7 +128,7 @@ async function executePlan(
     createStepRules(deps, facts),
   );
   await steps.catch(() => undefined);
-  await progress.pendingVolumes?.catch(() => undefined); // the preparation must end within the pass
+  await progress.pendingVolumes?.catch(() => undefined); // no preparation may continue after this reconcile pass
   const { done, retryInMs: retryMs } = await steps;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   const kinds = done.map(({ kind }) => kind);
@@ -177,7 +177,7 @@ export async function reconcilePod(uid: string, deps: PodDeps): Promise<Next> {
   const facts = await observe(uid, deps);
   const plan = planPod(facts, deps.clock.now());
   const deletesObject = plan.some(({ kind }) => kind === "deleteObject");
-  if (deletesObject) await reportIfExists(facts, deps); // a deleted object has no status
+  if (deletesObject) await reportIfExists(facts, deps); // after the deletion, no status can be written
   const { hasActed, waitMs } = await executePlan(plan, facts, deps);
   if (!deletesObject) await reportIfExists(hasActed ? await observe(uid, deps) : facts, deps);
   return waitMs === undefined ? done() : after(waitMs);
@@ -193,7 +193,7 @@ function withoutIgnoredFields({ metadata, ...otherFields }: Pod): unknown {
   return { ...otherFields, metadata: { ...metadata, ...ignoredFields } };
 }
 
-/** Returns whether the change requires a reconcile pass, which calls the runtime several times. */
+/** Returns whether the change requires a reconcile pass. Changes of ignored fields alone do not. */
 export function needsPass(change: Change<Pod>): boolean {
   return (
     change.kind !== "updated" ||

@@ -133,7 +133,7 @@ async function findSandboxContext(
   return { id, config, ips: sandbox.ips };
 }
 
-/** Starts to prepare the volumes in parallel with the creation of the sandbox, to save time. */
+/** Starts the preparation of the volumes, which runs in parallel with the creation of the sandbox. */
 export function startVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
   if (pod === undefined) return;
   progress.pendingVolumes = deps.volumes.prepare(pod);
@@ -220,7 +220,7 @@ async function executeLiveAction(
   }
 }
 
-/** Removes logs, volumes and finally the pod's directory, whose existence marks an incomplete removal. */
+/** Removes logs and volumes. The pod's directory is removed last, because its existence marks an incomplete removal. */
 async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   const { files, node } = deps;
   const logs = (await files.list(node.logDir)).filter((name) => name.endsWith(`_${uid}`));
@@ -234,7 +234,7 @@ async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
 export type ExecutedAction = Exclude<PodAction, { readonly kind: "wait" }>;
 type RemovingAction = Exclude<ExecutedAction, LiveAction>;
 
-/** Removes a sandbox. Kills orphaned shims if the sandbox was not ready, because its shim may have crashed. */
+/** Removes a sandbox. If the sandbox was not ready, its shim may have crashed, so orphaned shims are killed. */
 async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
   await deps.runtime.removeSandbox(id);
   deps.releasedSandboxIds.delete(id);

@@ -3,11 +3,11 @@ import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { ContainerRuntime } from "@patchbay/core/interfaces";
 
 export interface Stops {
-  /** Stops the container unless a stop with an earlier or equal deadline is running. Enqueues the pod after the stop. */
+  /** Stops the container unless a stop with about the same or an earlier deadline is running. Enqueues the pod after the stop. */
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 
-/** Minimum difference by which an earlier deadline justifies a second call. */
+/** A running stop is repeated only if the new deadline is earlier by at least this time. */
 const DEADLINE_TOLERANCE_MS = 1000;
 const STOP_RETRY_INTERVAL_MS = 1000;
 

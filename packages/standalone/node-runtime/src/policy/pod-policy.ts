@@ -51,7 +51,7 @@ function runsAsLaunchers({ spec }: Pod): boolean {
   return [...users, ...groups].every((id) => id === names.LAUNCHER_UID);
 }
 
-/** Checks host paths. Pods with the launchers' uid may use type Directory; the mount step checks the path. */
+/** Rejects host paths. Pods that run as the launchers' user may have host paths of type Directory, which are checked when mounted. */
 function findHostPathProblems(pod: Pod): readonly PodProblem[] {
   const isLauncherLike = runsAsLaunchers(pod);
   return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) => {
@@ -134,7 +134,7 @@ const UNSUPPORTED_MESSAGE = "is not supported";
 const CONFIG_MAP_KEY = /^[\w-][\w.-]*$/;
 const ONLY_CONFIG_MAP_KEYS_MESSAGE = "is supported only for a key of a configMap";
 
-/** Returns whether the path is a ConfigMap key. Containers could replace other paths with links to files of the node. */
+/** Returns whether the path is a ConfigMap key. A container could replace other paths with links to files of the node. */
 function isConfigMapKey(subPath: string, volume: string, volumes: readonly PodVolume[]): boolean {
   const isConfigMapVolume = volumes.some(
     ({ name, configMap }) => name === volume && configMap !== undefined,
@@ -184,7 +184,7 @@ function findUnsupportedContainerFields(
   ];
 }
 
-/** Finds unsupported fields. A pod with ignored fields would not run as requested. */
+/** Finds unsupported fields. The pod is rejected, because without these fields it would not run as requested. */
 function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
   const listContainerProblems = (
@@ -251,7 +251,7 @@ function findUserProblems(user: number | undefined, field: string): readonly Pod
   );
 }
 
-/** Allows only the user's own gid and gids from FIRST_FREE_GROUP. Lower gids give access to files of the operating system. */
+/** Allows the gid that equals the uid, and gids of at least FIRST_FREE_GROUP. Lower gids give access to files of the system. */
 function findGroupProblems(
   group: number | undefined,
   user: number | undefined,

@@ -18,7 +18,7 @@ export interface ProbeSettings {
 }
 
 export interface ProbeState {
-  /** Undefined until the success or failure threshold is reached. */
+  /** Undefined while no threshold has been reached and the initial state is not success. */
   readonly isSuccess: boolean | undefined;
   readonly lastResult: "success" | "failure" | undefined;
   readonly streak: number;
@@ -61,7 +61,7 @@ export function updateProbeState(
   return { isSuccess, lastResult: outcome, streak };
 }
 
-/** Returns whether the probe runs. Liveness and readiness probes run only after the startup probe has succeeded. */
+/** The startup probe runs until it succeeds, the other probes run afterwards. Unhealthy containers are not probed. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
   const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;

@@ -93,7 +93,7 @@ function toHttpRequest(
   };
 }
 
-/** Builds the request of a probe. Only addresses of the pod are allowed, because the node executes tenants' probes. */
+/** Builds the request. Allows only hosts that are the pod itself, so that tenants cannot send requests from the node to other hosts. */
 export function toProbeRequest(
   probe: Probe,
   container: Container,
@@ -152,7 +152,7 @@ async function runExecProbe(
     if (isAppError(error, "CRI_FAILED") && error.details["status"] === "RESOURCE_EXHAUSTED") {
       return buildFailure("its output exceeds the limit");
     }
-    // An unavailable runtime is not a failed probe, unlike a program that cannot start.
+    // If the runtime is unavailable, the result is unknown. A program that cannot start counts as a failure.
     if (isAppError(error, "CRI_UNAVAILABLE"))
       return { outcome: "unknown", message: messageOf(error) };
     return buildFailure(messageOf(error));

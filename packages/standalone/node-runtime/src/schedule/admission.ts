@@ -4,7 +4,7 @@ import type { Cache } from "@patchbay/core/interfaces";
 import type { Reason } from "../pods/facts.ts";
 import { parseAllocatable, type Amounts, buildRejection, findShortages } from "./resources.ts";
 
-/** Admits pods to this node in the order of arrival. Also checks pods that bypass the scheduler with spec.nodeName. */
+/** Checks whether the node has enough resources for a pod, even for pods that bypass the scheduler with spec.nodeName. */
 export interface Admission {
   /** Reserves the pod's requests, or returns why the pod is rejected. Always admits a started pod. Idempotent. */
   admit(pod: Pod, hasStarted: boolean): Reason | undefined;
@@ -19,7 +19,7 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** Creates the admission. Recognizes pods that an earlier process admitted by the start time in their status. */
+/** A start time in a pod's status shows that an earlier process admitted the pod. */
 export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
   const admittedUids = new Set<string>();
   let lastAllocatable: Amounts | undefined;
@@ -29,7 +29,7 @@ export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
   const isAdmitted = (pod: Pod): boolean =>
     admittedUids.has(uidOf(pod)) || pod.status?.startTime !== undefined;
   const findShortage = (pod: Pod): Reason | undefined => {
-    lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // the Node object may have been deleted
+    lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // without a Node object, its last values apply
     const admittedPods = pods.list().filter((one) => uidOf(one) !== uidOf(pod) && isAdmitted(one));
     const [firstShortage] =
       lastAllocatable === undefined ? [] : findShortages(pod, admittedPods, lastAllocatable);

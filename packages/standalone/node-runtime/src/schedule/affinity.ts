@@ -10,13 +10,13 @@ interface Requirement {
   readonly values?: readonly string[];
 }
 
-/** Label selector of which all conditions must be met. An empty selector selects everything. */
+/** Label selector. All of its conditions must be met. An empty selector selects everything. */
 export interface LabelSelector {
   readonly matchLabels?: Labels;
   readonly matchExpressions?: readonly Requirement[];
 }
 
-/** Node selector term of which all conditions must be met. An empty term selects no node. */
+/** Node selector term. All of its conditions must be met. An empty term selects no node. */
 export interface NodeTerm {
   readonly matchExpressions?: readonly Requirement[];
   /** Conditions on `metadata.name`, the only supported field. */
@@ -48,7 +48,7 @@ function isRequirementMet({ key, operator, values = [] }: Requirement, labels: L
   return OPERATOR_TESTS[operator]?.(value, values) ?? false;
 }
 
-/** Returns whether the selector selects the labels. Undefined selects nothing. Source: labels.Requirement of Kubernetes. */
+/** Returns whether the selector selects the labels. An undefined selector selects nothing. Source: labels.Requirement of Kubernetes. */
 export function selectsLabels(selector: LabelSelector | undefined, labels: Labels): boolean {
   if (selector === undefined) return false;
   const { matchLabels = {}, matchExpressions = [] } = selector;
@@ -151,7 +151,7 @@ function usesNamespaceSelector({ namespaceSelector }: PodTerm): boolean {
   return namespaceSelector !== undefined && Object.values(namespaceSelector).flat().length > 0;
 }
 
-/** Returns a message if the pod's affinity is unsupported. Such a pod is not scheduled, to avoid a wrong node. */
+/** Returns a message if the pod's affinity is unsupported. Such a pod is not scheduled. */
 export function findUnsupportedAffinity(pod: Pod): string | undefined {
   const { podAffinityTerms, antiAffinityTerms } = parseAffinity(pod);
   if (![...podAffinityTerms, ...antiAffinityTerms].some(usesNamespaceSelector)) return undefined;
@@ -167,7 +167,7 @@ function selectsPod(term: PodTerm, owner: Pod, other: Pod): boolean {
   const { namespaces = [], namespaceSelector, labelSelector } = term;
   const ownNamespace = owner.metadata.namespace ?? "";
   const isNamed = namespaces.includes(other.metadata.namespace ?? "");
-  // Every supported namespaceSelector is empty and selects all namespaces.
+  // Every namespaceSelector selects all namespaces here, because only empty ones are supported.
   const isNamespaceSelected =
     namespaceSelector !== undefined ||
     isNamed ||
@@ -194,7 +194,7 @@ export function hasMatchingPod(
   );
 }
 
-/** Returns whether the terms select the pod itself but no placed pod. The first pod of a group requires no other pod. */
+/** Returns whether the terms select the pod itself but no placed pod. Such a pod is the first of its group. */
 function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, placedPods: readonly PlacedPod[]) {
   const isOwn = terms.every((term) => selectsPod(term, pod, pod));
   return (

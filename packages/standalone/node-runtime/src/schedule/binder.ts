@@ -75,7 +75,7 @@ async function bind(
     deps.log.info("pod bound", { pod: `${namespace}/${name}`, node: nodeName });
   } catch (error) {
     nodeNameByUid.delete(uid);
-    // Another client deleted or bound the pod; the watch will report the change.
+    // Ignores that another client deleted or bound the pod, because the watch will report the change.
     if (!isAppError(error, "KUBE_CONFLICT") && !isAppError(error, "KUBE_NOT_FOUND")) throw error;
   }
 }
@@ -157,7 +157,7 @@ function listPlacedPods(state: BinderState): readonly PlacedPod[] {
 async function schedulePod(deps: BinderDeps, state: BinderState, key: string): Promise<Next> {
   const pod = state.pods.find(parseKey(key));
   const nodes = state.nodes.list();
-  // The creation of the first node enqueues all waiting pods.
+  // Without nodes, the pod waits until the creation of a node enqueues it.
   if (pod === undefined || !isWaiting(pod, state) || nodes.length === 0) return done();
   const claimContext = { claimNode: deps.nodeName, lookup: createLookup(deps.storage, pod) };
   const placement = placePod(pod, {
@@ -210,7 +210,7 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
   const state: BinderState = { pods, nodes, nodeNameByUid: new Map() };
   enqueueOnChange(deps, state, queue);
   for (const cache of [pods, nodes]) cache.start(signal);
-  // Binding starts only when the caches are complete, because missing pods would appear to use no resources.
+  // Binding starts only when the caches are complete, because the resources of pods that are missing in a cache would count as free.
   await waitForCaches([pods, nodes], signal);
   const reconcile = (key: string): Promise<Next> => schedulePod(deps, state, key);
   await Promise.all([

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evicts pods that do not tolerate a NoExecute taint. A restart of this process restarts the toleration time. Source:
-// taint-eviction-controller of Kubernetes.
+// Evicts pods that do not tolerate a NoExecute taint. The toleration time starts again when this process restarts.
+// Source: taint-eviction-controller of Kubernetes.
 import { PODS } from "@patchbay/api";
 import { isPodFinished, type KubeNode, type Pod } from "@patchbay/api/kubernetes";
 import { isEqual, type Clock, type Logger } from "@patchbay/base";
@@ -28,7 +28,7 @@ interface EvictorDeps {
   readonly nodes: Cache<KubeNode>;
 }
 
-/** First observation of a pod's taint, by pod key. `firstMs` is a time of the monotonic clock. */
+/** First observation of the taint that evicts a pod, by pod key. `firstMs` is a time of the monotonic clock. */
 type FirstObservations = Map<string, { readonly id: string; readonly firstMs: number }>;
 
 function findEviction({ pods, nodes }: EvictorDeps, key: string) {
@@ -61,7 +61,7 @@ async function evictOrWait(
   const message = `Deleting pod: it does not tolerate the taint ${taint.key}:NoExecute of the node`;
   deps.recorder.record(pod, { type: "Normal", reason: "TaintManagerEviction", message });
   await deps.client.store.delete(PODS, keyOf(pod), { uid: pod.metadata.uid ?? "" });
-  firstObservations.delete(key); // the deletion of a pod without grace period is not enqueued
+  firstObservations.delete(key); // no later reconcile pass would remove the entry of a pod without a grace period
   deps.log.info("pod evicted by a taint", { pod: key, taint: taint.key });
   return done();
 }

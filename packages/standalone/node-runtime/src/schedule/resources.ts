@@ -9,7 +9,7 @@ export type Amounts = ReadonlyMap<string, number>;
 
 const MILLIS_PER_CPU = 1000;
 
-/** Converts an amount to whole units, rounded up. Rounds CPU to millionths first, because fractions are inexact. */
+/** Converts an amount to whole units, rounded up. First rounds CPU to millionths, so that a floating-point error adds no unit. */
 function toUnits(resource: string, amount: number): number {
   return Math.ceil(resource === "cpu" ? Math.round(amount * 1e6) / (1e6 / MILLIS_PER_CPU) : amount);
 }

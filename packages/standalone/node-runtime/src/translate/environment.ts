@@ -22,7 +22,7 @@ function resolveReference(
   return kind === "$" ? "$" : (variables.get(name) ?? match ?? "");
 }
 
-/** Returns whether the expanded text fits. Computes the size first, because nested references grow exponentially. */
+/** Returns whether the expanded text fits. Computes the size before the expansion, because nested references grow exponentially. */
 function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolean {
   let bytes = Buffer.byteLength(text);
   for (const match of text.matchAll(REFERENCE_PATTERN)) {
@@ -50,7 +50,7 @@ export class SizeBudget {
   }
 }
 
-/** Data of existing objects, by object name. */
+/** Data of the ConfigMaps and Secrets that exist, by object name. */
 export interface EnvSources {
   readonly configMaps: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly secrets: ReadonlyMap<string, Readonly<Record<string, string>>>;
@@ -97,7 +97,7 @@ function buildRejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/** Sets a variable. Throws if the value is too long, or undefined because its expansion was too long. */
+/** Sets a variable. Throws if the value is too long. An undefined value means that its expansion was too long. */
 function setVariable(
   variables: Variables,
   container: Container,

@@ -5,7 +5,7 @@ import { parseQuantity } from "@patchbay/api/values";
 import { findMemoryLimit } from "./resources.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
-/** Values that are missing in the pod's status when its containers are created. */
+/** Values that the Pod object does not contain yet when its containers are created. */
 export interface FieldContext {
   readonly node: NodeFacts;
   readonly podIps: readonly string[];

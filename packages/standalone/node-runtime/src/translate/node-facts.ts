@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Facts of the node that pods depend on. Paths are absolute. */
+/** Properties of the node that pods depend on. Paths are absolute. */
 export interface NodeFacts {
   readonly name: string;
   readonly hostIp: string;

@@ -26,7 +26,7 @@ export function findHostname({ metadata, spec }: Pod, nodeName: string): string 
   return (spec.hostname ?? metadata.name).slice(0, HOSTNAME_MAX).replace(/(?<![-.])[-.]+$/, "");
 }
 
-/** Options with which names of fewer than 5 dots are first resolved in the cluster's domains. Source: kubelet. */
+/** Resolver options: names with fewer than 5 dots are first resolved in the cluster's domains. Source: kubelet. */
 const CLUSTER_OPTIONS = ["ndots:5"];
 
 function findClusterDns({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxConfig["dns"] {

@@ -41,7 +41,7 @@ export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<Vo
   };
 }
 
-/** Writes a volume's files and returns whether they changed. Writes only ConfigMaps to disk, for secrecy. */
+/** Writes a volume's files and returns whether they changed. Writes only ConfigMaps to disk, because other volumes may contain secrets. */
 export async function publishVolume(
   { disk }: VolumeDeps,
   contents: VolumeContents,
@@ -116,7 +116,7 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
   const paths = volumes.map(async (volume) => {
     return [volume.name, await prepareVolume(deps, contents, volume)] as const;
   });
-  await Promise.allSettled(paths); // after an error, waits until the remaining work has ended
+  await Promise.allSettled(paths); // after an error, waits until the other preparations have ended
   return new Map(await Promise.all(paths));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to DNS queries, from the Services of the cluster or from the host's resolvers.
+// Answers DNS queries from the cluster's Services, or forwards them to the host's resolvers.
 import {
   RCODE,
   readAnswers,
@@ -14,7 +14,7 @@ import {
 import type { ServiceCounters } from "../metrics.ts";
 import { lookUp, type Lookup, type Zone } from "./zone.ts";
 
-/** Forwards a query to the host's resolvers. The id of the answer differs from the id of `question`. */
+/** Forwards a query to the host's resolvers. The answer has another message ID than `question`. */
 export type ForwardQuery = (
   question: Buffer,
   options: { readonly isTcp: boolean; readonly client: string },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwarding of DNS queries to the host's resolvers. New source ports and ids prevent spoofed answers.
+// Forwarding of DNS queries to the host's resolvers. A new source port and id for each query prevents spoofed answers.
 import { createSocket } from "node:dgram";
 import { createConnection, isIP } from "node:net";
 import type { Clock } from "@patchbay/base";
@@ -56,7 +56,7 @@ function queryByUdp({
   socket.on("message", (message) => {
     if (isAnswer(message)) finish(message);
   });
-  // The kernel drops packets from other addresses on a connected socket.
+  // Connects the socket, so that the kernel drops packets from other addresses.
   socket.connect(port, server, () => {
     socket.send(bytes);
   });

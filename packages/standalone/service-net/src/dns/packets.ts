@@ -94,7 +94,7 @@ export interface Reply {
   readonly domain?: string;
 }
 
-/** Encodes a reply. A truncated reply makes the client retry over TCP. */
+/** Encodes a reply. Truncates a reply that is too long for UDP, so that the client retries over TCP. */
 export function writeReply(query: Query, reply: Reply, isTcp: boolean): Buffer {
   const answers = [...reply.records.map(toAnswer), ...(reply.forwardedAnswers ?? [])];
   const authoritative = reply.domain === undefined ? 0 : dns.AUTHORITATIVE_ANSWER;

@@ -19,7 +19,7 @@ export interface NameServerDeps {
   readonly log: Logger;
 }
 
-/** Answers the complete queries, which start with length prefixes. Returns the bytes of an incomplete query. */
+/** Answers the complete queries, each of which follows a length prefix. Returns the bytes of an incomplete query. */
 async function answerAll(
   socket: Socket,
   receivedBytes: Buffer,

@@ -26,7 +26,7 @@ async function applyRules({ runner, countWrite }: ForwardTableDeps, stdin: strin
 
 export class ForwardTable {
   readonly #deps: ForwardTableDeps;
-  /** Forwards of the last successful write; undefined before the first write and after a failed change. */
+  /** Forwarding rules of the last successful write; undefined before the first write and after a failed change. */
   #writtenForwards: readonly Forward[] | undefined;
 
   constructor(deps: ForwardTableDeps) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwards of Services, computed from the Services and their EndpointSlices.
+// Forwarding rules of Services, computed from the Services and their EndpointSlices.
 import { isIPv4 } from "node:net";
 import type { EndpointSlice, Service, ServicePort } from "@patchbay/api/kubernetes";
 import { containsAddress, type Network } from "./network.ts";
@@ -38,12 +38,12 @@ function parseProtocol(text = "TCP"): "tcp" | "udp" | undefined {
   return text === "UDP" ? "udp" : undefined;
 }
 
-/** Returns whether the address may be an endpoint. Tenants can write any address into EndpointSlices. */
+/** Returns whether the address may be an endpoint. The check is needed because tenants can write EndpointSlices. */
 export function isEndpoint(address: string, { services }: Ranges): boolean {
   return isIPv4(address) && !NON_ENDPOINT.test(address) && !containsAddress(services, address);
 }
 
-/** Returns the addresses of ready endpoints, or of terminating endpoints that still serve. Source: KEP-1669. */
+/** Returns the first address of each ready endpoint, or of each terminating endpoint that still serves. Source: KEP-1669. */
 function selectAddresses({ endpoints = [] }: EndpointSlice, state: "ready" | "serving") {
   return endpoints.flatMap(({ addresses, conditions = {} }) => {
     const { ready = true, serving = ready, terminating = false } = conditions;

@@ -19,12 +19,12 @@ export function findDnsAddress(serviceNetwork: string): string {
   return network === undefined ? "" : addressAt(network, DNS_OFFSET);
 }
 
-/** Returns the arguments of a route. nftables redirects packets before they reach the device of the route. */
+/** Returns the arguments of a route. Its device is never used, because nftables redirects or rejects all packets first. */
 function routeArguments(serviceNetwork: string): readonly string[] {
   return [serviceNetwork, "dev", "lo"];
 }
 
-/** Claims the Service network by adding its route. Returns false if the route exists because of another machine. */
+/** Claims the Service network by adding its route. Returns false on failure, for example if another machine's route exists. */
 export async function claimServices(
   runner: ProcessRunner,
   serviceNetwork: string,

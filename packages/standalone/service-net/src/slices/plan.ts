@@ -17,7 +17,7 @@ import { isEqual } from "@patchbay/base";
 
 export const SLICE_WRITER = "service-net.patchbay.io";
 
-/** Returns whether the Service has a selector. Users write the EndpointSlices of a Service without a selector. */
+/** Returns whether the Service has a selector that applies. Otherwise users write its EndpointSlices. */
 export function isSelecting({ spec }: Service): boolean {
   return Object.keys(spec.selector ?? {}).length > 0 && spec.type !== "ExternalName";
 }

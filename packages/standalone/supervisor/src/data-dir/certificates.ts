@@ -88,7 +88,7 @@ const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
 /** Name of the client from which aggregated servers accept user names in headers. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
-/** Name of the client that calls webhooks. The authority is the same as that of {@link FRONT_PROXY_CLIENT}. */
+/** Name of the client that calls webhooks. The front-proxy authority issues its certificate. */
 export const WEBHOOK_CLIENT = "webhook-client";
 
 /** Name of the API server's client certificate for kubelets. Source: kubeadm. */
@@ -108,7 +108,7 @@ const SERVICES = [
   "service-net",
 ] as const;
 
-/** Service whose account is a member of a group named after the node. */
+/** Service whose certificate also contains the node's group, by which virt-api recognizes the node. */
 const NODE_SERVICE = "virt-handler";
 
 export interface Certificates {
@@ -141,7 +141,7 @@ async function ensureAuthority(deps: CertificateDeps, name: string): Promise<Aut
   return renewed;
 }
 
-/** Returns when the newest certificate became valid. A process that started earlier has not loaded this certificate. */
+/** Returns the time at which the newest certificate became valid. Processes that started earlier have not loaded it. */
 export async function readNewestValidityStartMs({
   files,
   paths,
@@ -296,7 +296,7 @@ async function ensureHandlerCertificates(deps: CertificateDeps, ca: Authority): 
   });
 }
 
-/** Creates the certificates of migration relays, which virt-handler reads for each migration. */
+/** Creates the CA file and the certificate of migration relays. virt-handler reads both for each migration. */
 async function ensureRelayCertificate(
   deps: CertificateDeps,
   ca: Authority,

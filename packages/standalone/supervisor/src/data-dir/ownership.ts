@@ -30,7 +30,7 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
   const isOwnName = (name: string): boolean =>
     ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // temporary files have an additional suffix
   const foreignName = (await files.list(dataDir)).find((name) => !isOwnName(name));
-  // Reads the mark after the listing, because a machine that starts meanwhile creates the mark before other files.
+  // The mark must be read after the listing, because a machine that starts meanwhile creates the mark before other files.
   if (foreignName === undefined || isMarked(await readFields(files, settings))) return;
   const reason = `it has no standalone.json of Patchbay, and contains ${foreignName}`;
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
@@ -56,7 +56,7 @@ export async function rejectUnmarked({ files, paths }: Omit<PurgeDeps, "print">)
 }
 
 /**
- * Deletes the data. Preserves a mount point. Deletes the mark last, so that a failed purge can be repeated.
+ * Deletes the directory, or only its content if it is a mount point. Deletes the mark last, so that users can try again.
  * @throws AppError with STANDALONE_NOT_OURS when something is mounted below the directory
  */
 export async function purge({ files, paths, print }: PurgeDeps): Promise<void> {

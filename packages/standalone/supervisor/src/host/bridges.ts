@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes bridges that the machine's CNI plugins have created, because the plugins never remove bridges.
+// Removes bridges that the machine's CNI plugins have created, because the plugins do not remove them.
 import { isJsonObject } from "@patchbay/api/json";
 import { listCreatedBridges } from "@patchbay/cni";
 import { AppError, type Logger } from "@patchbay/base";
@@ -46,7 +46,7 @@ export async function listLinks(runner: ProcessRunner): Promise<readonly HostLin
   });
 }
 
-/** Removes the bridges that CNI plugins have created. Preserves bridges with a port. */
+/** Removes the bridges that CNI plugins have created. Preserves bridges to which other devices are attached. */
 export async function removeBridges(deps: CleaningDeps): Promise<void> {
   const { files, runner, paths, bootId, log } = deps;
   const records = await Promise.all(

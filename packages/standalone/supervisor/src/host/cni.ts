@@ -44,7 +44,7 @@ export async function writeDefaultNetwork(
   if (text !== (await files.readText(file))) await files.writeAtomic(file, text);
 }
 
-/** Directory of cached results, which all runtimes of a host share. Source: CacheDir of the CNI library. */
+/** Directory of CNI's cached results, which all container runtimes of a host share. Source: CacheDir of the CNI library. */
 const RESULTS_DIR = "/var/lib/cni/results";
 
 /** Returns whether a cached result belongs to one of the configurations. Source: cachedInfo of the CNI library. */

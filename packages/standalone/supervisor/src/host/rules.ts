@@ -38,7 +38,7 @@ export function buildRestoreInput(rules: readonly MasqueradeRule[]): string {
   ].join("\n");
 }
 
-/** Removes rules of pods whose NIC has lost its address to a guest. The bridge plugin finds rules only by that address. */
+/** Removes masquerade rules of deleted pods. The bridge plugin leaves a rule behind if the pod's address moved to its guest. */
 export async function removeMasquerade(deps: {
   readonly files: Files;
   readonly runner: ProcessRunner;

@@ -7,9 +7,9 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { join } from "node:path";
 import { runSourceProgram } from "@patchbay/containerd";
 
-/** Time limit of an inspection, which a slow disk can delay. */
+/** Time limit of an inspection, long enough for slow disks. */
 const INSPECT_TIMEOUT_MS = 60_000;
-// Limits of qemu-img. A valid file requires 20 MiB of memory and less than one second.
+// Limits of qemu-img, far above what a valid file requires: 20 MiB of memory and less than one second.
 const MEMORY_BYTES = 2 ** 30;
 const CPU_SECONDS = 10;
 const FILES_MAX = 64;
@@ -39,11 +39,11 @@ const SANDBOX_COMMAND = [
   "--bounding-set=-all",
   "--",
 ];
-/** Script that opens the file as standard input of qemu-img, because the launchers' user may not reach the file. */
+/** Script that opens the file before setpriv changes the user, because the launchers' user may not have access to the file. */
 const OPEN_AS_STDIN_SCRIPT = 'file=$1; shift; exec "$@" <"$file"';
 
 /**
- * Returns the output of qemu-img, which runs without privileges, because a hostile file could exploit qemu-img.
+ * Returns the output of qemu-img. A hostile file could exploit qemu-img, so it runs without privileges.
  * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function inspectDisk(
@@ -87,7 +87,7 @@ const SECTOR_BYTES = 512;
 const VIRTUAL_BYTES_MAX = 64 * 2 ** 40;
 const QUOTE_LENGTH_MAX = 200;
 
-/** Checks in order of precedence. Each check returns the reason of a rejection. */
+/** Ordered checks. Each check returns the reason for a rejection, or undefined. */
 const CHECKS: readonly ((info: JsonObject, file: InspectedDisk) => string | undefined)[] = [
   checkFormatReported,
   checkFormatSupported,
@@ -111,7 +111,7 @@ function checkFormatSupported(
   return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
 }
 
-/** Rejects a file whose suffix contradicts its format, because a guest may have written a qcow2 header to its raw disk. */
+/** Rejects a file whose suffix contradicts its format. A guest can write a qcow2 header that names host files to a raw disk. */
 function checkSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
   const [, suffix = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
   const expectedFormat = suffix.toLowerCase() === "qcow2" ? "qcow2" : "raw";
@@ -127,7 +127,7 @@ function findSpecificData(info: JsonObject): JsonObject {
   return isJsonObject(data) ? data : {};
 }
 
-/** Quotes a value, because a hostile file may contain control characters of terminals. */
+/** Quotes a value and escapes control characters, with which a hostile file could manipulate the user's terminal. */
 function quote(value: unknown): string {
   return JSON.stringify(value).slice(0, QUOTE_LENGTH_MAX);
 }

@@ -64,7 +64,7 @@ export async function withContainerd<T>(
     try {
       return await withOwnContainerd(access, use);
     } catch (error) {
-      // Another process is starting the machine and its containerd.
+      // Another process is starting the machine and its containerd, so wait for that containerd.
       if (!isAppError(error, "STANDALONE_RUNS_ALREADY")) throw error;
     }
   }

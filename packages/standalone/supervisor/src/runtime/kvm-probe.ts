@@ -17,7 +17,7 @@ const TRIAL_CONTAINER = "guest-trial";
 const KERNEL_FILE = "vmlinuz";
 const INITRD_FILE = "initrd";
 
-/** Dependencies of a trial, which requires a running containerd. */
+/** Dependencies for booting a test guest. containerd must be running. */
 interface TrialDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -208,7 +208,7 @@ interface ProbeDeps extends TrialDeps {
   readonly launcherImage: () => Promise<void>;
 }
 
-/** Returns the cached finding if the host has not rebooted and the tested image still exists. */
+/** Returns the cached result if the host has not rebooted and the tested image still exists. */
 function findCached(
   cached: JsonObject | undefined,
   bootId: string,
@@ -228,7 +228,7 @@ function toFinding(problem: string | undefined): KvmFinding {
       };
 }
 
-/** Returns whether guests use KVM. Caches the finding until the host reboots. */
+/** Returns whether guests can use KVM. Caches the result of a boot until the host reboots or the tested image is removed. */
 export async function probeKvm(deps: ProbeDeps): Promise<KvmFinding> {
   const { files, paths, bootId, architecture } = deps;
   if (!(await files.exists(KVM_DEVICE))) {

@@ -51,7 +51,7 @@ async function importIfChanged(
 }
 
 /**
- * Imports the images whose archives have changed. Accepts an existing image without an archive.
+ * Imports the images whose archives have changed. A missing archive is ignored if the image exists.
  * @throws AppError with RUNTIME_START_FAILED when an image and its archive are missing
  */
 export async function importOwnImages(runtime: RuntimeDeps, reportStep: ReportStep): Promise<void> {

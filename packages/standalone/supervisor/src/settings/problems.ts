@@ -115,7 +115,7 @@ const CHECKS: readonly (readonly [
   ["--dataplane-group", "dataplaneGroup", findGroupProblem],
 ];
 
-/** Returns the problems of new values. Stored values are not checked, because the machine itself uses their ports and links. */
+/** Returns the problems of new values. Values that are stored already are not checked, because the machine itself uses them. */
 export function findSettingProblems(
   requested: RequestedSettings,
   stored: Partial<RequestedSettings>,

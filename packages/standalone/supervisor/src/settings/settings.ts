@@ -27,7 +27,7 @@ export interface Settings {
   /** GID of the vhost-user dataplane; unset for root. */
   readonly dataplaneGroup?: number;
   /**
-   * Command that serves the API instead of this program, with this program's argument as last argument.
+   * Command that serves the API instead of this program. It receives this program's argument as its last argument.
    * This setting exists only in the settings file.
    */
   readonly apiServerCommand?: Argv;

@@ -7,7 +7,7 @@ import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { readText } from "../data-dir/json.ts";
 
 const TIMEOUT_MS = 5000;
-/** Third byte of the first pod network, 10.88.111.0/24. Podman uses networks from 10.88.0.0. */
+/** Third byte of the first pod network, 10.88.111.0/24. */
 const POD_SUBNET_FIRST = 111;
 const POD_SUBNET_COUNT = 128;
 const SERVICE_SUBNET_FIRST = 96;
@@ -33,13 +33,13 @@ function filterFree(
   );
 }
 
-/** Chooses a pod network without routes. Returns the first candidate if all have routes. */
+/** Chooses a pod network that overlaps no route. Returns the first candidate if all overlap routes. */
 export function chooseFreeSubnet(routes: readonly string[]): string {
   const buildSubnet = (index: number): string => `10.88.${String(POD_SUBNET_FIRST + index)}.0/24`;
   return filterFree(routes, POD_SUBNET_COUNT, buildSubnet)[0] ?? buildSubnet(0);
 }
 
-/** Lists networks without routes in 10.96.0.0/12, the default range of Kubernetes clusters. */
+/** Lists the networks of 10.96.0.0/12, kubeadm's default Service range, that overlap no route. */
 export function listFreeServiceSubnets(routes: readonly string[]): readonly string[] {
   return filterFree(
     routes,

@@ -18,7 +18,7 @@ import { checkHealth, waitUntilHung } from "./liveness.ts";
 /** Fields of a log line that contain the reason, in order of preference. containerd uses `error` and `msg`. */
 const REASON_FIELDS = ["reason", "error", "message", "msg"] as const;
 
-/** Returns the reason in the last line of a log. Returns the whole line unless the line is JSON. */
+/** Returns the reason in the last line of a log; the whole line if it is not JSON; an empty text if it contains no reason. */
 export function parseLogReason(log: string | undefined): string {
   const lastLine = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
   const fields = parseFields(lastLine);
@@ -45,7 +45,7 @@ export interface ComponentProgram {
   readonly healthSocket?: string;
 }
 
-/** Dependencies of components. Records with a boot id other than `bootId` are invalid. */
+/** A process record is invalid if its boot id differs from `bootId`. */
 export interface ComponentDeps {
   readonly files: Files;
   readonly clock: Clock;
@@ -109,7 +109,7 @@ export class Component {
     return readNumber(await readFields(this.#deps.files, this.#stateFilePath()), "startedAtMs");
   }
 
-  /** Restarts the process and waits until it is ready, at most {@link READY_TIMEOUT_MS}. */
+  /** Restarts the process and waits until it is ready. Rejects if readiness takes longer than {@link READY_TIMEOUT_MS}. */
   async restart(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
@@ -158,7 +158,7 @@ export class Component {
     return join(this.#deps.paths.logs, `${this.name}.log`);
   }
 
-  /** Returns the running process. Stops a process with other arguments and returns undefined. */
+  /** Returns the running process, if any. Stops a process that has other arguments, and returns undefined. */
   async #adopt(): Promise<RunningProcess | undefined> {
     const { files, bootId, log, clock } = this.#deps;
     const fields = await readFields(files, this.#stateFilePath());
@@ -249,7 +249,7 @@ export class Component {
   }
 
   #watch(running: RunningProcess): void {
-    this.#killWhenHung(running).catch(() => undefined); // rejects when the process ends or the component is stopped
+    this.#killWhenHung(running).catch(() => undefined); // a rejection only means that the process ended or the component is stopped
   }
 
   async #superviseLoop(initialProcess: RunningProcess): Promise<void> {

@@ -64,7 +64,7 @@ function buildPodApiServerFlags({ apiAddress, apiPort }: Settings): readonly str
   return ["--pod-api-server", `${host}:${String(apiPort)}`];
 }
 
-/** Returns the flag that node-runtime and virt-handler share, because one creates and one checks the socket directories. */
+/** Returns the flag with the group of the socket directories. node-runtime and virt-handler must receive the same group. */
 function buildDataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
   return ["--dataplane-group", String(dataplaneGroup)];
 }

@@ -6,7 +6,6 @@ import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import { readState, type SupervisorPhase, type SupervisorState } from "./state.ts";
 
-/** Function that prints one line for the user. */
 export type Print = (line: string) => void;
 
 /** Prints a duration, for example `  0.42 s`. */

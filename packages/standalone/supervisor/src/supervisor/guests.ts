@@ -43,7 +43,7 @@ function printNames(pods: readonly Pod[]): string {
   return hiddenCount > 0 ? `${shownNames} and ${String(hiddenCount)} more` : shownNames;
 }
 
-/** Reports each pod that has ended. Returns false if pods remain after the timeout. */
+/** Waits until all pods have ended, and reports each. Returns false if pods remain after the timeout. */
 async function waitUntilEmpty(
   pods: Cache<Pod>,
   { clock, report }: Pick<GuestDeps, "clock" | "report">,
@@ -85,7 +85,7 @@ async function deleteAll(deps: GuestDeps, pods: readonly Pod[], isForced: boolea
   );
 }
 
-/** Selects pods that are bound to a node. Pending pods have no processes and are not deleted. */
+/** Selects pods that are bound to a node. Other pods have no processes, and are not deleted. */
 const SCHEDULED_ONLY = { fieldSelector: "spec.nodeName!=" };
 
 /** Shuts down all guests. Returns the number of deleted pods. */
@@ -117,7 +117,7 @@ export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   }
 }
 
-/** Waits until net-agent's journal is empty, because net-agent has then released all attachments. */
+/** Waits until net-agent has released all attachments, which means that its journal is empty. */
 async function waitForJournal({ files, clock, log, paths }: GuestDeps): Promise<void> {
   const journal = join(paths.netAgent, "journal");
   const decision = new AbortController();

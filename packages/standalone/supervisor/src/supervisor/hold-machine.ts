@@ -21,7 +21,7 @@ export function acquireLock({ dataDir, lock }: Paths): FileLock {
 /** Machine that no other process can supervise until `lock` is released. */
 interface LockedMachine {
   readonly lock: FileLock;
-  /** Id of the current boot. Records of other boots are invalid. */
+  /** Id of the current boot. Process records of other boots are invalid. */
   readonly bootId: string;
   readonly state: StateWriter;
 }

@@ -8,7 +8,7 @@ import type { Clock } from "@patchbay/base";
 const PERIOD_MS = 10_000;
 /** Source: default failureThreshold of Kubernetes' probes. */
 const FAILURES_MAX = 3;
-/** Allowed failures before the first success, because the start of a component may take one minute. */
+/** Allowed failures before the first success. Six periods are one minute, which the start of a component may take. */
 const STARTING_FAILURES_MAX = 6;
 
 /** Health checks of a component. `check` rejects when the component does not respond. */
@@ -19,7 +19,7 @@ export interface HealthChecks {
 }
 
 /**
- * Resolves when a component hangs. Counts checks instead of time, because this process may have been suspended.
+ * Resolves when a component hangs. Counts checks, because the elapsed time could include a suspension of this process.
  * @throws the signal's reason
  */
 export async function waitUntilHung({ clock, check, signal }: HealthChecks): Promise<void> {
@@ -31,7 +31,7 @@ export async function waitUntilHung({ clock, check, signal }: HealthChecks): Pro
       failures = 0;
       limit = FAILURES_MAX;
     };
-    failures += 1; // reset when the check succeeds
+    failures += 1; // counts as a failure until the check succeeds
     check(AbortSignal.any([signal, timeout.signal])).then(onHealthy, () => undefined);
     await clock.sleep(PERIOD_MS, signal);
     timeout.abort(new Error("it did not answer in time"));

@@ -9,7 +9,7 @@ import { lockMachine } from "./hold-machine.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const KEEPALIVE_INTERVAL_MS = 24 * 3_600_000;
-/** Value with which the kernel kills pods first. Shims use a value that is larger by one. Source: KubeletOOMScoreAdj. */
+/** oom_score_adj of this process and its children, so that the kernel kills pods first. Source: KubeletOOMScoreAdj. */
 const OOM_SCORE = -999;
 
 /** @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID */
@@ -37,7 +37,7 @@ export async function supervise(
   }
   await state.enterPhase("ready");
   log.info("everything is ready", { dataDir });
-  // The timer keeps the event loop alive, because components are detached.
+  // The timer keeps the event loop alive. Components do not, because they are detached.
   while (!signal.aborted) await clock.sleep(KEEPALIVE_INTERVAL_MS, signal).catch(() => undefined);
   await state.enterPhase("stopping");
   await supervisor.stop();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renews certificates daily. Restarts one by one the services that started before the newest certificate.
+// Renews certificates daily. Then restarts, one by one, the services that have not loaded the newest certificate.
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 
 const RENEWAL_INTERVAL_MS = 24 * 3_600_000;
@@ -31,7 +31,7 @@ export class Renewal {
     this.#deps = deps;
   }
 
-  /** Renews certificates and restarts services. Continues after a failed restart and throws the first error at the end. */
+  /** Renews certificates, restarts services and announces the authority. Throws the error of a failed restart only at the end. */
   async renewAndRestart(signal: AbortSignal): Promise<void> {
     const { listServices, announce } = this.#deps;
     const renewedAtMs = await this.#renew();

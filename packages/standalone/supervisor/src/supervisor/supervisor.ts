@@ -108,7 +108,7 @@ export class Supervisor {
     } catch (error) {
       log.error("guests cannot be shut down gracefully", { reason: messageOf(error), err: error });
     }
-    // Other components may still run, and {@link stop} must stop them too.
+    // Adds the other components, which may still run, so that {@link stop} stops them too.
     const { settings } = await prepare(this.#deps, {});
     const programs = buildPrograms(this.#deps, settings);
     const knownNames = new Set(this.#components.map(({ name }) => name));

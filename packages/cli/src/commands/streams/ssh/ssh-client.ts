@@ -56,7 +56,7 @@ function kindOf({ isVmi }: GuestName): string {
   return isVmi ? "vmi" : "vm";
 }
 
-/** Returns the host name that ssh uses for the guest and its host key, with the user if one is set. */
+/** Returns the guest's host name for ssh, which is also the name of its host key. Adds the user if one is set. */
 export function guestHost(guest: GuestName, { namespace }: CallSettings, input: Input): string {
   const user = guest.user ?? textOption(input, "username");
   const host = [kindOf(guest), guest.name, guest.namespace ?? namespace].join(".");

@@ -138,7 +138,7 @@ export type Disk = Static<typeof DiskSchema>;
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const optionalFlag = (description: string) => Type.Optional(Type.Boolean({ description }));
-/** Builds the schema of a size, for example 1Gi, or a number of bytes. Source: Kubernetes resource.Quantity. */
+/** Builds the schema of a size: a number of bytes, or a quantity such as 1Gi. Source: Kubernetes resource.Quantity. */
 const size = (description: string) => Type.Unsafe<string | number>(quantity(description));
 const secretNamed = (description: string) =>
   Type.Optional(
@@ -309,7 +309,7 @@ export interface DataVolumeStatus {
   readonly conditions?: readonly Condition[];
 }
 
-/** Request for a claim of the same name, which CDI or a standalone machine creates. Patchbay reads `spec` on standalone machines only. */
+/** Request for a PersistentVolumeClaim of the same name. Patchbay reads `spec` on a standalone machine, CDI in a cluster. */
 export interface DataVolume extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>>;
   readonly status?: DataVolumeStatus;

@@ -17,7 +17,7 @@ interface NodeSystemInfo {
   readonly osImage: string;
   readonly containerRuntimeVersion: string;
   readonly kubeletVersion: string;
-  /** Deprecated in Kubernetes. Patchbay writes an empty text. */
+  /** Deprecated in Kubernetes. Patchbay writes an empty string. */
   readonly kubeProxyVersion: string;
   readonly operatingSystem: string;
   /** Architecture by its GOARCH name, for example `amd64`. */
@@ -117,7 +117,7 @@ export interface Secret extends KubeObject {
   readonly type?: string;
 }
 
-/** Immutable snapshot of an object. Labels of Patchbay's revisions contain the kind of `data`. */
+/** Immutable snapshot of an object. The labels of Patchbay's revisions contain the object's kind. */
 export interface ControllerRevision extends KubeObject {
   readonly data?: unknown;
   readonly revision: number;

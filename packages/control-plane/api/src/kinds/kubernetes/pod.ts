@@ -185,7 +185,7 @@ export interface Container {
   readonly tty?: boolean;
 }
 
-/** State of a container. At most one field is set. In an unknown state, no field is set. */
+/** State of a container. One field is set, or none if the state is unknown. */
 export interface ContainerStateDetails {
   readonly waiting?: { readonly reason: string; readonly message?: string };
   readonly running?: { readonly startedAt?: string };

@@ -21,7 +21,7 @@ type Target = (typeof TARGETS)[number];
 /** Default bus of a disk. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS = "sata";
 
-/** Returns the disk's first target. Another rule rejects disks with several targets. */
+/** Returns target and bus of a disk, or their defaults. Of several targets, the first counts; another rule rejects such disks. */
 function findTarget(disk: Disk): { readonly target: Target; readonly bus: string } {
   const target = TARGETS.find((each) => disk[each] !== undefined) ?? "disk";
   const bus = disk[target]?.bus ?? "";
@@ -112,7 +112,7 @@ const busSuitsTarget = forEachDisk((disk, path): readonly Cause[] => {
   if (target === "cdrom" && bus === "virtio") {
     return buildBusCauses(path, target, `Bus type ${bus} is invalid for CD-ROM device`);
   }
-  // KubeVirt accepts this combination, but libvirt and QEMU do not start it. Source: KubeVirt issue 17826.
+  // KubeVirt accepts this combination, but libvirt and QEMU start no guest with it. Source: KubeVirt issue 17826.
   if (target === "lun" && bus !== "scsi") {
     return buildBusCauses(path, target, `Bus type ${bus} is invalid for LUN device; use scsi`);
   }
@@ -235,13 +235,13 @@ const sizesAreValid = forEachDisk((disk, diskPath): readonly Cause[] => {
 
 export const BLOCK_SIZE_RULES: readonly Rule[] = [sizesAreValid];
 
-/** Volumes whose data each VM writes to a private qcow2 file. Source: ADR 0033. */
+/** Kinds of volumes for which each VM writes to its own qcow2 file. Source: ADR 0033. */
 const PRIVATE_FILE_SOURCES = [
   "containerDisk",
   "ephemeral",
   "emptyDisk",
 ] as const satisfies readonly (keyof Volume)[];
-/** Cache modes that bypass the host's page cache, which other nodes cannot read. Source: KubeVirt pkg/virt-launcher converter, Shareable. */
+/** Cache modes that bypass the host's page cache. Other nodes do not see writes that are only in the page cache. */
 const UNCACHED_MODES: readonly string[] = ["", "none", "directsync"];
 
 /** Checks whether the guest can write to the disk. Source: libvirt qemu_validate.c, shared access of disks. */
@@ -277,7 +277,7 @@ interface ImageUse {
   readonly isShared: boolean;
 }
 
-/** Returns the claim or file that the volume references, even without a disk. Source: KubeVirt SetDefaultVolumeDisk. */
+/** Returns the claim or file that the volume references, even if no disk names the volume. Source: KubeVirt SetDefaultVolumeDisk. */
 function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
@@ -306,8 +306,8 @@ function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefi
 }
 
 /**
- * Checks whether two uses conflict. QEMU locks a writable image exclusively, even against itself. Source: QEMU block/file-posix.c,
- * raw_check_perm.
+ * Checks whether two uses conflict. Unless both are shared, QEMU locks a writable image against a second use, even in its own process.
+ * Source: QEMU block/file-posix.c, raw_check_perm.
  */
 function conflicts(use: ImageUse, otherUse: ImageUse): boolean {
   const areBothShared = use.isShared && otherUse.isShared;

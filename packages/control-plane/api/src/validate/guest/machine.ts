@@ -87,7 +87,7 @@ function parseAmount(field: string, quantity: unknown): Amount {
 
 function listAmounts({ spec, base }: ValidatedSpec, resource: "cpu" | "memory") {
   const path = `${base}.domain.resources`;
-  // The schema allows only quantities in requests and limits.
+  // The cast is safe, because the schema allows only quantities in requests and limits.
   const { requests, limits } = (spec.domain.resources ?? {}) as Readonly<
     Record<"requests" | "limits", Readonly<Record<string, unknown>> | undefined>
   >;

@@ -8,8 +8,8 @@ const LABEL_MAX = 63;
 /** Maximum length of a subdomain. Source: Kubernetes DNS1123SubdomainMaxLength. */
 const SUBDOMAIN_MAX = 253;
 /**
- * Maximum length of a VM's name. The pod's log directory has a name of at most 255 bytes, which contains namespace, pod name and uid.
- * Source: Kubernetes kubelet, BuildPodLogsDirectory; limits.h, NAME_MAX.
+ * Maximum length of a VM's name. The name of the pod's log directory, NAMESPACE_POD_UID, has at most 255 bytes. Source: Kubernetes kubelet,
+ * BuildPodLogsDirectory; limits.h, NAME_MAX.
  */
 const VM_NAME_MAX = 255 - 63 - "virt-launcher-".length - "-00000".length - 36 - "__".length;
 const LABEL_SYNTAX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;

@@ -38,7 +38,7 @@ function findDecodedLength(text: string): number | undefined {
 
 const nameIsUnique = namesAreUnique(({ volumes }) => volumes, volumePath);
 
-/** Requires a DNS label as name of each volume without a disk. Another rule checks the names of disks. */
+/** Requires DNS labels as names of volumes. Skips volumes with the name of a disk, because another rule checks disk names. */
 const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] => {
   if (disks.some((disk) => disk.name === name)) return [];
   return labelFaults(name).map((message) => ({
@@ -131,7 +131,7 @@ const hostDiskIsValid = forEachVolume(({ hostDisk }, volumeField): readonly Caus
   return [
     ...listHostDiskPathCauses(hostDisk.path, path),
     ...listHostDiskTypeCauses(type, path),
-    // Type `Disk` uses an existing file, which already has a size.
+    // Rejects a capacity for type `Disk`, which is an existing file with a fixed size.
     ...causeIf(type === "Disk" && parseQuantity(capacity) !== 0, {
       reason: "FieldValueInvalid",
       field: `${path}.capacity`,
@@ -201,10 +201,10 @@ const SECRET_FIELDS = {
   networkData: "NetworkDataSecretRef",
 } as const;
 
-/** Counts UTF-8 bytes. For a text longer than {@link INLINE_MAX_BYTES}, a lower bound suffices. */
+/** Returns the length in UTF-8 bytes, or a lower bound if that already exceeds {@link INLINE_MAX_BYTES}. */
 function countBytes(text: string): number {
   if (text.length > INLINE_MAX_BYTES) return text.length;
-  // Array.from iterates over code points, not UTF-16 code units.
+  // Array.from passes whole code points, not UTF-16 code units.
   return Array.from(text, (character) => countCodePointBytes(character.codePointAt(0) ?? 0)).reduce(
     (sum, bytes) => sum + bytes,
     0,

@@ -99,7 +99,7 @@ function mergeInputs({ inputs }: Devices, preference: PreferredDevices): Pick<De
 }
 
 function asObjects(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  // The CRD schema has validated the items.
+  // The cast is safe, because the CRD schema has validated the items.
   return Array.isArray(value) ? (value as readonly Readonly<Record<string, unknown>>[]) : [];
 }
 
@@ -168,7 +168,7 @@ function mergeCpu({ cpu }: Domain, preference: PreferenceSpec): Pick<Domain, "cp
   return { cpu: { ...cpu, features: [...templateFeatures, ...missingFeatures] } };
 }
 
-/** Merges the features. The preferred ACPI setting replaces the template's, as in KubeVirt. */
+/** Merges the features. The template's settings take precedence, except ACPI, as in KubeVirt. */
 function mergeFeatures({ features }: Domain, preference: PreferenceSpec): Pick<Domain, "features"> {
   if (preference.features === undefined) return {};
   const { preferredAcpi, preferredApic, preferredKvm } = preference.features;

@@ -7,7 +7,7 @@ export interface DefaultRoute {
   /** Name of the NIC. Empty for a multipath route. */
   readonly link: string;
   readonly gateway?: string;
-  /** Complete route as base64-encoded kernel attributes, from which the route is restored. Source: struct rtmsg and its attributes. */
+  /** Kernel attributes of the complete route in base64, for `restore`. Source: struct rtmsg and its attributes. */
   readonly words: string;
 }
 

@@ -21,7 +21,7 @@ export interface DefineDomainRequest {
 
 export interface CloudInitRequest {
   readonly version: HookVersion;
-  /** Complete cloud-init data as JSON. Older hooks use `noCloudSource`, which has only user data and network data. */
+  /** Complete cloud-init data as JSON. Older hooks read `noCloudSource` instead, which has only user data and network data. */
   readonly data: string;
   readonly noCloudSource: string;
   readonly vmi: string;

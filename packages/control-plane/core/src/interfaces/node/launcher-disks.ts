@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes small disk images to launchers' volumes. Launchers may change their volumes at any time.
+// Writes small disk images to launchers' volumes, which are not trusted, because launchers may change them at any time.
 
 export interface LauncherDisks {
   /**

@@ -43,7 +43,7 @@ export interface FrameExchange {
     /** Checksum that the link must complete. Unset if all checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /** Filters for received frames. A frame is accepted if it passes all tests of any list. Lists for the shortest frames come first. */
+  /** Filters for received frames. A frame is accepted if it passes all tests of one list. Lists for shorter frames must come first. */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }
@@ -55,7 +55,7 @@ export interface ReceivedFrames {
     readonly isOutgoing: boolean;
     readonly frame: Uint8Array;
   }[];
-  /** `unheard`: error number of listening on each port. `unsent`: error number of sending each frame. 0 means success. Source: errno(3). */
+  /** `unheard`: for each port, the error of listening. `unsent`: for each frame, the error of sending. 0: success. Source: errno(3). */
   readonly unheard: readonly number[];
   readonly unsent: readonly number[];
 }

@@ -17,7 +17,7 @@ export interface Link {
   readonly mac: string;
   readonly mtu: number;
   readonly up: boolean;
-  /** Whether the link has a carrier. A tap has a carrier while a process has the tap open. */
+  /** Whether the link has a carrier (flag LOWER_UP). A tap has a carrier while a process has the tap open. */
   readonly carrier: boolean;
   /** Addresses as ADDRESS/LENGTH, of all scopes, in the kernel's order. */
   readonly addresses: readonly string[];
@@ -83,7 +83,7 @@ export interface PodNetwork {
   announce(netns: NetnsHandle, nic: AnnouncedNic): Promise<void>;
   /** Restores the NIC's MAC and addresses. Succeeds if the NIC does not exist. @throws AppError with PODNET_FAILED */
   restoreNic(netns: NetnsHandle, borrowed: BorrowedNic): Promise<void>;
-  /** Removes a NIC without its CNI plugin, or moves a hardware NIC to the node's namespace. Succeeds if the NIC does not exist. */
+  /** Removes a NIC without calling its CNI plugin. A hardware NIC moves to the node's namespace. Succeeds if the NIC does not exist. */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;
   /**
    * Renames the NIC to `originalName` and removes the NIC from its bridge. Deletes another link with that name. Succeeds if the NIC

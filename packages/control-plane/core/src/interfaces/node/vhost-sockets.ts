@@ -6,8 +6,8 @@ import type { ObservedSocket, VhostSocket } from "../../nics/links/vhost-socket.
 
 export interface VhostSockets {
   /**
-   * Observes the socket without following symbolic links, and checks whether the pod's launcher can use the socket. The state
-   * is `refused` for a socket that the launcher created itself, and for any other kind of file.
+   * Observes the socket without following symbolic links, and checks whether the pod's launcher can use the socket. The
+   * state is `refused` if the launcher created the socket itself, or if the file is no socket.
    * @throws AppError with OS_FILE_FAILED
    */
   observe(podUid: string, socket: VhostSocket): ObservedSocket;

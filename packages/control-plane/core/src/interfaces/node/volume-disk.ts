@@ -52,8 +52,8 @@ export interface VolumeDisk {
   unmountAll(path: string): Promise<void>;
   listMounts(path: string): Promise<readonly string[]>;
   /**
-   * Replaces all files of the directory atomically, so that readers see either the old or the new files. Keys of `files` are
-   * paths below the directory. Returns whether a file changed. Equivalent to: a kubelet's `..data`
+   * Replaces all files of the directory atomically by replacing a link `..data`, like the kubelet. Readers see either the old
+   * or the new files. Keys of `files` are paths below the directory. Returns whether a file changed.
    */
   publish(path: string, files: ReadonlyMap<string, VolumeFile>): Promise<boolean>;
   /** Returns the disk usage of each directory tree in bytes. Omits missing trees and other file systems. Equivalent to: `du -sx` */

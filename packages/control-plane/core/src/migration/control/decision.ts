@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides the next step of a migration. The migration can fail immediately only until the guest starts to migrate.
+// Decides the next step of a migration.
 import { isVmiFinal, type MigrationState } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { findPodFailure } from "../../status/sync-error.ts";
@@ -17,9 +17,9 @@ const SCHEDULING_TIMEOUT_MS = 300_000;
 const READY_TIMEOUT_MS = 900_000;
 /** Maximum time from the end of the source pod until the target node reports the guest. */
 const ARRIVAL_TIMEOUT_MS = 60_000;
-/** Arrival timeout if the target already has a domain. The timeout is longer, because the target's virt-handler may be restarting. */
+/** Arrival timeout if the target has already reported the guest's domain. */
 const RESUME_TIMEOUT_MS = 300_000;
-/** Maximum time from an abort request until the node with the guest reports the outcome. */
+/** Maximum time from an abort request until a node reports where the guest runs. */
 const ABORT_REPORT_TIMEOUT_MS = 300_000;
 
 interface Deadline {
@@ -69,7 +69,7 @@ function listPodDeadlines(facts: MigrationFacts): readonly Deadline[] {
   ];
 }
 
-/** Returns the deadline for the transfer. If workload disruption is allowed, QEMU pauses the guest after half of the time. */
+/** Returns the deadline for the transfer. The time limit is doubled if QEMU may pause the guest for the second half. */
 function findCompletionDeadline(facts: MigrationFacts, state: MigrationState): readonly Deadline[] {
   // The configuration recorded at the start of the migration takes precedence.
   const settings = { ...facts.settings.configuration, ...state.migrationConfiguration };
@@ -81,7 +81,6 @@ function findCompletionDeadline(facts: MigrationFacts, state: MigrationState): r
   return buildDeadline("completion", state.startTimestamp, { withinMs, why });
 }
 
-/** Returns the deadline for a node's report after an abort request. */
 function findAbortReportDeadline(
   { targetPod }: MigrationFacts,
   state: MigrationState,
@@ -204,7 +203,7 @@ function decideBeforePod(facts: MigrationFacts): Decision {
   return mayBegin && hasOnePod(facts) ? { kind: "begin" } : { kind: "wait" };
 }
 
-/** Decides before the VMI's status contains the state of this migration. */
+/** Decides before the migration is recorded in the VMI's status. */
 function decideBeforeOpen(facts: MigrationFacts): Decision {
   const { guest, migration, targetPod, key } = facts;
   if (migration === undefined) return { kind: "closed" };
@@ -216,7 +215,7 @@ function decideBeforeOpen(facts: MigrationFacts): Decision {
   return hasMigrationBegun(migration) ? fail("the target pod was deleted") : decideBeforePod(facts);
 }
 
-/** Decides after the VMI's status contains the migration state and before the guest starts to migrate. */
+/** Decides after the migration is recorded in the VMI's status and before the guest starts to migrate. */
 function decideBeforeStart(facts: MigrationFacts): Decision {
   const why =
     findReasonToEnd(facts) ??
@@ -234,7 +233,7 @@ function decideWithoutSource(facts: MigrationFacts): Decision | undefined {
   return passedLimit === undefined ? { kind: "continue" } : lose(passedLimit.why);
 }
 
-/** Decides after the source reported that the guest has left. The guest on the target may be paused. */
+/** Decides after an abort request that came too late, because the guest had already left the source. */
 function decideAfterSource(facts: MigrationFacts, state: MigrationState): Decision {
   const { guest, targetPod } = facts;
   if (isPodOver(targetPod)) {
@@ -256,7 +255,7 @@ function decideWhileMigrating(facts: MigrationFacts, state: MigrationState): Dec
   if (why === undefined) return { kind: "continue" };
   if (state.abortRequested !== true) return { kind: "abort", why };
   if (state.sourceNodeDomainLeft === true) return decideAfterSource(facts, state);
-  // The migration cannot succeed without the target pod, so the decision only waits for the report after the abort.
+  // The source must report the outcome of the abort. The wait has a deadline only if the target pod has ended.
   const missedReport = findPassedDeadline(facts, "abortReport");
   return missedReport === undefined ? { kind: "continue" } : fail(missedReport.why);
 }
@@ -265,7 +264,7 @@ export function decide(facts: MigrationFacts): Decision {
   const state = findMigrationState(facts);
   if (state === undefined) return decideBeforeOpen(facts);
   if (state.completed === true) return { kind: "closed" };
-  // The target's report that the guest runs takes precedence over all other reports.
+  // A guest that runs on the target has migrated, whatever else was reported.
   if (state.targetNodeDomainReadyTimestamp !== undefined) return { kind: "succeed" };
   if (state.failed === true)
     return fail(state.failureReason ?? "source node reported migration failed");

@@ -23,7 +23,7 @@ export interface MigrationFacts {
   /** The VMI as NAMESPACE/NAME. */
   readonly key: string;
   readonly guest: VmiFacts | undefined;
-  /** Current migration. Undefined if the VMI has no current migration, or if the object of an open migration was deleted. */
+  /** Current migration. Undefined if the VMI has none, or if the object of its current migration was deleted. */
   readonly migration: VirtualMachineInstanceMigration | undefined;
   readonly waiting: readonly VirtualMachineInstanceMigration[];
   readonly finished: readonly VirtualMachineInstanceMigration[];
@@ -39,7 +39,7 @@ export interface MigrationFacts {
   readonly now: string;
 }
 
-/** Returns the VMI's state of the current migration, whether the migration is open or complete. */
+/** Returns the current migration's state in the VMI's status. */
 export function findMigrationState({
   guest,
   migration,

@@ -59,7 +59,7 @@ const PHASE_BY_DECISION: Readonly<
   closed: findClosedPhase,
 };
 
-/** Lists the phases from the last status to this status. A skipped phase gets the current time. */
+/** Lists the phases after the last status up to this phase, including skipped phases. For a failure, lists only the failure. */
 function listReachedPhases(
   lastPhase: MigrationPhase | undefined,
   phase: MigrationPhase,
@@ -123,7 +123,7 @@ function listConditions(facts: MigrationStatusFacts): Conditions {
   return withTransitionTimes(newConditions, facts.migration.status?.conditions, facts.now);
 }
 
-/** Returns the VMI's final migration state. If the VMI has no state of this migration, returns a state with the failure. */
+/** Returns the migration state from the VMI's status. If the migration failed before it had one, builds a state with the failure. */
 function buildFinalState({
   state,
   decision,

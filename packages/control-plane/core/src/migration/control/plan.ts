@@ -55,7 +55,7 @@ function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly Migr
   return isEqual(currentFields, members) ? [] : [{ kind: "tellMigration", members }];
 }
 
-/** Checks whether the target pod's annotation may change. It is fixed after the guest starts to migrate. */
+/** Checks whether the target pod's annotation may change: the migration continues, but the guest has not started to migrate. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
   const isMigrating = findMigrationState(facts)?.startTimestamp !== undefined;
   return (kind === "schedule" || kind === "open" || kind === "continue") && !isMigrating;
@@ -93,7 +93,7 @@ function planRelease(migration: Migration): MigrationAction {
   return { kind: "releaseMigration", migration };
 }
 
-/** Removes the finalizers of deleted migrations whose pods were deleted. Deletes the oldest finished migrations beyond the limit. */
+/** Removes the finalizers of deleted migrations once no leftover pods exist. Deletes the oldest finished migrations beyond the limit. */
 function planFinished({ finished, leftoverPods }: MigrationFacts): readonly MigrationAction[] {
   const releasable =
     leftoverPods.length > 0
@@ -110,12 +110,12 @@ function planFinished({ finished, leftoverPods }: MigrationFacts): readonly Migr
   ];
 }
 
-/** Checks whether the migration lacks its finalizer or label, which a deleted migration does not need. */
+/** Checks whether the migration still lacks its finalizer and label. A deleted migration gets neither. */
 function needsMark({ migration }: MigrationFacts): boolean {
   return migration !== undefined && !isMarked(migration) && !isDeleted(migration);
 }
 
-/** Decides the next step of the current migration. virt-controller first writes the migration's finalizer and label. */
+/** Decides the next step of the current migration. A migration without finalizer and label waits until they are written. */
 export function decideNext(facts: MigrationFacts): Decision {
   return needsMark(facts) ? { kind: "wait" } : decide(facts);
 }

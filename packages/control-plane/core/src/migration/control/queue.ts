@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of migrations: by priority, then by age. Limits apply to each VMI, to each source node and to the cluster.
+// Order of migrations: by priority, then by age. A VMI has one migration at a time; source nodes and the cluster have limits.
 import {
   isMigrationFinal,
   MIGRATION_PRIORITIES,
@@ -38,7 +38,7 @@ function listOpen(migrations: readonly Migration[]): readonly Migration[] {
   return sortByAge(openMigrations).toSorted((a, b) => rankPriority(a) - rankPriority(b));
 }
 
-/** Returns the VMI's current migration: an open migration, a migration that has begun, or the first in the queue. */
+/** Returns the VMI's current migration: the open migration in its status, or else one that has begun, or else the first in the queue. */
 export function currentMigration(
   migrations: readonly Migration[],
   vmi: VirtualMachineInstance | undefined,
@@ -83,7 +83,7 @@ function vmiKey({ metadata, spec }: Migration): string {
 }
 
 /**
- * Checks whether the limits allow the migration to begin. Earlier migrations in the queue count like active migrations.
+ * Checks whether the limits allow the migration to begin. Earlier migrations in the queue count as if they had begun.
  * `nodeOf` returns the source node, or undefined if the guest does not exist.
  */
 export function mayBegin(

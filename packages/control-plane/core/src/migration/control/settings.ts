@@ -11,7 +11,7 @@ import type { MigrationSettings } from "./facts.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Returns the number of labels in the selector. Undefined if a label does not match. */
+/** Returns how many labels the selector requires. Undefined if one of them is missing or has another value. */
 function countMatches(selector: Labels = {}, labels: Labels = {}): number | undefined {
   const requirements = Object.entries(selector);
   return requirements.every(([key, value]) => labels[key] === value)
@@ -24,7 +24,7 @@ interface PolicyMatch {
   readonly vmiLabelCount: number;
 }
 
-/** Returns how many labels match the policy. Undefined if the policy does not match or has no selector. */
+/** Returns how many labels the policy's selectors require. Undefined if the policy does not match or has no selector. */
 function matchPolicy(
   { spec }: MigrationPolicy,
   vmi: Labels,
@@ -38,7 +38,7 @@ function matchPolicy(
   return labelCount === 0 ? undefined : { labelCount, vmiLabelCount };
 }
 
-/** Returns the policy with the most matching labels. The number of matching VMI labels and then the name break ties. */
+/** Returns the matching policy that requires the most labels. Ties are decided by the number of VMI labels, then by the name. */
 function findBestPolicy(
   policies: readonly MigrationPolicy[],
   vmi: Labels,

@@ -34,7 +34,7 @@ function isInGuest(ifaceStatus: IfaceStatus | undefined): boolean {
   return phase === "Ready" || phase === "Detaching" || type === "Swap";
 }
 
-/** Returns the interface with the state `up`. An interface that is being unplugged also migrates, so the target must create it. */
+/** Replaces the state `absent` by `up`, because the guest has the NIC until the unplug is complete. */
 function toPlugged(iface: Iface): Iface {
   if (!isAbsent(iface)) return iface;
   return { ...iface, state: "up" };
@@ -67,7 +67,7 @@ function toMigratingNic(vmi: VirtualMachineInstance, iface: Iface): readonly Mig
   return [{ iface: toPlugged(iface), network: currentNetwork, attachment }];
 }
 
-/** Records the NICs' addresses, so that the target pod requests these addresses from its networks. */
+/** Records the NICs' addresses as retained addresses, which the target pod requests from its networks. */
 function withAddresses(
   vmi: VirtualMachineInstance,
   migratingNics: readonly MigratingNic[],
@@ -83,21 +83,21 @@ function withAddresses(
 }
 
 /**
- * Omits the guest's MAC, unless a registered binding creates the guest's NIC. Otherwise the target would announce the
- * MAC while the guest runs on the source. See docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md.
+ * Omits the MAC unless the interface uses a registered binding: the target pod must not announce the MAC while the guest
+ * runs on the source. See docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md.
  */
 function withoutMac({ macAddress, ...iface }: Iface): Iface {
   if (macAddress === undefined || iface.binding === undefined) return iface;
   return { ...iface, macAddress };
 }
 
-/** Removes the counts of PCIe ports, because the migrating NICs already have ports. */
+/** Removes the counts of PCIe ports. The view has no reported interfaces, so every NIC would seem to need a free port. */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");
   return Object.fromEntries(otherFields) as VmiStatus;
 }
 
-/** Returns the VMI as input for the target pod. The result has the migrating NICs and no reported interfaces. */
+/** Returns the VMI from which the target pod is built: with the migrating NICs, and without reported interfaces. */
 export function buildTargetPodView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const migratingNics = ifacesOf(vmi.spec).flatMap((iface) => toMigratingNic(vmi, iface));
   const networks = migratingNics.map(({ network }) => network);
@@ -164,7 +164,7 @@ function describeDifference(
   return `network ${source.networkName ?? ""} gave interface ${source.name} other addresses on the target's node (${targetAddresses.join(", ")}) than the guest has (${sourceAddresses.join(", ")}); let its IPAM give the same ones on each node, or none`;
 }
 
-/** Describes differences between the addresses on the target and the guest's addresses. A running guest cannot adopt other addresses. */
+/** Describes the first NIC that got other addresses on the target. A running guest would not adopt them. */
 export function addressProblem(facts: MigrationFacts): string | undefined {
   const { guest, targetPod } = facts;
   if (guest === undefined || targetPod === undefined) return undefined;

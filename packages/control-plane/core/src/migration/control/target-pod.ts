@@ -16,7 +16,7 @@ import { buildTargetPodView } from "./target-nics.ts";
 
 /** Pattern of an image ID with a registry digest. An image that was imported on the node has no such ID. */
 const IMAGE_WITH_DIGEST = /^(?:[a-z-]+:\/\/)?[^\s@]+@(sha256:[0-9a-f]{64})$/;
-/** Pattern of the tag and digest at the end of an image reference. A colon before the last slash precedes a port number. */
+/** Pattern of the tag and digest at the end of an image reference. The port of a registry is followed by a slash and does not match. */
 const IMAGE_VERSION = /(?::[^:/@]+)?(?:@[^@]+)?$/;
 
 function parseDigest(imageId: string): string | undefined {
@@ -27,7 +27,7 @@ function parseRepository({ image }: Container): string {
   return image.replace(IMAGE_VERSION, "");
 }
 
-/** Checks whether the image reference is fixed, because it has a digest or the node may not pull images. */
+/** Checks whether the image must not be replaced by a digest: it already has one, or the node may not pull it. */
 function isPinned({ image, imagePullPolicy }: Container): boolean {
   return imagePullPolicy === "Never" || image.includes("@");
 }
@@ -86,7 +86,7 @@ interface Affinity {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Returns the VM's affinity. Adds a term that excludes nodes with another launcher of the VMI. */
+/** Returns the VM's affinity with a term that excludes nodes with another launcher of the VMI. */
 function buildAntiAffinity({ metadata, spec }: VirtualMachineInstance): Affinity {
   const affinity: Affinity = spec.affinity ?? {};
   const requiredTermsField = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -104,7 +104,7 @@ function buildAntiAffinity({ metadata, spec }: VirtualMachineInstance): Affinity
   };
 }
 
-/** Returns the target pod's node selector. The VM's node selector takes precedence over all other labels. */
+/** Returns the target pod's node selector. In a conflict, the VM's node selector takes precedence, then the migration's. */
 export function buildTargetNodeSelector(
   { spec }: VirtualMachineInstance,
   migration: VirtualMachineInstanceMigration,
@@ -125,14 +125,14 @@ function buildTargetLabels(
   return { ...Object.fromEntries(otherLabels), [names.MIGRATION_JOB_LABEL]: metadata.uid ?? "" };
 }
 
-/** Returns the number of PCIe ports, which is at least the number of the running guest's ports. */
+/** Returns the number of PCIe ports: as planned, but at least as many as the running guest has. */
 function countTargetPorts({ vmi }: VmiFacts, plannedPorts: number): number {
-  // The status also counts slots of a conventional PCI bus, which need no ports.
+  // On machine type pc, the status counts slots of the conventional PCI bus, which need no ports.
   const hasPorts = findMachineFamily(buildMachine(vmi.spec.domain)) !== "pc";
   return hasPorts ? Math.max(plannedPorts, vmi.status?.pciePorts?.total ?? 0) : plannedPorts;
 }
 
-/** Builds the request for a target pod. The pod mounts images as the source pod does, because the files must have the same paths. */
+/** Builds the request for a target pod, which mounts images like the source pod, so that disk paths are the same on both nodes. */
 function buildTargetRequest(facts: VmiFacts): LauncherRequest {
   const defaultRequest = buildLauncherRequest(facts);
   const request = { ...defaultRequest, ports: countTargetPorts(facts, defaultRequest.ports) };

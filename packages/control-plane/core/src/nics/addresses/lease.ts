@@ -39,7 +39,7 @@ export function findIpv6Gateway({ routes }: NicAddresses): string | undefined {
   return routes.find(({ destination }) => destination === "::/0")?.gateway;
 }
 
-/** An infinite DHCP lease. The address is valid as long as the pod exists. */
+/** An infinite IPv4 lease, because a pod keeps its address until its deletion. */
 interface Ipv4Lease {
   readonly address: string;
   /** Address of the DHCP server on the bridge, as ADDRESS/LENGTH. */
@@ -68,11 +68,11 @@ export interface GuestLease {
   readonly ipv6?: Ipv6Lease;
 }
 
-/** Address of the DHCP server. It is link-local to avoid conflicts. Source: KubeVirt, in-pod bridge of a NIC with an address. */
+/** Address of the DHCP server, link-local so that it is in no network's subnet. Source: KubeVirt, in-pod bridge of a NIC with addresses */
 const SERVER_ADDRESS = "169.254.75.10/32";
 /** Longest prefix length with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_LENGTH_MAX = 126;
-/** Prefix length if a prefix has no address for the server, or is shorter than /64. Source: RFC 4291 section 2.5.4; dnsmasq(8). */
+/** Server's prefix length if the prefix of the NIC is longer than /126 or shorter than /64. Source: RFC 4291 section 2.5.4; dnsmasq(8). */
 export const IPV6_SUBNET_LENGTH = 64;
 
 function isDefault(route: NicRoute): boolean {
@@ -103,7 +103,7 @@ function toIpv4Lease({ addresses, routes }: NicAddresses): Ipv4Lease | undefined
   };
 }
 
-/** Assigns the subnet-router anycast address to the server, because no host uses that address. Source: RFC 4291 section 2.6.1 */
+/** Gives the server the subnet-router anycast address, which no other host uses. Source: RFC 4291 section 2.6.1 */
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;
   const length = isOnLink ? ip.length : IPV6_SUBNET_LENGTH;

@@ -25,7 +25,7 @@ export interface ServedNic {
   readonly lease: GuestLease;
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
-  /** Messages about omitted settings. Unset if all settings are served. */
+  /** Messages about settings that the server cannot offer. Unset if it offers all. */
   readonly omissions?: readonly string[];
 }
 
@@ -38,7 +38,7 @@ interface ServingFacts {
 
 const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
-/** Checks whether a server can listen on the bridge. A running server is retained while the wiring is repaired. */
+/** Checks whether the pod should serve the NIC: its wiring is complete, or it is already served and its bridge still exists. */
 function isServable(
   { isWired, bridge }: IfaceFacts["links"],
   bridgeName: string,
@@ -62,9 +62,9 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
 }
 
 /**
- * Removes default routes that the NIC on the pod network serves, because guests do not rank default routes. The pod's DNS
- * settings are served on the NIC of the pod network, or else on NICs with a default route. A network's own DNS settings take
- * precedence.
+ * Removes a default route if the pod network's NIC offers one for the same address family, because a guest with both may use
+ * either. The pod's DNS settings are served on the pod network's NIC. Without such a NIC, they are served on each NIC that has
+ * a default route and whose network has no DNS settings.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -135,9 +135,9 @@ export function buildServedNics(facts: ServingFacts): readonly ServedNic[] {
   return facts.ifaces.flatMap((iface) => toServedNics(iface, facts));
 }
 
-/** Maximum size of a DHCP option, in bytes. dnsmasq does not split longer options (RFC 3396). Source: RFC 2132 section 2 */
+/** Maximum size of a DHCP option in bytes, because dnsmasq does not split longer options (RFC 3396). Source: RFC 2132 section 2 */
 const OPTION_MAX = 255;
-/** Maximum size of search domains in a router advertisement, in bytes: 255 units of 8, minus the header. Source: RFC 8106 section 5.2 */
+/** Maximum size of search domains in a router advertisement: 255 units of 8 bytes, minus the header. Source: RFC 8106 section 5.2 */
 const ADVERTISED_SEARCH_MAX = 2032;
 const IPV4_BYTES = 4;
 const NAMED_ITEMS_MAX = 3;
@@ -154,7 +154,7 @@ interface Fit<T> {
   readonly omissions: readonly T[];
 }
 
-/** Splits the list before the first item that would exceed `max` bytes. `sizeOf` returns the size of a list in bytes. */
+/** Splits the list before the first item with which it would exceed `max` bytes. `sizeOf` returns the size of a list in bytes. */
 function fitIntoOption<T>(
   items: readonly T[],
   max: number,
@@ -165,18 +165,18 @@ function fitIntoOption<T>(
   return { fitting: items.slice(0, count), omissions: items.slice(count) };
 }
 
-/** Returns the size of a route in bytes: prefix length, significant bytes of the destination, and gateway. Source: RFC 3442 */
+/** Returns the size of a route in a DHCP option: prefix length, significant bytes of the destination, gateway. Source: RFC 3442 */
 function computeRouteSize({ destination }: NicRoute): number {
   return 1 + Math.ceil((parseIp(destination)?.length ?? 0) / 8) + IPV4_BYTES;
 }
 
-/** Returns the rank of a route; lower ranks take precedence. On-link routes are first, because other routes need them. */
+/** Returns a route's rank; lower ranks take precedence. On-link routes come first, because they make other routes' gateways reachable. */
 function rankRoute({ destination, gateway }: NicRoute): number {
   if (gateway === undefined) return 0;
   return destination.endsWith("/0") ? 1 : 2;
 }
 
-/** Chooses the routes that fit: on-link routes, then default routes, then all other routes. Preserves the order of the list. */
+/** Chooses the routes that fit: first on-link routes, then default routes, then others. Both results retain the order of `routes`. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankRoute(left) - rankRoute(right));
   const { fitting } = fitIntoOption(ranked, OPTION_MAX, (prefix) =>
@@ -207,7 +207,7 @@ function computeSearchSize(domains: readonly string[]): number {
     const newSuffixes = suffixes.slice(0, repeated === -1 ? suffixes.length : repeated);
     size += newSuffixes.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
     size += repeated === -1 ? 1 : 2;
-    // dnsmasq reuses only suffixes of domains before the first pointer.
+    // dnsmasq points only to suffixes of the domains before the first pointer.
     hasPointer ||= repeated !== -1;
     if (!hasPointer) for (const suffix of newSuffixes) written.add(suffix);
   }

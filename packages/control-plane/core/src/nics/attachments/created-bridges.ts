@@ -7,7 +7,7 @@ import { listNamedBridges } from "./tenant-policy.ts";
 
 export interface CreatedBridge {
   readonly name: string;
-  /** ifindex of the bridge, which the kernel does not reuse before the next boot. */
+  /** ifindex of the bridge, by which it differs from a later bridge with the same name. */
   readonly index: number;
 }
 
@@ -29,7 +29,7 @@ export function findCreatedBridges(
     .map(({ name, index }) => ({ name, index }));
 }
 
-/** Splits the created bridges into bridges to remove and bridges that still have a port. */
+/** Splits the bridges that still exist into bridges to remove and bridges with a port. */
 export function planBridgeRemoval(
   created: readonly CreatedBridge[],
   links: readonly Pick<Link, "name" | "index" | "master">[],

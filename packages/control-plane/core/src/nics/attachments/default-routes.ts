@@ -24,7 +24,7 @@ function isClaimedBy(
   return listFamilies(gateways).includes(version);
 }
 
-/** Returns the first element that requests default routes; undefined if that is `element`. Only one element may request routes. */
+/** Returns the first element that requests default routes, unless it is `element`. Only one element may request default routes. */
 export function findEarlierRouteRequest(
   elements: readonly NetworkSelection[],
   element: NetworkSelection,
@@ -46,8 +46,8 @@ export function findConflictingRoutes(
 }
 
 /**
- * Returns the routes that the attachment must be able to restore: routes that it replaces, and routes that other attachments
- * replaced and that may be removed first. Omits routes of the attachment's own NIC, because the kernel deletes them with the
+ * Returns the routes that the attachment may have to restore: routes that it replaces, and routes that other attachments
+ * replaced, because those attachments may be removed first. Omits routes of its own NIC, which the kernel deletes with the
  * NIC.
  */
 export function listRoutesToRecord(

@@ -41,12 +41,12 @@ function findUser(
   )?.holder;
 }
 
-/** Checks whether several attachments may use one device. A socket directory supports any number of NICs. */
+/** Checks whether several attachments may use one device, which only a directory for vhost-user sockets allows. */
 function isShared(resource: string): boolean {
   return resource === names.VHOST_USER_RESOURCE;
 }
 
-/** Chooses the requested device. The annotation may contain any ID, but a pod may use only its own devices. */
+/** Chooses the device with the requested ID. It must be one of the pod's own, because the annotation may contain any ID. */
 function chooseRequested(
   id: string,
   resource: string | undefined,
@@ -66,13 +66,13 @@ function chooseRequested(
   return { ok: true, id, resource: podDevices };
 }
 
-/** Chooses the requested device, or else an unused device. Shares a socket directory if no directory is unused. */
+/** Chooses the device with the requested ID or, without an ID, an unused one. If all socket directories are in use, shares the first. */
 export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts): DeviceChoice {
   if (id !== undefined) return chooseRequested(id, resource, facts);
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
   const ids = facts.allocated.get(resource) ?? [];
   if (ids.length === 0) {
-    // A vhost-user NIC cannot work without a socket directory in the pod.
+    // Other resources may have no devices and only affect scheduling, but a vhost-user NIC needs a socket directory.
     if (!isShared(resource)) return { ok: true };
     return { ok: false, reason: `the kubelet gave the pod no device of ${resource}` };
   }
@@ -91,7 +91,7 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   return { ok: false, reason: `the pod has no more devices of ${resource}: ${usages.join(", ")}` };
 }
 
-/** Checks whether the kubelet may have allocated a device for the attachment. If not, the attachment does not wait for the kubelet. */
+/** Checks whether a device of the pod may be meant for the attachment, which must then wait until the kubelet reports the devices. */
 export function mayHaveDevice({ resource, id }: DeviceRequest, pod: Pod | undefined): boolean {
   if (pod === undefined || resource === undefined || id !== undefined || isShared(resource)) {
     return true;

@@ -10,7 +10,7 @@ export const HOST_DEVICE_PLUGIN = "host-device";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Returns the configured device ID: the runtime's `deviceID` if the plugin declares that capability, or else `pciBusID`. */
+/** Returns the ID of the device to move: the runtime's `deviceID` if the plugin supports it, or else the configured `pciBusID`. */
 function readDevice(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
@@ -22,7 +22,7 @@ function readDevice(
   return readText(plugin, "pciBusID");
 }
 
-/** Returns how the configuration identifies the NIC. Uses the first member that is set, like the plugin. */
+/** Returns the property by which the configuration identifies the NIC. Like the plugin, uses the first one that is set. */
 function readNicName(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],

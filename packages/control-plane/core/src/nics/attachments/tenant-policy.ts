@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tenant policy of a node, which limits what a tenant's network definition may reference, because CNI plugins run as root.
+// Tenant policy of a node. CNI plugins run as root, so the policy limits what network definitions of tenants may reference.
 import {
   POLICY_FIELDS,
   names,
@@ -16,8 +16,8 @@ import { collectNeeds, readBridge, readText } from "../definition/needs.ts";
 import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";
 
 /**
- * Patterns `NAME` and `PREFIX*`. A `!` before the pattern refuses matching names. The first matching pattern decides, and a
- * name without a match is refused.
+ * Patterns `NAME` and `PREFIX*`. The first pattern that matches a name decides: it allows the name, or refuses it if the
+ * pattern begins with `!`. A name that matches no pattern is refused.
  */
 type Patterns = readonly string[];
 
@@ -27,7 +27,7 @@ function matchesPattern(name: string, pattern: string): boolean {
   return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 }
 
-/** Characters that the kernel rejects in interface names, or at which it truncates them (NUL). Source: Linux dev_valid_name. */
+/** Characters that are invalid in the kernel's interface names. Source: Linux dev_valid_name. */
 const INVALID_NAME = /[\p{Cc}\s/]/u;
 
 function isAllowed(name: string, patterns: Patterns): boolean {
@@ -39,7 +39,7 @@ function isAllowed(name: string, patterns: Patterns): boolean {
   return false;
 }
 
-/** Names of members whose values are paths. Plugins resolve relative paths against their working directory. */
+/** Names of members whose values count as paths even if they do not look like paths. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -75,7 +75,7 @@ function listChildren({ field, member, value }: ConfigMember): readonly ConfigMe
   }));
 }
 
-/** Lists the plugin's configuration and all nested values. Avoids recursion, because the definition's author chooses the depth. */
+/** Lists the plugin's configuration and all values in it. Avoids recursion, because deeply nested values would overflow the stack. */
 function listMembers(plugin: JsonObject): readonly ConfigMember[] {
   const members: ConfigMember[] = [];
   const pending: ConfigMember[] = [{ field: "", member: "", value: plugin }];
@@ -131,7 +131,7 @@ interface PluginMember {
   readonly plugin: JsonObject;
 }
 
-/** Members with delegated configurations. Sources: plugin flannel; Multus. */
+/** Members that contain configurations of further plugins. Sources: plugin flannel; Multus. */
 const DELEGATE_MEMBERS: readonly string[] = ["delegate", "delegates", "plugins"];
 
 function listPluginMembers(members: readonly ConfigMember[]): readonly PluginMember[] {
@@ -176,7 +176,7 @@ function findBridgeProblems(
   });
 }
 
-/** Checks the IPAM program. Unless the policy lists its full name, it must be an allowed plugin too, because it could act as a plugin. */
+/** Checks the IPAM program. A full name allows any program. A pattern allows only programs that are also allowed as plugins. */
 function findIpamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
@@ -196,7 +196,7 @@ function findNicProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
 ): readonly string[] {
-  // The plugin host-device moves any NIC by name, so a policy that allows host-device allows device IDs as well.
+  // A policy that allows host-device already lets tenants move any NIC, so device IDs are allowed as well.
   if (isAllowed(HOST_DEVICE_PLUGIN, policy.plugins)) return [];
   const runtimeConfig = plugin["runtimeConfig"];
   const devices = [
@@ -256,7 +256,7 @@ export function namesBridge(config: NetworkConfigList): boolean {
   return listNamedBridges(config).length > 0;
 }
 
-/** Lists the lease directories of host-local. Networks with the same directory share their addresses. */
+/** Lists host-local's lease directories. Networks with the same directory share a pool of addresses. */
 export function listLeaseDirectories(config: NetworkConfigList): readonly string[] {
   const plugins = listPlugins(config).map((plugin) => ({ ...plugin, type: "" }));
   const { pools } = collectNeeds({ ...config, plugins });
@@ -275,7 +275,7 @@ export function findPolicyProblems(
   );
 }
 
-/** Folds case like Go's JSON decoder, including U+017F and U+212A. Source: Go encoding/json, Unmarshal and foldName. */
+/** Folds case like Go's JSON decoder, which also takes U+017F for `s` and U+212A for `k`. Source: Go encoding/json, foldName. */
 function foldCase(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
@@ -303,7 +303,7 @@ const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
   ].map((name) => [foldCase(name), name]),
 );
 
-/** Reports members that Go's decoder reads as another member because it ignores case. `field` is empty for the plugin itself. */
+/** Reports members that a plugin reads as another member, because Go's decoder ignores case. `field` is empty for the plugin itself. */
 function findMemberCaseProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
   const firstNames = new Map<string, string>();
@@ -325,7 +325,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** Checks whether the KubeVirt object supports the field: it is Patchbay's object, or the field is set. */
+/** Checks whether the KubeVirt object can set the policy: it is Patchbay's own object, or the field is already set. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (
@@ -352,8 +352,8 @@ interface ChosenPolicy {
 }
 
 /**
- * Chooses each list from the flags, the KubeVirt object or the defaults. If the KubeVirt object has an invalid list, the
- * previous policy remains in force. Without a previous policy, an invalid list allows nothing.
+ * Chooses each list from the flags, or else the KubeVirt object, or else the defaults. If the KubeVirt object has an invalid
+ * list, the whole previous policy remains in force. Without a previous policy, an invalid list allows nothing.
  */
 export function choosePolicy({ flags, kubevirt, previous }: PolicySources): ChosenPolicy {
   const configuredLists = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};

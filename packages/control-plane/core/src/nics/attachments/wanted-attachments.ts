@@ -28,9 +28,9 @@ function qualifySelection(
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** Existing attachments of the pod, whose names elements without an interface name reuse. */
+/** Attachments of the pod. An element without an interface name gets the name of its existing attachment. */
 interface ExistingAttachments {
-  /** Attachments of other components, including adopted attachments. */
+  /** Attachments that other components created, even if net-agent adopted them. */
   readonly foreign: readonly PresentAttachment[];
   readonly requested: readonly PresentAttachment[];
 }
@@ -67,8 +67,8 @@ function findUnused(
 }
 
 /**
- * Returns an interface name for an unnamed element without an attachment of net-agent. Multus also counts networks that a
- * cluster adds to every pod, so Multus's NIC for the element may have another name.
+ * Returns an interface name for an unnamed element: Multus's default name, the name of another component's NIC on the
+ * network, or a free name. Multus may use another number, because it also counts networks that a cluster adds to all pods.
  */
 function generateName(network: string, index: number, names: NamingState): string {
   const defaultInterfaceName = buildDefaultName(index);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Anti-spoofing rules. Frames of the guest that no rule allows are dropped at its tap. */
+/** Anti-spoofing rules. The pod drops frames of the guest that break them. */
 export interface SendGuard {
   /** Allowed source MACs, lower case with colons. */
   readonly macs: readonly string[];
   /** Allowed source addresses and prefixes. Unset: all are allowed. */
   readonly addresses?: readonly string[];
-  /** Whether the guest may answer DHCP and send router advertisements. */
+  /** Whether the guest may act as DHCP server and send router advertisements. */
   readonly allowsServers: boolean;
 }
 
-/** Replies with which the pod assigns the guest's addresses. Replies of other servers are dropped. */
+/** DHCP and router replies that the pod sends to the guest. */
 export interface PodReplies {
-  /** Addresses of the bridge, as ADDRESS/LENGTH. In a family without an address, other servers may answer. */
+  /** Addresses of the bridge, as ADDRESS/LENGTH. In the families of these addresses, replies of other servers are dropped. */
   readonly addresses: readonly string[];
-  /** MAC of the gateway to which the bridge forwards the guest's IPv6 packets. Unset if the bridge is not the guest's router. */
+  /** MAC of the IPv6 gateway to which the bridge forwards the guest's packets. Unset if the bridge is not the guest's router. */
   readonly gatewayMac?: string;
 }
 
@@ -26,7 +26,7 @@ interface WiringBase {
   readonly mtu: number;
   readonly guard?: SendGuard;
   /**
-   * UID of the pod that awaits a migrating guest. Until the guest runs here, switches must not learn its MAC from this node,
+   * UID of the pod, set while the guest runs on another node. Switches must then not learn the guest's MAC from this node,
    * and the tap must not queue broadcasts.
    */
   readonly incomingPodUid?: string;
@@ -37,11 +37,11 @@ interface TapOnBridge extends WiringBase {
   readonly bridgeName: string;
   /** UID and GID of the tap's owner. */
   readonly owner: number;
-  /** Number of queue pairs of the tap, at least 1. The number is fixed at creation and must equal the device's. */
+  /** Number of queue pairs of the tap, at least 1. It is fixed at creation and must equal the device's number. */
   readonly queues: number;
 }
 
-/** A wiring in which the pod NIC is a port of the bridge, and the guest replaces it on the network. */
+/** A wiring in which the pod NIC is a port of the bridge, and the guest is on the network in its place. */
 export interface BridgeWiring extends TapOnBridge {
   readonly kind: "bridge";
   readonly replies?: PodReplies;

@@ -168,7 +168,7 @@ export function findBindingProblems(
   });
 }
 
-/** Checks whether the VM requests vhost-user sockets as a resource, so that vhost-user NICs can be plugged later. */
+/** Checks whether the VM requests the resource for vhost-user sockets, so that vhost-user NICs can be plugged later. */
 function requestsSockets({ domain }: VmiSpec): boolean {
   const { requests, limits } = domain.resources ?? {};
   return [requests, limits].some(

@@ -26,8 +26,8 @@ function chooseStricterMode(one: SecurityMode, other: SecurityMode): SecurityMod
 }
 
 /**
- * Returns the interface's port security. On the pod network, addresses are always checked. On other networks, the interface's
- * settings apply unless the cluster enforces its mode.
+ * Returns the interface's port security. The pod network always checks addresses. On other networks the interface's settings
+ * apply, with the cluster's mode as default. If the cluster enforces its mode, the stricter mode applies, without exceptions.
  */
 function resolvePortSecurity(
   iface: Iface,
@@ -61,7 +61,7 @@ export function withoutPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Returns the allowed source addresses. Returns undefined, which allows all addresses, if no address is assigned or configured. */
+/** Returns the allowed source addresses. Undefined, which allows all, if only MACs are checked or no address is known. */
 function listAllowedSources(
   facts: SendGuardFacts,
   security: PortSecurity,

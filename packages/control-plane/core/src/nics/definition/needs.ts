@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requirements of a network definition on the node, for known plugins. Excludes objects that the plugins create themselves.
+// What the known plugins of a network definition require on the node and do not create themselves.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 
@@ -10,7 +10,7 @@ export interface NamedField {
 
 /** A host-local pool, whose leases are files in a directory. */
 export interface AddressPool {
-  /** Path prefix of the plugin, for example `plugins[1].`. Empty if the definition has only one plugin. */
+  /** Prefix of the plugin's field paths in messages, for example `plugins[1].`. Empty if the definition has only one plugin. */
   readonly prefix: string;
   readonly ipam: JsonObject;
   readonly directory: string;
@@ -30,18 +30,18 @@ export interface DefinitionNeeds {
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Member with the name of a link of the node, by plugin. Sources: plugins macvlan, ipvlan, vlan; ovs-cni. */
+/** Member that names a link of the node, by plugin. Sources: plugins macvlan, ipvlan, vlan; ovs-cni. */
 const LINK_MEMBERS: ReadonlyMap<string, string> = new Map([
   ["macvlan", "master"],
   ["ipvlan", "master"],
   ["vlan", "master"],
   ["ovs", "bridge"],
 ]);
-/** Names of the bridge plugin. cluster-network-addons-operator installs the plugin as cnv-bridge. */
+/** Types of the bridge plugin. cluster-network-addons-operator installs it as cnv-bridge. */
 const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
 /** Source: plugins bridge, defaultBrName. */
 const DEFAULT_BRIDGE = "cni0";
-/** Plugins whose NICs do not support a separate MAC for the guest. Source: Linux Documentation/networking/ipvlan.rst */
+/** Plugins whose NICs cannot have another MAC for the guest. Source: Linux Documentation/networking/ipvlan.rst */
 const UNFIT_PLUGINS: readonly string[] = ["ipvlan"];
 /** Source: plugins host-local backend/disk, defaultDataDir. */
 const LEASE_DIRECTORY = "/var/lib/cni/networks";
@@ -63,7 +63,7 @@ function listPrograms(plugin: Plugin): readonly string[] {
 function listLinks(plugin: Plugin, prefix: string): readonly NamedField[] {
   const member = LINK_MEMBERS.get(plugin.type);
   const name = member === undefined ? undefined : readText(plugin, member);
-  // No link is required if the plugin uses the link of the default route or a link in the pod.
+  // Without a name, the plugin uses the link of the default route. With `linkInContainer`, the link is in the pod.
   if (member === undefined || name === undefined || plugin["linkInContainer"] === true) return [];
   return [{ field: `${prefix}${member}`, name }];
 }
@@ -112,7 +112,7 @@ export function collectNeeds({ plugins }: NetworkConfigList): DefinitionNeeds {
   };
 }
 
-/** Kind of the shared link and the member with the link's name, by plugin. Sources: plugins macvlan; ovs-cni. */
+/** Kind of the node's link that a plugin's NICs share, and the member that names it. Sources: plugins macvlan; ovs-cni. */
 const SHARED_LINKS: Readonly<Record<string, { readonly kind: string; readonly member: string }>> = {
   macvlan: { kind: "link", member: "master" },
   ovs: { kind: "ovs", member: "bridge" },
@@ -127,7 +127,7 @@ function readFirstPlugin(config: JsonObject): JsonObject {
   return isJsonObject(list[0]) ? list[0] : {};
 }
 
-/** Returns kind, name and VLAN of the shared link, for example `bridge br1 100`; undefined for plugins without a shared link. */
+/** Returns kind, name and VLAN of the link that NICs share, such as `bridge br1 100`; undefined for plugins that share none. */
 export function findSharedLink(config: string | undefined): string | undefined {
   const parsed = parseJson(config);
   if (!isJsonObject(parsed)) return undefined;

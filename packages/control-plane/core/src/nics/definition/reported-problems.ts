@@ -25,7 +25,7 @@ function generationOf(nad: NetworkAttachmentDefinition): number {
   return nad.metadata.generation ?? 0;
 }
 
-/** Checks whether another node's entry is for an older generation, which suggests that the other node no longer exists. */
+/** Checks whether another node has an outdated entry, which that node may never remove because it no longer exists. */
 export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
   const generation = generationOf(nad);
   const problems = nad.status?.problems ?? [];

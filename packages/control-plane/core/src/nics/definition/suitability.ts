@@ -12,7 +12,7 @@ interface Range {
   readonly gateway: bigint;
 }
 
-/** Alternative ranges for one address; undefined if the ranges are invalid or unsupported. */
+/** Alternative ranges for the same address; undefined if a range is invalid or unsupported. */
 type RangeSet = readonly Range[] | undefined;
 
 interface RangeUse {
@@ -22,7 +22,7 @@ interface RangeUse {
   readonly used: number;
 }
 
-/** Parses an address of the subnet. Returns `fallback` for an unset address, and undefined for an address outside the subnet. */
+/** Parses an address. Returns `fallback` if it is unset, and undefined if it is not in the subnet. */
 function parseWithin(
   text: string | undefined,
   subnet: IpPrefix,
@@ -80,7 +80,7 @@ function countAddresses({ first, last, gateway }: Range): bigint {
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
-/** Counts the used addresses of each valid range set. `leases` are file names. Source: plugins host-local backend/disk. */
+/** Returns the size and the number of used addresses of each valid range set. `leases` are file names. Source: plugins host-local. */
 export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
   return listRangeSets(ipam).flatMap(([field, set]) => {

@@ -18,7 +18,7 @@ export interface KernelLink {
   readonly name: string;
   readonly index?: number;
   readonly mtu: number;
-  /** Whether the link has a carrier. A tap has a carrier while a process has the tap open. */
+  /** Whether the link has a carrier (flag LOWER_UP). A tap has a carrier while a process has the tap open. */
   readonly carrier: boolean;
   /** Addresses as ADDRESS/LENGTH. */
   readonly addresses?: readonly string[];
@@ -35,7 +35,7 @@ interface LinkSources {
   readonly deviceTaps?: DeviceTaps;
 }
 
-/** Checks whether the device has this tap or socket open. Returns true before the first observation. */
+/** Checks whether the device has this tap or socket open. True if none was observed before. */
 function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,
@@ -92,7 +92,7 @@ function collectOwnLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts
   };
 }
 
-/** Collects the facts for a tap that the network's plugin created. Patchbay created no links. */
+/** Collects the facts for a tap that the network's plugin created. */
 function collectPluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
   const names = buildIfaceNames(iface.name, iface.podInterfaceName);
@@ -126,7 +126,7 @@ function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
   return planSendGuard({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;
 }
 
-/** Collects the facts for a vhost-user socket. The device loses its connection if the socket is recreated. */
+/** Collects the facts for a vhost-user socket. It counts as open until it is recreated, which disconnects the device. */
 function collectSocketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const observed = sources.sockets?.get(iface.podInterfaceName);
   const problem = isGuarded(iface)
@@ -139,8 +139,7 @@ function collectSocketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFa
     isWired: exists && observed.state === "ready",
     isTapOpen: exists && isOpenedByDevice(iface, observed.id, sources),
     ...(exists && { tapIndex: observed.id }),
-    // For several queues libvirt configures interrupt vectors, with which an emulated QEMU crashes. Source: measured with
-    // libvirt 9.0.
+    // With several queues, libvirt configures interrupt vectors, which crash an emulated guest's QEMU. Source: measured with libvirt 9.0.
     ...(sources.isEmulated === true && { tapQueues: "one" }),
     ...(problem !== undefined && { socketProblem: problem }),
   };
@@ -222,8 +221,8 @@ function listWatchedNames(iface: IfaceFacts): readonly string[] {
 }
 
 /**
- * Returns a filter that accepts changes of the interfaces' links. Links from the last observation match by index, because a
- * link may be renamed. Other links match by name. `unknown` always passes.
+ * Returns a filter for changes of the interfaces' links. It recognizes links of the last observation by index, because they
+ * may be renamed, and other links by name. `unknown` always passes.
  */
 export function buildLinkFilter(
   ifaces: readonly IfaceFacts[],

@@ -104,14 +104,13 @@ export function listVhostSockets(
   });
 }
 
-/** Problem of a socket on which port security is required but not possible, because vhost-user frames bypass the pod. */
+/** Problem of a socket for which port security is required. It cannot be enforced, because vhost-user frames bypass the kernel. */
 export const PORT_SECURITY_NOT_ENFORCED: ReasonMessage<SocketReason> = {
   reason: "PortSecurityNotKept",
   message:
     "the cluster filters guests' frames (spec.configuration.network.portSecurity of the KubeVirt object), which is not possible for vhost-user; use another binding, or set the interface's portSecurity.mode to Off if the cluster allows it",
 };
 
-/** Command-line flag of the programs that create or check vhost-user sockets. */
 export const DATAPLANE_GROUP_FLAG = {
   flags: "--dataplane-group <gid>",
   description:

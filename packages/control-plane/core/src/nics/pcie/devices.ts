@@ -19,7 +19,7 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
   return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
 }
 
-/** Returns the layout version that was recorded at the VM's first start, or else the current version. */
+/** Returns the version of the PCI layout with which the VM was first started; the current version before its first start. */
 export function readTopologyVersion(vmi: VirtualMachineInstance): number {
   return readRecordedTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }

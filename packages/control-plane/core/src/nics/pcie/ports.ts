@@ -96,7 +96,7 @@ export function findIfacesWithoutPort(
   return new Map([...unfitIfaces, ...excess.map((name): [string, PortProblem] => [name, problem])]);
 }
 
-/** Returns why the NIC's model cannot be plugged; undefined if it can be plugged or the VM does not run. */
+/** Returns why the NIC's model cannot be plugged into the running VM; undefined if it can, or if the VM does not run. */
 export function findIoPortProblem(
   vmi: VirtualMachineInstance,
   iface: Iface | undefined,
@@ -133,7 +133,7 @@ function findPreferredAddress(
   return readRequestedAddress(iface) ?? recorded.get(name);
 }
 
-/** Maps reserved addresses to interfaces. If two interfaces prefer the same address, a requested address takes precedence. */
+/** Returns the interface for each reserved address. A requested address takes precedence over a recorded one. */
 function reserveAddresses(
   facts: LivePlacementFacts,
   recorded: RecordedAddresses,
@@ -143,7 +143,7 @@ function reserveAddresses(
     readRequestedAddress(iface) !== undefined;
   const byPriority = [...waiting.filter(requestsAddress), ...waiting];
   return new Map(
-    // The list is reversed because a Map retains the last entry of a key.
+    // The interface with precedence comes last, because a Map retains the last entry of a key.
     byPriority.toReversed().flatMap((iface) => {
       const preferred = findPreferredAddress(iface, recorded);
       return preferred === undefined ? [] : [[printPciAddress(preferred), iface.name] as const];
@@ -151,7 +151,7 @@ function reserveAddresses(
   );
 }
 
-/** Returns why no address is free. On q35, no port fits a model that needs I/O ports. */
+/** Returns why the NIC found no free address. On q35, no port accepts a model that needs I/O ports. */
 function findPortProblem(domain: DomainFacts, model: string): PlacementProblem {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
@@ -179,8 +179,8 @@ function findPlacementProblem(
 }
 
 /**
- * Places `newcomers` in order, at the requested address, or else the recorded address, or else the best free address. NICs that
- * need more interrupt vectors than the guest has left are not placed.
+ * Places `newcomers` in order: at the requested address or, without a request, at the recorded one if free, or else at the
+ * best free one. A NIC that needs more interrupt vectors than the guest has left is not placed.
  */
 export function planLivePlacements(
   facts: LivePlacementFacts,

@@ -39,7 +39,7 @@ export function findModelName(iface: Iface | undefined): string {
   return model === "" ? DEFAULT_MODEL : model;
 }
 
-/** Returns the number of queue pairs. Source: KubeVirt networkInterfaceMultiqueue. */
+/** Returns the number of queue pairs of a NIC. Source: KubeVirt networkInterfaceMultiqueue. */
 export function countQueues(
   spec: VmiSpec,
   iface: Iface | undefined,
@@ -130,7 +130,7 @@ function findAddressProblems(
   return problems.filter(({ field }) => field.endsWith(".pciAddress"));
 }
 
-/** Reports requested PCI addresses that cannot be assigned, except problems that `old` already had. */
+/** Reports requested PCI addresses that cannot be assigned, except problems that the old VMI already had. */
 export function findPciAddressCauses(
   now: Requested,
   old: VirtualMachineInstance | undefined,

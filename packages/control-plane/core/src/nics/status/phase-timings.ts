@@ -11,14 +11,14 @@ import { printSeconds } from "../../history/messages.ts";
 /** Timings of the current operation on an interface. Times are monotonic, in milliseconds. */
 export interface PhaseTimings {
   readonly type: HotplugType;
-  /** Whether the operation was observed from its start in a running guest, so that its duration is meaningful. */
+  /** Whether the operation's start was observed in a running guest. Otherwise its duration is not reported. */
   readonly isStartObserved: boolean;
   readonly startedMs: number;
   readonly phase: IfacePhase;
   readonly phaseMs: number;
   readonly spent: readonly { readonly phase: IfacePhase; readonly ms: number }[];
   readonly startTimestamp: string;
-  /** Whether the operation was active while the guest ran, and is therefore not part of the guest's start. */
+  /** Whether the guest ran during the operation. Otherwise the operation is part of the guest's start. */
   readonly isLive: boolean;
   /** Whether the operation repairs a NIC that was ready. */
   readonly isRepair: boolean;
@@ -119,7 +119,7 @@ function enterPhase(previous: PhaseTimings, { phase, nowMs }: ObservedStage): Ph
   return { ...previous, phase, phaseMs: nowMs, spent: addSpent(previous.spent, ended) };
 }
 
-/** Checks whether a new operation starts: the NIC is no longer ready, or the kind of operation changed. */
+/** Checks whether a new operation starts: a ready NIC is no longer ready, or the kind of operation changed. */
 function startsOperation(previous: PhaseTimings, { type, phase }: ObservedStage): boolean {
   return phase !== "Ready" && (previous.phase === "Ready" || previous.type !== type);
 }
@@ -147,7 +147,7 @@ function addSpent(
   );
 }
 
-/** Labels of phases in events. A plug creates links and device in one pass, so these phases share a label. */
+/** Labels of phases in events. `Wiring` and `Attaching` share a label, because one reconcile pass creates links and device. */
 const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
   Pending: "pod",
   PodAttaching: "pod",
@@ -160,7 +160,7 @@ const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
   PodDetaching: "pod",
 };
 
-/** Returns the duration and its parts, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`; undefined for an unknown start. */
+/** Returns the duration and its parts, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`; undefined if the start is unknown. */
 export function describeTimings(
   timings: PhaseTimings | undefined,
   nowMs: number,

@@ -157,7 +157,7 @@ const NO_IO_THREADS: IoThreads = { threadCount: 0, ofDisks: new Map() };
 /** Limit of automatic I/O threads per vCPU. Source: KubeVirt getIOThreadsCountType. */
 const AUTO_THREADS_PER_VCPU = 2;
 
-/** Returns the number of shared I/O threads. With the policy `auto`, each sharing disk gets a thread, up to a limit. */
+/** Returns the number of I/O threads that disks share: one, or with the policy `auto` one per sharing disk, up to a limit. */
 function countSharedThreads({ domain }: VmiSpec, sharingDisks: number, ownThreads: number): number {
   const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * countVcpus(domain) : 1;
   return Math.max(1, Math.min(sharingDisks, limit - ownThreads));
@@ -167,7 +167,7 @@ function hasThread({ bus }: GuestDisk): boolean {
   return bus === "virtio";
 }
 
-/** Assigns I/O threads to virtio disks and the SCSI controller, beginning with shared threads. Source: KubeVirt setIOThreads. */
+/** Assigns I/O threads to virtio disks and the SCSI controller. Shared threads have the lowest numbers. Source: KubeVirt setIOThreads. */
 export function planIoThreads(spec: VmiSpec): IoThreads {
   const allDisks = listDisks(spec);
   const disks = allDisks.filter(hasThread);
@@ -198,7 +198,7 @@ export function planIoThreads(spec: VmiSpec): IoThreads {
   };
 }
 
-/** First boot order of disks without a bootOrder. It exceeds that of any hotplugged NIC, because libvirt rejects duplicates. */
+/** First default boot order of disks. It is high, because libvirt rejects a hotplugged NIC whose boot order a disk has. */
 const FIRST_DEFAULT_BOOT_ORDER = 1001;
 
 /** Returns the boot order by disk. Disks boot in list order if the spec has no bootOrder and no kernel. */

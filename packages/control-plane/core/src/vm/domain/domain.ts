@@ -127,7 +127,7 @@ export function buildGuestDevices(
   };
 }
 
-/** Topology of a VMI without a valid topology. Such a VMI never starts. */
+/** Placeholder for a VMI whose topology has problems. Such a VMI never starts. */
 const NO_TOPOLOGY: Topology = {
   ports: [],
   bridges: [],

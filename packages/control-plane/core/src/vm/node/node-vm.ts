@@ -247,7 +247,7 @@ export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
 }
 
-/** Plans a network swap. A wrong link state is corrected first, because the swap may wait in a backoff. */
+/** Plans a network swap. Corrects the link state first, because the backoff of a failed swap would delay the correction. */
 function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
   const link = planLink(iface);
   const { swap } = iface;
@@ -257,7 +257,7 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   return planSwapNetwork(iface, (swappedFacts) => planWiring(facts, swappedFacts));
 }
 
-/** Returns the steps, or the removal of the interface's leftover bridge if the steps contain only waits. */
+/** Returns the steps, or the removal of a leftover bridge if one exists and all steps are waits. */
 function planLeftoverBridgeRemoval(
   iface: IfaceFacts,
   steps: readonly NodeAction[],
@@ -270,7 +270,7 @@ function planLeftoverRemoval(iface: IfaceFacts): readonly NodeAction[] | undefin
   return actions.length === 0 ? undefined : actions;
 }
 
-/** Checks whether one plan can wire and plug the NIC. A DHCP server must listen before the plug if the pod assigns addresses. */
+/** Checks whether one plan can wire and plug the NIC. With assigned addresses, a DHCP server must start between the two steps. */
 function canPlugAtOnce(iface: IfaceFacts): boolean {
   const mustWire = decidePhase(iface) === "Wiring" && isWirable(iface);
   return mustWire && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;
@@ -282,7 +282,7 @@ function isNewIface(iface: IfaceFacts, facts: NodeVmFacts): boolean {
   return decidePhase(iface) === "Attaching" || canPlugAtOnce(iface);
 }
 
-/** Plans to wire the NIC and, if possible, to plug it. A missing port is reported only after the NIC is wired. */
+/** Plans to wire the NIC and, if it has a PCI address, to plug it. */
 function planPlug(
   facts: NodeVmFacts,
   iface: IfaceFacts,
@@ -352,7 +352,7 @@ export function isInPod(iface: IfaceFacts): boolean {
   return isSupported(iface) && iface.attachment?.state === "Attached";
 }
 
-/** Plans waits for a guest that is migrating. All changes wait until the guest's final node is known. */
+/** Makes all changes of a migrating guest wait until the guest's final node is known. */
 function planSource(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain?.running !== true) return [];
   const steps = planLive(facts, facts.domain);
@@ -397,7 +397,7 @@ function isNewUse(nic: string, ifaceStatus: IfaceStatus | undefined): boolean {
   return hotplug?.type === "Unplug" || (usedNames.length > 0 && !usedNames.includes(nic));
 }
 
-/** Checks whether the status must be written first. Otherwise virt-controller could remove an attachment that the plan uses. */
+/** Checks whether to write the status before the plan runs. Otherwise virt-controller could remove an attachment that the plan uses. */
 export function mustReportFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
   return plan.some((action) => {
     const nic = findUsedPodNic(action);

@@ -46,7 +46,7 @@ function buildDiskPart(vmi: VirtualMachineInstance, disk: GuestDisk, facts: Disk
   }
 }
 
-/** Builds the parts of all disks. The argument `direct` lets `prepare-disks` check disks that QEMU opens with O_DIRECT. */
+/** Builds the pod parts of all disks. With the argument `direct`, `prepare-disks` tests whether QEMU can use O_DIRECT. */
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
   return listDisks(vmi.spec).map((disk) => {
     const part = buildDiskPart(vmi, disk, facts);
@@ -58,7 +58,7 @@ export function listDiskImages(parts: readonly DiskPart[]): readonly ImageFiles[
   return parts.flatMap(({ files }) => files ?? []);
 }
 
-/** Joins the parts of the disks. `imageMounts` contains the mounts of images, which `prepare-disks` also needs. */
+/** Joins the pod parts of the disks. `imageMounts` contains the mounts of images, which `prepare-disks` also needs. */
 export function buildDiskParts(
   parts: readonly DiskPart[],
   imageMounts: PodParts["mounts"],
@@ -90,7 +90,7 @@ export function buildDiskParts(
 
 export const PREPARE_CONTAINER = "prepare-disks";
 const PREPARE_PROGRAM = "/usr/bin/prepare-disks";
-/** Resources of `prepare-disks`, which runs `qemu-img` and `xorriso`. The limits stop a malicious image from using more. */
+/** Resources of `prepare-disks`, which runs `qemu-img` and `xorriso`. A malicious image cannot exceed the limits. */
 const PREPARE_REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
 const PREPARE_LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
 

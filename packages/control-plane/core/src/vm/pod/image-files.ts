@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files from images in the launcher. The image is a volume, or an init container with the image copies the files.
+// Files from images in the launcher. The launcher mounts the image as a volume, or an init container copies its files.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import type { Container, Pod, PodVolume } from "@patchbay/api/kubernetes";
 import { printMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
 import { listKernelFiles } from "../spec/machine.ts";
 
-/** Volume for the copy program. An image need not contain a program that can copy. */
+/** Volume that provides the copy program to init containers, whose images may contain no such program. */
 const TOOL_VOLUME = "copy-files";
 const TOOL_CONTAINER = "copy-files";
 /** Copy program in the launcher's image. The program is statically linked, so that it runs in any image. */
 const TOOL_PROGRAM = "/usr/bin/copy-files";
-/** Mount points in the init containers. No image uses these paths. */
+/** Mount points in the init containers. */
 const TOOL_DIR = "/patchbay/bin";
 const COPY_DIR = "/patchbay/files";
 /** Size limit of the volume for the copy program. The program is smaller than 1 MiB. */
@@ -21,10 +21,10 @@ const COPY_MEMORY_MIB = 128;
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 type PullPolicy = (typeof PULL_POLICIES)[number];
 
-/** Default pull policy. Images that a user imported into a standalone machine are in no registry. */
+/** Default pull policy. `Always` would fail for images that a user imported into a standalone machine, because no registry has them. */
 const DEFAULT_POLICY: PullPolicy = "IfNotPresent";
 
-/** Parses a pull policy. Returns the default for an unknown name, although validation prevents the start of such a VM. */
+/** Parses a pull policy. Returns the default for an unknown name, which validation rejects. */
 export function parsePullPolicy(name: string | undefined): PullPolicy {
   return PULL_POLICIES.find((policy) => policy === name) ?? DEFAULT_POLICY;
 }
@@ -123,7 +123,7 @@ function isOfImage({ name }: PodVolume): boolean {
 }
 
 export const KERNEL_FILES = "kernel-boot";
-/** Prefix of the volume names of containerDisks. The prefix precedes the volume's index. */
+/** Prefix of the volume names of containerDisks. The volume's index follows. */
 const DISK_FILES = "image-";
 
 export function buildDiskFilesName(volumeIndex: number): string {

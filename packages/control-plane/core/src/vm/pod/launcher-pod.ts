@@ -48,7 +48,7 @@ export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettin
   readonly definitions: Definitions;
 }
 
-/** Volumes of the launcher. The first contains sockets and the console log, the second files of libvirt. */
+/** Volumes of the launcher: one for sockets and the console log, and one for files of libvirt. */
 const LAUNCHER_VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
   { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
   { name: "tmp", mountPath: "/tmp", mib: 64 },
@@ -72,7 +72,7 @@ function computePodGraceSeconds(vmi: VirtualMachineInstance): number {
   return (vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + EXTRA_GRACE_SECONDS;
 }
 
-/** Returns the grace period for the pod's deletion. With 0, the API server would delete the pod before the kubelet has stopped it. */
+/** Returns the grace period for the pod's deletion, at least 1 s. With 0, the API server would not wait for the containers to stop. */
 export function computeEndGraceSeconds(vmi: VirtualMachineInstance): number {
   return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : computePodGraceSeconds(vmi);
 }
@@ -146,7 +146,7 @@ function collectParts(vmi: VirtualMachineInstance, launcherRequest: LauncherRequ
   return joinParts([images, buildDiskParts(disks, diskMounts, request), buildStateParts(vmi)]);
 }
 
-/** Builds the launcher pod. Its annotation contains the secondary networks that are known at this time. */
+/** Builds the launcher pod, with the current secondary networks in its annotation. */
 export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
   const user = names.LAUNCHER_UID;
   const parts = collectParts(vmi, request);
@@ -194,7 +194,7 @@ interface LogParts {
   readonly logsConsoles: boolean;
 }
 
-/** Resources for a shell and `tail`. CPU is limited, because a guest may print continuously. The disk limit covers the container's log. */
+/** Resources for a shell and `tail`. CPU is limited, because a guest may print continuously. The disk limit includes 50 MiB of logs. */
 const CONTAINER_RESOURCES = {
   requests: { cpu: "5m", memory: "8Mi", "ephemeral-storage": "1Mi" },
   limits: { cpu: "100m", memory: "32Mi", "ephemeral-storage": "51Mi" },
@@ -223,9 +223,9 @@ export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Contai
   ];
 }
 
-/** Extra initial delay of probes until libvirt has started. Source: KubeVirt LibvirtStartupDelay. */
+/** Seconds added to the initial delay of probes, in which libvirt starts. Source: KubeVirt LibvirtStartupDelay. */
 const LIBVIRT_STARTUP_SECONDS = 10;
-/** Time after the probe's timeout in which `virt-probe` reports the guest agent's answer. */
+/** Seconds added to the kubelet's probe timeout, in which `virt-probe` reports the guest agent's answer. */
 const AGENT_ANSWER_SECONDS = 1;
 const DEFAULT_TIMEOUT_SECONDS = 1;
 

@@ -20,7 +20,7 @@ export interface ResourceFacts extends MemoryFacts {
 
 type ResourceAmounts = Readonly<Record<string, string>>;
 
-/** Checks whether the pod gets the amount in the VM's spec. Memory and disk space are computed instead, and hugepages are unsupported. */
+/** Checks whether the pod copies the VM's amount of a resource. Patchbay computes memory and disk space, and lacks hugepages. */
 function isUserResource(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
@@ -58,7 +58,7 @@ function parseMiB(amount: string | number | undefined): number | undefined {
   return amount === undefined || parseQuantity(amount) === undefined ? undefined : toMib(amount);
 }
 
-/** Returns the pod's memory. The request may be less than the guest's memory if memory is overcommitted. Source: KubeVirt. */
+/** Returns the pod's memory. With overcommitted memory, the request may be less than the guest's memory. Source: KubeVirt. */
 function computeMemoryAmounts(
   { domain }: VmiSpec,
   overheadMiB: number,
@@ -78,7 +78,7 @@ function computeMemoryAmounts(
 
 function computeCpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): ResourceAmounts {
   const { requests, limits } = domain.resources ?? {};
-  // If the VM sets only a limit, Kubernetes uses the limit as the request.
+  // Adds no request if the VM sets a request or a limit. Kubernetes copies a limit without a request to the request.
   if (requests?.["cpu"] !== undefined || limits?.["cpu"] !== undefined) return {};
   return { cpu: `${String(Math.ceil((countVcpus(domain) * 1000) / overcommit.cpuRatio))}m` };
 }
@@ -131,7 +131,7 @@ const GRAPHICS_MIB = 32;
 /** Memory for the code and variables of EFI (4 MiB) and QEMU's buffers. */
 const EFI_MIB = 16;
 const TPM_MIB = 24;
-/** Memory of a disk for pending requests and part of the qcow2 tables. The tables need at most 32 MiB, for 256 GiB of data. */
+/** Memory per disk for pending requests and a part of the qcow2 table cache (up to 32 MiB). */
 const DISK_MIB = 8;
 /**
  * Temporary memory per port during the initialization of ports, when QEMU rebuilds its memory maps. Measured on QEMU
@@ -156,7 +156,7 @@ function computeDevicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
   ].reduce((sum, mib) => sum + mib, 0);
 }
 
-/** Returns the memory of the launcher's programs without guest memory. vhost adds no memory, because its rings are in the host's kernel. */
+/** Returns the memory that the launcher needs in addition to guest memory. vhost needs none, because its rings are in the host's kernel. */
 export function computeOverheadMiB(spec: VmiSpec, facts: MemoryFacts): number {
   return (
     LIBVIRT_MIB +

@@ -60,9 +60,9 @@ export function printMi(amount: number): string {
 }
 
 const STATE_VOLUME = "state";
-/** Size limit of the state volume in MiB. EFI variables need 0.5 MiB, the state of a TPM less than 0.1 MiB. */
+/** Size limit of the state volume in MiB. The state of EFI and a TPM needs less than 1 MiB. */
 const STATE_MIB = 16;
-/** Size of the claim for state, including overhead of the file system. Source: KubeVirt requests 10Mi. */
+/** Size of the claim for state, including the overhead of the file system. Source: KubeVirt. */
 const CLAIM_SIZE = "10Mi";
 
 export function buildStateParts(vmi: VirtualMachineInstance): PodParts {

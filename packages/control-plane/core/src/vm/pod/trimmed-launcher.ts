@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launcher pods in virt-controller's cache. Trimming reduces them to a quarter of their size.
+// Trims launcher pods for virt-controller's cache.
 import { names } from "@patchbay/api";
 import type { ContainerStatus, ObjectMeta, Pod } from "@patchbay/api/kubernetes";
 

@@ -170,7 +170,7 @@ const DEFAULT_BUS: DiskBus = "sata";
 const DEFAULT_CACHE: DiskCache = "none";
 const DEFAULT_ERROR_POLICY: DiskErrorPolicy = "stop";
 
-/** Block sizes in bytes. If unset, the size is 512 bytes or the device's own size. */
+/** Block sizes in bytes. */
 interface DiskBlockSize {
   readonly logical: number | undefined;
   readonly physical: number | undefined;
@@ -179,7 +179,7 @@ interface DiskBlockSize {
 
 export interface GuestDisk {
   readonly name: string;
-  /** Index in the list of disks. The list ends with disks for volumes without a disk. */
+  /** Index in the list of disks. Disks that were added for volumes without a disk are at the end. */
   readonly index: number;
   readonly volumeIndex: number;
   readonly source: DiskSource;

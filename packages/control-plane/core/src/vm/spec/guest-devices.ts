@@ -48,7 +48,7 @@ export function hasState(spec: VmiSpec): boolean {
   return hasEfi(spec) || findTpm(spec) !== undefined;
 }
 
-/** Returns the name of the claim that persists firmware and TPM state. Source: KubeVirt persistent-state-for-. */
+/** Returns the name of the claim that persists firmware and TPM state. Source: KubeVirt, prefix `persistent-state-for-`. */
 export function buildStateClaimName({
   metadata,
   spec,

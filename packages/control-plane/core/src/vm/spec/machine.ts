@@ -40,7 +40,7 @@ export function isOnRootComplex(vmi: VirtualMachineInstance): boolean {
   return vmi.metadata.annotations?.[names.ROOT_COMPLEX_ANNOTATION] === "true";
 }
 
-/** Default memory of a guest. KubeVirt has no default. Debian's cloud kernel needs about 100 MiB to boot. */
+/** Default memory of a guest in MiB, enough to boot Debian's cloud kernel. KubeVirt has no default. */
 const DEFAULT_MEMORY_MIB = 256;
 const BYTES_PER_MIB = 2 ** 20;
 

@@ -102,11 +102,7 @@ export function buildControllerElement(controller: ControllerDefinition): Elemen
   });
 }
 
-/**
- * Descriptors per ring of a vhost-user NIC. QEMU's maximum is used, because a polling dataplane receives no
- * notification of a full ring. Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE,
- * VIRTIO_NET_TX_QUEUE_MAX_SIZE
- */
+/** Descriptors per ring of a vhost-user NIC: QEMU's maximum. Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE. */
 const RING_SIZE = "1024";
 
 interface SourceElements {

@@ -184,7 +184,7 @@ function ioThreads({ ioThreads: count }: DomainDefinition): Element {
   return count === 0 ? {} : { iothreads: String(count) };
 }
 
-/** QEMU arguments that also apply to hotplugged NICs. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors`. */
+/** QEMU arguments that disable MSI-X vectors of all virtio NICs, including hotplugged NICs. Source: QEMU hw/virtio/virtio-net-pci.c. */
 const NO_VECTORS_ARGUMENTS = ["-global", "virtio-net-pci-base.vectors=0"];
 
 /** Sets QEMU properties that have no libvirt element. Source: libvirt drvqemu; QEMU hw/block/block.c. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies and state of the loop over definitions.
+// Dependencies and state of the loop over NetworkAttachmentDefinitions.
 import type { Files } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import type { NodeView } from "./node-view.ts";
@@ -21,16 +21,16 @@ export interface DefinitionDeps extends CheckDeps, Pick<Deps, "events" | "clock"
 export interface CheckedDefinition {
   readonly uid: string | undefined;
   readonly reasons: readonly string[];
-  /** Kinds of the links that the definition names, by link name; undefined for a missing link. */
+  /** Kinds of the links that the definition names, by link name. The kind of a missing link is undefined. */
   readonly links: ReadonlyMap<string, string | undefined>;
-  /** Whether guests cannot use the network. If so, the check is repeated when a pod that requests the network changes. */
+  /** Whether guests cannot use the network. The definition is then checked again when a pod that requests the network changes. */
   readonly isUnfitForGuests: boolean;
   /** Lease directories without a free address. */
   readonly fullLeaseDirectories: readonly string[];
   readonly reported: string | undefined;
   /** Whether the kind has no status subresource, as in the CRD of Multus. */
   readonly isWithoutStatus: boolean;
-  /** Monotonic time at which other nodes' entries for an older version of the definition were first observed, in milliseconds. */
+  /** Monotonic time at which this node first observed other nodes' entries for an older version of the definition, in milliseconds. */
   readonly staleSinceMs: number | undefined;
   /** Monotonic time of the last lookup of other nodes, in milliseconds; undefined before the first lookup. */
   readonly nodesReadMs: number | undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one network definition: checks whether this node can create NICs of the network, and reports problems.
+// One pass over one NetworkAttachmentDefinition: checks whether this node can create NICs of the network, and reports problems.
 import {
   NODES,
   type NetworkAttachmentDefinition,
@@ -18,7 +18,7 @@ import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 import { keyOf, printKey, after, done, parseKey, type Next } from "@patchbay/kube";
 import { checkDefinition, type Finding } from "./observe.ts";
 
-/** Interval for looking up the nodes that a definition's status names, in milliseconds. */
+/** Interval for checking whether the nodes in a definition's status still exist, in milliseconds. */
 const NODE_LOOKUP_INTERVAL_MS = 3_600_000;
 
 interface OtherNodes {
@@ -28,7 +28,7 @@ interface OtherNodes {
   readonly nextMs: number | undefined;
 }
 
-/** Returns whether the node is deleted. Returns false without permission to read nodes. */
+/** Returns whether the node is deleted. Without permission to read nodes, returns false. */
 async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boolean> {
   try {
     return (await store.find(NODES, { name })) === undefined;
@@ -38,7 +38,7 @@ async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boole
   }
 }
 
-/** Finds deleted nodes that have entries in the definition's status. Looks up the nodes at most once an hour. */
+/** Finds deleted nodes that have entries in the definition's status. Reads the nodes at most once per {@link NODE_LOOKUP_INTERVAL_MS}. */
 async function findDeletedNodes(
   nad: NetworkAttachmentDefinition,
   previous: CheckedDefinition | undefined,
@@ -65,7 +65,7 @@ function describeProblemKind(reason: string): string {
     : "network is unusable on this node";
 }
 
-/** Writes, logs and records the finding. @throws AppError with KUBE_CONFLICT if another node has changed the status */
+/** Writes the check's result to the status, logs changes, and records an event for a new problem. @throws AppError with KUBE_CONFLICT */
 async function report(
   nad: NetworkAttachmentDefinition,
   finding: Omit<NodeFinding, "node">,
@@ -121,7 +121,7 @@ function findStaleEntries(
 
 type StatusFinding = Omit<NodeFinding, "node">;
 
-/** Reports the finding. If the kind has no status, skips a finding that was already reported. */
+/** Reports the result of a check. If the kind has no status subresource, skips a result that was reported before. */
 async function reportChanges(
   nad: NetworkAttachmentDefinition,
   finding: StatusFinding,
@@ -164,7 +164,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
     staleSinceMs: isRemoving ? undefined : sinceMs,
     nodesReadMs: readMs,
   });
-  // The removal of entries changes the definition, which triggers the next pass.
+  // Writing the status without the stale entries changes the definition, which triggers the next pass.
   if (sinceMs !== undefined) return isRemoving ? done() : after(STALE_ENTRY_TIMEOUT_MS);
   return nextMs === undefined ? done() : after(nextMs);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over network definitions. It checks a definition when the definition, a pod, the policy, a plugin or a link changes.
+// The loop over NetworkAttachmentDefinitions. Changes of a definition, a pod, the policy, a plugin or a link trigger checks.
 import type { MetricFamily } from "@patchbay/core/metrics";
 import { messageOf } from "@patchbay/base";
 import type { CheckedDefinition, DefinitionDeps } from "./deps.ts";
@@ -9,7 +9,7 @@ import type { Metrics } from "@patchbay/telemetry";
 import { reconcileDefinition } from "./index.ts";
 import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
-/** Builds the metric of definitions with problems on this node, by reason. A definition counts once for each reason. */
+/** Builds the metric of definitions with problems on this node. A definition counts once for each reason. */
 export function buildProblemsFamily(
   checkedDefinitions: Iterable<Pick<CheckedDefinition, "reasons">>,
 ): MetricFamily {
@@ -37,7 +37,7 @@ export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checkedDefini
   readonly metrics: Metrics;
 }
 
-/** Watches the host's links. Only logs a failure, after which changes of links trigger no checks. */
+/** Watches the host's links. If the watch fails, logs the failure; changes of links then trigger no checks. */
 function watchHostLinks(
   { linkWatch, openHostNetns, log }: DefinitionLoopParts,
   onChange: () => void,

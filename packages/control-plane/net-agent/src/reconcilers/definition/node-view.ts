@@ -6,7 +6,7 @@ export interface NodeView {
   readonly pluginPath: string;
   hasPlugin(name: string): Promise<boolean>;
   listLinkKinds(): Promise<ReadonlyMap<string, string>>;
-  /** Returns whether bridges support VLAN filtering, or undefined without a bridge and a readable kernel configuration. */
+  /** Returns whether bridges support VLAN filtering; undefined if there is neither a bridge nor a readable kernel configuration. */
   supportsVlanFiltering(): Promise<boolean | undefined>;
   /** Returns the directory in which plugin host-local stores the network's leases. */
   buildLeaseDirectory(directory: string, networkName: string): string;
@@ -14,7 +14,7 @@ export interface NodeView {
 
 export interface NodeViewDeps {
   readonly files: Pick<Files, "exists" | "list" | "readText">;
-  /** The host's root directory without a trailing slash: empty, or for example `/proc/1/root`. */
+  /** The host's root directory without a trailing slash, for example `/proc/1/root`. Empty if this process runs on the host. */
   readonly hostRoot: string;
   readonly binDirs: readonly string[];
   readonly listHostLinks: () => Promise<readonly Link[]>;
@@ -58,7 +58,7 @@ class HostNodeView implements NodeView {
     return `${this.#deps.hostRoot}${directory}/${networkName}`;
   }
 
-  /** Returns whether a bridge has the file that exists with kernel support. Source: Linux, net/bridge/br_sysfs_br.c, vlan_filtering. */
+  /** Returns whether the first bridge has the file `vlan_filtering`; undefined without a bridge. Source: Linux, br_sysfs_br.c. */
   async #readBridge(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
     for (const [name, kind] of await this.listLinkKinds()) {

@@ -45,14 +45,14 @@ export function watchLeases(
 
 type WakeQueue = Pick<Queue, "add" | "addAfter">;
 
-/** Delay before a check, in milliseconds. An installation of plugins creates several files. */
+/** Delay before a check, in milliseconds, so that one check suffices for several files of a plugin installation. */
 const CHECK_DELAY_MS = 1000;
 
 function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Returns the requested networks with problems or unfit for guests. Returns all requested networks after a new attachment error. */
+/** Returns the requested networks that have a problem or that guests cannot use; after a new attachment error, all requested networks. */
 function findAffectedNetworks(
   change: Change<Pod>,
   checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,

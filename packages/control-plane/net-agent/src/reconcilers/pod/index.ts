@@ -19,14 +19,14 @@ import { detach } from "./attachment/detach.ts";
 import { messageOf, findRetryRule } from "@patchbay/base";
 import { planAttachmentActions } from "@patchbay/core/nics";
 
-/** Attachment that could not be removed, so that its interface name stays in use. */
+/** Attachment that could not be removed and therefore still uses its interface name. */
 interface Holder {
   /** Network as NAMESPACE/NAME. */
   readonly network: string;
   readonly message: string;
 }
 
-/** Returns the attachment's last failure, or an error that its interface name is in use. */
+/** Returns the step's last failure, or else an error that the interface name is still in use. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   { facts, holder }: { readonly facts: PodFacts; readonly holder: Holder },
@@ -106,12 +106,12 @@ export async function act(
   );
   return {
     errors: new Map(failed.map(({ action, summary }) => [interfaceNameOf(action), summary])),
-    // Runs the next pass immediately, because its plan may detach the adopted attachment.
+    // After an adoption, runs the next pass immediately, because its plan may detach the adopted attachment.
     retryInMs: done.some(({ kind }) => kind === "adopt") ? 0 : retryInMs,
   };
 }
 
-/** Builds the result if the container runtime is unavailable: an error for each attach and detach. */
+/** Builds the result of a pass in which the container runtime is unavailable: an error for each network to attach or detach. */
 function blockAll(actions: readonly Action[], error: AttachmentError): ActResult {
   const blocked = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
@@ -138,7 +138,7 @@ async function perform(action: Action, facts: PodFacts, deps: Deps): Promise<voi
   }
 }
 
-/** Runs one pass over the pod with the key, and over deleted pods of the same name. */
+/** Runs one pass over the pod with the key, and over each tracked pod that had the same name and is deleted. */
 export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   const failures: unknown[] = [];
   const delaysMs: number[] = [];
@@ -147,7 +147,7 @@ export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
       const retryInMs = await reconcileOne(key, uid, deps);
       if (retryInMs !== undefined) delaysMs.push(retryInMs);
     } catch (error) {
-      // A failure of a deleted pod must not block the current pod.
+      // A deleted pod that fails must not block the current pod.
       failures.push(error);
     }
   }
@@ -179,14 +179,14 @@ async function recordEventsLast<T>(
   }
 }
 
-/** Runs a pass. Returns the milliseconds until the next pass; undefined to wait for a change. */
+/** Runs a pass over one pod. Returns the milliseconds until the next pass; undefined if only a change requires another pass. */
 function reconcileOne(key: string, uid: string, allDeps: Deps): Promise<number | undefined> {
   return allDeps.podMutex.runExclusive(uid, () =>
     recordEventsLast(allDeps, (deps) => runPass(key, uid, deps)),
   );
 }
 
-/** Interval for checking a deleted pod whose default network the container runtime must detach, in milliseconds. */
+/** Interval for checking whether the runtime has detached the default network of a deleted pod, in milliseconds. */
 const RUNTIME_DETACH_CHECK_INTERVAL_MS = 60_000;
 
 async function runPass(key: string, uid: string, deps: Deps): Promise<number | undefined> {

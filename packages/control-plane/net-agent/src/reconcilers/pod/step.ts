@@ -9,7 +9,7 @@ import type { PodFacts } from "./observe.ts";
 
 export type Action = AttachmentAction<OwnedRow>;
 
-/** Returns the name of the pod NIC; empty if the action is about the whole annotation. */
+/** Returns the name of the pod NIC, or an empty string for an error of the whole annotation. */
 export function interfaceNameOf(action: Action): string {
   switch (action.kind) {
     case "add":
@@ -24,7 +24,7 @@ export function interfaceNameOf(action: Action): string {
   }
 }
 
-/** Returns the network as NAMESPACE/NAME; undefined if the action is about the whole annotation. */
+/** Returns the network as NAMESPACE/NAME; undefined for an error report. */
 export function networkOf(action: Action): string | undefined {
   switch (action.kind) {
     case "add":
@@ -57,7 +57,7 @@ function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
   }
 }
 
-/** Builds the step of an action. The name of a step that reports an error contains the error's message. */
+/** Builds the step of an action. The name of an error report includes its message, so that different errors are different steps. */
 export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   const suffix = action.kind === "reportError" ? `: ${action.message}` : "";
   return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI CHECK and reports failures. Attachments are not repaired, because some plugins reject their own results.
+// Runs CNI CHECK and only reports failures, because some plugins reject their own valid attachments.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";
@@ -10,7 +10,7 @@ import { openRowNetns } from "../pod/attachment/netns.ts";
 import { findVmiOf } from "../pod/observe.ts";
 import type { Finding } from "./finding.ts";
 
-/** Returns the pod if its attachments can be checked. Launchers are excluded, because their addresses are on the guest. */
+/** Returns the pod if its attachments can be checked. Launchers are excluded, because their NICs lack the addresses that the guest uses. */
 async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const pod = deps.pods.find(parseKey(key));
   if (pod?.metadata.uid !== uid || isPodFinished(pod)) return undefined;
@@ -19,11 +19,11 @@ async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod
     return (await findVmiOf(pod, deps)) === undefined ? pod : undefined;
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return undefined; // the API server is unavailable; the next round tries again
+    return undefined; // the API server is unavailable; the next hourly check tries again
   }
 }
 
-/** Returns the result of a row that can be checked; undefined for adopted rows, which another program attached. */
+/** Returns the result of a row that can be checked. Returns undefined for adopted rows, which another program attached. */
 function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   if (row.state !== "attached" || row.isAdopted === true) return undefined;
   const netns = openRowNetns(row, deps);
@@ -31,7 +31,7 @@ function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   return netns === undefined ? undefined : row.result;
 }
 
-/** Returns whether the attachment still exists. CHECK also fails if the attachment was removed meanwhile. */
+/** Returns whether the attachment still exists. If it was removed during CHECK, the failure of CHECK is not reported. */
 async function isStillAttached({ podUid, sequence }: JournalRow, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(podUid);
   return rows.some((row) => row.sequence === sequence && row.state === "attached");

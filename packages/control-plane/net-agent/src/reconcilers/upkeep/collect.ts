@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI GC, which releases the addresses of unlisted attachments. Networks with uncertain attachments are skipped and reported.
+// Runs CNI GC, which releases the addresses of unlisted attachments. Skips and reports a network if the list may be incomplete.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -8,7 +8,7 @@ import type { Deps } from "../../deps.ts";
 import type { Finding } from "./finding.ts";
 import type { UsableNetwork } from "./networks.ts";
 
-/** Returns whether the container runtime may be attaching networks of the pod that its cache does not contain yet. */
+/** Returns whether the runtime may be attaching networks of the pod that are not in its cache yet. */
 export function isStarting({ spec, status }: Pod): boolean {
   const readyCondition = status?.conditions?.find(
     ({ type }) => type === "PodReadyToStartContainers",
@@ -35,7 +35,7 @@ async function listOwnAttachments(
   for (const uid of new Set(trackedPods.keys().flatMap((key) => trackedPods.listUids(key)))) {
     for (const { network, request, state } of await journal.list(uid)) {
       const { containerId, interfaceName } = request;
-      // A row without configuration lacks the network's CNI name, so it could belong to this network.
+      // The row's CNI name is unknown, so the list of attachments may be incomplete.
       if (request.config.plugins.length === 0 && network === name) {
         throw toHeldError(
           config.name,
@@ -88,13 +88,13 @@ function printName({ containerId, interfaceName }: AttachmentName): string {
   return `${containerId} ${interfaceName}`;
 }
 
-/** Runs GC for the network. @throws AppError with CNI_GC_HELD if the valid attachments are uncertain, and the errors of plugins */
+/** Runs GC for the network. @throws AppError with CNI_GC_HELD if the valid attachments are not all known, and the errors of plugins */
 export async function freeUnused(network: UsableNetwork, deps: Deps): Promise<void> {
   const isDone = await deps.cni.gc(network.config, () => listValid(network, deps));
   deps.log.debug("ran GC of a network", { network: network.name, isDone });
 }
 
-/** Runs GC for the networks. Returns a finding for each network whose GC failed or would be unsafe. */
+/** Runs GC for the networks. Returns a finding for each network whose GC failed or was skipped. */
 export async function collectUnused(
   networks: readonly UsableNetwork[],
   deps: Deps,

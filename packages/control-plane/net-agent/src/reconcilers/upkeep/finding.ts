@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings of upkeep rounds. A finding is reported when it appears, when its message changes, and when it is resolved.
+// Problems that the hourly upkeep finds. A problem is reported when it appears, when its message changes, and when it is resolved.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists networks with a usable definition. Other definitions are reported when a pod requests them.
+// Lists networks with a usable NetworkAttachmentDefinition. Unusable ones are reported when a pod requests them.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -11,12 +11,12 @@ import { assertAllowed } from "../pod/attachment/policy.ts";
 export interface UsableNetwork {
   /** NAMESPACE/NAME of the definition, or the CNI name of the default network. */
   readonly name: string;
-  /** Unset for the pods' default network, which is configured in a file of the node. */
+  /** Unset for the pods' default network, which a file of the node defines. */
   readonly definition?: NetworkAttachmentDefinition;
   readonly config: NetworkConfigList;
 }
 
-/** Returns the pods' default network, or an empty list if this agent does not attach it or its file is unreadable. */
+/** Returns the pods' default network. Returns an empty list if this agent does not attach that network, or if its file is unreadable. */
 async function findDefault({
   readDefaultNetwork,
 }: Pick<Deps, "readDefaultNetwork">): Promise<readonly UsableNetwork[]> {
@@ -25,7 +25,7 @@ async function findDefault({
     return config === undefined ? [] : [{ name: config.name, config }];
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return []; // new pods and STATUS report the error
+    return []; // STATUS and the ADD of new pods report the error
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hourly runs of CNI STATUS, GC and CHECK, whose failures are reported.
+// Runs CNI STATUS, GC and CHECK every hour, and reports failures.
 import { isAppError } from "@patchbay/base";
 import type { Deps } from "../../deps.ts";
 import { listRequestedNetworks } from "../../wake.ts";
@@ -36,7 +36,7 @@ async function checkStatus(
   return findings;
 }
 
-/** Returns a function that runs one round, and reports findings that are new, changed or resolved. */
+/** Returns a function that runs all checks once. It reports problems that are new, changed or resolved. */
 export function createUpkeep(deps: Deps): () => Promise<void> {
   let previous: ReadonlyMap<string, Finding> = new Map();
   return async () => {

@@ -140,7 +140,7 @@ async function performOne(
   }
 }
 
-/** Runs the steps. A new generation of the VMI restarts the steps' backoff, because the API server validates them against the spec. */
+/** Runs the steps. A new generation of the VMI restarts the backoff of failed steps, because the new spec may prevent the failure. */
 export function actMigrations(
   plan: readonly MigrationAction[],
   facts: MigrationFacts,

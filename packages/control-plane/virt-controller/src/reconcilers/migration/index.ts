@@ -57,7 +57,7 @@ async function reportCurrent(
   const decision = decideNext(facts);
   const currentFacts = withNewestVmi(facts, deps);
   const state = findMigrationState(currentFacts);
-  // If the write of the VMI failed, the migration has not progressed.
+  // If the write of the VMI failed, the migration's status must not report progress.
   if (failures.some(({ step }) => step === "tellMigration")) return;
   const status = buildMigrationStatus({
     migration,
@@ -97,7 +97,7 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
-  // The status of a migration must not be newer than the status of its VMI.
+  // After a failed step, the migration's status is not written, so that it is never newer than the VMI's status.
   rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
   const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);

@@ -59,7 +59,7 @@ function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/** Checks whether a migration requires a cleanup, even after the deletion of its object. */
+/** Checks whether a migration has left state in the VMI or an unused pod, even if the migration was deleted. */
 function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
@@ -94,7 +94,7 @@ async function findTargetPod(
   return findPod(vmi, launcherPodName(vmi, uid), { deps, isExpected });
 }
 
-/** Checks whether this is the last pass before the migration is deleted. */
+/** Checks whether this is the last reconcile pass before the migration is deleted. */
 function isLastPass({ metadata }: Migration): boolean {
   const hasFinalizer = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
   return metadata.deletionTimestamp !== undefined && hasFinalizer;
@@ -135,7 +135,7 @@ async function readSettings(
 ): Promise<MigrationSettings> {
   const kubevirt = deps.kubevirts.list()[0];
   const cluster = kubevirt?.spec?.configuration?.migrations;
-  // The settings of an open migration are in the VMI.
+  // Without a VMI, no policy applies. An open migration uses the settings in the VMI.
   if (guest === undefined || openMigration(guest) !== undefined) {
     return { configuration: buildMigrationConfig(cluster), policyName: undefined };
   }
@@ -175,7 +175,7 @@ function findNoTargetReason(
   return hasMigrationBegun(migration) ? undefined : noTargetReason(guest, migration, nodes.list());
 }
 
-/** Reads the facts of a VMI's migrations. Returns undefined if no migration exists and no cleanup is required. */
+/** Observes a VMI's migrations. Returns undefined if no migration exists and no cleanup is required. */
 export async function observeMigrations(
   key: string,
   deps: Deps,

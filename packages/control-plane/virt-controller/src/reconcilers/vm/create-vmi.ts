@@ -51,7 +51,7 @@ async function findRunningTwin(
   return undefined;
 }
 
-/** Locks the MACs one after another. Callers sort them to prevent deadlocks. */
+/** Locks the MACs one after another. Callers must sort the MACs to prevent deadlocks. */
 function withLockedMacs<T>(
   mutex: KeyedMutex,
   [first, ...otherMacs]: readonly string[],

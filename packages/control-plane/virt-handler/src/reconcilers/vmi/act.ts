@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes the steps of a node plan, which are idempotent. A failed step of one iface does not block other ifaces.
+// Executes the steps of a node plan. Steps are idempotent, and a failed step of one iface does not block other ifaces.
 import {
   type BlockedReason,
   blockedReasonOfFailure,
@@ -61,7 +61,7 @@ export function serveStepName(iface: string): string {
   return `serveAddresses ${iface}`;
 }
 
-/** Builds the step that starts the DHCP server of a NIC. Only that NIC reports a failure. */
+/** Builds the step that starts a NIC's DHCP server. If the step fails, only that NIC reports the failure. */
 function buildServeStep(
   action: Extract<NodeAction, { kind: "serveAddresses" }>,
   context: StepContext,
@@ -107,12 +107,12 @@ function buildStopServingStep(
 
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
-/** Minimum time for which the link is down, in milliseconds. The guest must notice the change to request a new address. */
+/** Minimum time for which the link is down, in milliseconds, so that the guest notices it and requests a new address. */
 const LINK_DOWN_MIN_MS = 50;
 /** Signal for a wait that is too short to cancel. */
 const NEVER_ABORTED = new AbortController().signal;
 
-/** Restores the old network, and logs steps that fail. The next pass repairs remaining differences. */
+/** Restores the old network. Steps that fail are only logged, because the next pass repairs remaining differences. */
 async function restoreNetwork(
   action: SwapAction,
   setLink: SetLink,
@@ -141,7 +141,7 @@ function createLinkSetter({ link }: SwapAction, { facts, session }: StepContext)
   };
 }
 
-/** Moves the tap to the new network, and waits until the link has been down long enough for the guest to notice. */
+/** Moves the tap to the new network. Returns when the link has been down long enough for the guest to notice. */
 async function moveTap(action: SwapAction, { session, deps }: StepContext): Promise<void> {
   const startedMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
@@ -199,7 +199,7 @@ async function ignoreErrors(call: Promise<void>, ...codes: readonly ErrorCode[])
   }
 }
 
-/** Adds the device to the definition and to the running guest in one call, or in separate calls if either has the device. */
+/** Adds the device to the definition and to the running guest. If it exists, replaces it in the definition, but not in the guest. */
 async function attach(alias: string, xml: string, { facts, session }: StepContext): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
@@ -239,7 +239,7 @@ async function detach(
   }
 }
 
-/** Stores the addresses of the pod NIC on disk, because wiring removes the addresses from the NIC. */
+/** Stores the pod NIC's addresses on disk. Must run before the NIC is connected to the guest, which removes them from the NIC. */
 async function storeAddresses(
   podInterfaceName: string,
   { pod, session, deps }: StepContext,
@@ -327,7 +327,7 @@ export function stepNameOf({ kind, iface }: Pick<IfaceAction, "kind" | "iface">)
   return `${kind} ${iface}`;
 }
 
-/** Builds the step of an action. The inputs include all NICs, because a PCIe port that one NIC frees may let another step succeed. */
+/** Builds the step of an action. All NICs are inputs, because the step may succeed once another NIC has freed a PCIe port. */
 function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
   if (action.kind === "wait") return buildWaitingStep(action, context);
   const { facts, deps } = context;
@@ -346,7 +346,7 @@ function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
     perform: () => performTimed(action, context, () => perform(action, context)),
     explain: (error) => blockedReasonOfFailure(kind, error, reported),
     log: ({ summary: { attempts: attempt }, error: err }) => {
-      // A lost connection is reported once for the whole pass.
+      // A lost connection is not logged here, but once for the whole pass.
       if (!isConnectionLost(err))
         deps.log.warn("step failed", { action: kind, iface, attempt, err });
     },
@@ -374,13 +374,13 @@ function stopsDeviceSteps(error: unknown): error is AppError {
   return isConnectionLost(error) || isDomainBusy(error);
 }
 
-/** Returns whether the step has only one iface and an earlier step of that iface has failed. */
+/** Returns whether the step concerns only one iface, for which an earlier step has failed. */
 function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
   const [iface, ...others] = step.ifaces;
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** Runs the steps in order. If the domain is busy or libvirt is lost, later device steps fail with the same error without an attempt. */
+/** Runs the steps in order. After a step finds the domain busy or loses libvirt, device steps fail with the same error without a call. */
 function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
   let stopError: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {
@@ -411,7 +411,7 @@ function buildServerSteps(plan: readonly NodeAction[], context: StepContext): re
   });
 }
 
-/** Starts DHCP servers before other steps. A plug runs in parallel, because a guest requests its first address later. */
+/** Starts DHCP servers before other steps. Plugs run in parallel, because the guest requests an address only after the plug. */
 async function serveAndPlug(
   plan: readonly NodeAction[],
   context: StepContext,
@@ -443,7 +443,7 @@ function buildLastSteps(plan: readonly NodeAction[], context: StepContext): read
   ];
 }
 
-/** Writes the status if the plan contains a report. Returns false if the write was delayed. */
+/** Writes the status if the plan requires a report before other steps. Returns false if the write was delayed. */
 async function reportFirst(
   plan: readonly NodeAction[],
   { facts, deps }: StepContext,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries the guest agent for NIC names, addresses and the operating system: soon after a relevant change, and at intervals.
+// Queries the guest agent for NIC names, addresses and the operating system, at intervals and soon after a relevant change.
 import { domainNameOf, type NodeVmFacts } from "@patchbay/core/vm";
 import { isAppError, messageOf } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -11,7 +11,7 @@ function listMacs({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);
 }
 
-/** Returns the MAC and the pod NIC of each device. The pod NIC is included, because a swap of the network changes the guest's addresses. */
+/** Returns the MAC and the pod NIC of each device. The pod NIC is included, because after a swap the guest gets other addresses. */
 function describeNicNetworks({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device, podInterfaceName }) =>
     device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
@@ -34,7 +34,7 @@ async function readLinks(
     return { links: await connection.readGuestInterfaces(domainNameOf(vmi)) };
   } catch (error) {
     if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
-    // A missing answer is not a failure, because the previous answer stays in use.
+    // An error is only logged, because the previous answer stays in use.
     const reason = messageOf(error);
     deps.log.debug("the guest agent did not answer", { vmi: printKey(keyOf(vmi)), reason });
     const isTimeout = isAppError(error, "LIBVIRT_AGENT_UNAVAILABLE");

@@ -36,7 +36,7 @@ interface ParsedXml {
   readonly facts: DomainFacts;
 }
 
-/** Last parsed domain by connection. Each connection has only one domain. */
+/** Last parsed domain by connection. Each connection serves one domain. */
 const lastParsed = new WeakMap<DomainReader, ParsedXml>();
 
 /** Reads and parses the domain. @throws AppError with DOMAIN_XML_INVALID, and the errors of the connection */
@@ -65,7 +65,7 @@ async function observeDomain(
   const facts = await readDomainFacts(name, connection);
   return {
     running: !ENDED_STATES.includes(info.state),
-    // A guest that libvirt pauses for the last part of a migration does not count as paused.
+    // A guest that libvirt pauses to complete a migration does not count as paused.
     isPaused: info.state === "paused" && info.move === undefined,
     ...(info.hasDiskError === true && { hasDiskError: true }),
     // A domain that migrated away while this node still owns the VMI counts as crashed.
@@ -92,7 +92,7 @@ async function observeLinks(
   );
 }
 
-/** Waits for both calls even if one fails, because a running call uses the session's descriptors. */
+/** Waits for both calls, even if one fails, because the other still uses the session's descriptors. */
 async function settleBoth<One, Other>(
   one: Promise<One>,
   other: Promise<Other>,
@@ -156,7 +156,7 @@ function findAwaitedIn({ role, pod }: Pick<LauncherContext, "role" | "pod">): {
   return role === "target" ? { incomingPodUid: pod.uid } : {};
 }
 
-/** Facts from an earlier round of the same pass that are still current. */
+/** Domain that this pass has already read; unset if it must be read again. */
 export interface KnownFacts {
   readonly domain?: DomainSnapshot | undefined;
 }

@@ -78,7 +78,7 @@ function buildReadyNote(
     const message = `interface ${about} is on ${network} now, with the MAC and the PCI address that it had`;
     return { type: "Normal", reason: "InterfaceMoved", message, about };
   }
-  // A NIC that was already ready, or whose swap was canceled, was not plugged just now.
+  // No event, because the NIC was ready before or its swap was canceled.
   if (isReady(before) || before?.hotplug?.type === "Swap") return undefined;
   const mac = after.mac === undefined ? "" : ` with MAC ${after.mac}`;
   const message = `interface ${about} is in the VM at ${pciAddress}, on ${network}${mac}`;
@@ -104,7 +104,7 @@ type Notes = readonly Note[];
 
 const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
 
-/** Builds an event if the reason that blocks the whole VMI has changed. Source of reason SyncFailed: KubeVirt, virt-handler. */
+/** Builds an event if the reason that blocks the VMI has changed. Source of reason SyncFailed: KubeVirt, virt-handler. */
 function buildGuestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
   if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
   if (findEventType(hindrance.reason) === undefined) return [];
@@ -179,7 +179,7 @@ export function announceChanges(
   next: NodeVmStatus,
   { events, phaseTimings }: Pick<Deps, "events"> & PhaseTimingTexts,
 ): void {
-  // The status also lists links that the guest created, which have no name in the specification.
+  // Excludes links that the guest created. They are in the status without a name.
   const isDeclared = ({ name }: IfaceStatus): boolean => name !== undefined;
   const before = (vmi.status?.interfaces ?? []).filter(isDeclared);
   const reports = { before, after: (next.interfaces ?? before).filter(isDeclared) };
@@ -210,7 +210,7 @@ function buildPreconditions(current: VmiStatus, next: NodeVmStatus): readonly Js
 
 const INTERFACES_PATH = "/status/interfaces";
 
-/** Optional fields that are removed from the status when they have no value. */
+/** Optional fields that are deleted from the status when they become unset. */
 const REMOVABLE_FIELDS = ["hindrance", "unlistedGuestInterfaces"] as const;
 
 /** Builds the change of conditions with a test of the old value, because virt-controller also writes conditions. */
@@ -255,7 +255,7 @@ function listHistoryChanges(
     : [{ op: "add", path: "/status/interfaceHistory", value: history }];
 }
 
-/** Milliseconds until the status is written; 0 if no write is pending. */
+/** Milliseconds until a postponed write is due; 0 if none was postponed. */
 type DelayMs = number;
 
 /** Returns whether the write must wait. Writes of a changed phase are exempt, because they are rare. */
@@ -350,9 +350,9 @@ export async function reportFailure(
 ): Promise<void> {
   if (vmi.metadata.deletionTimestamp !== undefined) return;
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
-  // The launcher exits when its guest migrates away.
+  // During a migration, this is no failure, because the launcher exits when its guest has left.
   if (openMigration(vmi) !== undefined) return;
-  // A status write that the cache does not contain yet describes the failure more precisely.
+  // A newer status, which is not in the cache yet, describes the failure more precisely.
   if (deps.mutationCache.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const hindrance = buildBlockedFields(vmi, failure, now);

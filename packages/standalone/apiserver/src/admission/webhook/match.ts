@@ -54,7 +54,7 @@ function readNamespaceLabels(store: Store, name: string): Readonly<Record<string
   return labelsOf(store.find({ bucket: "/namespaces", namespace: "", name })?.view());
 }
 
-/** Tests the labels of the object's namespace. If the object is a Namespace, tests the new labels of the object. */
+/** Tests the labels of the object's namespace, or of a Namespace itself. Other cluster-scoped objects always match. */
 function matchesNamespace(webhook: Webhook, request: AdmissionRequest, store: Store): boolean {
   const { kind, object, operation, subresource } = request;
   if (!webhook.selectsNamespaces) {
@@ -96,7 +96,7 @@ function listEquivalentKinds(
   return [kind, ...allVersions.filter((candidate) => candidate.version !== kind.version)];
 }
 
-/** Returns the kind in a version that matches a rule, or undefined if the webhook does not match the request. */
+/** Returns the first version of the kind that matches a rule, or undefined if the webhook does not match the request. */
 export function findMatchingKind(
   webhook: Webhook,
   request: AdmissionRequest,
@@ -129,7 +129,7 @@ function evaluateCondition(
   }
 }
 
-/** Returns false if any condition is false, otherwise the first error of a condition, or true. Source: KEP-3716. */
+/** Returns false if any condition is false; otherwise the first error, if any; otherwise true. Source: KEP-3716. */
 export function evaluateConditions(
   { conditions }: Pick<Webhook, "conditions">,
   request: AdmissionRequest,

@@ -91,7 +91,7 @@ class WebhookAdmission implements Admission {
     this.#deps = deps;
   }
 
-  /** Calls reinvocable webhooks a second time if a later webhook changed the object. */
+  /** Calls the webhooks in order, then calls reinvocable webhooks again if a later webhook changed the object. */
   async mutate(request: Mutation, complete: Complete): Promise<KubeObject> {
     const reinvocable: Webhook[] = [];
     const toReinvoke = new Set<Webhook>();
@@ -133,7 +133,7 @@ class WebhookAdmission implements Admission {
     await this.validate(request);
   }
 
-  /** Lists the webhooks. Webhook configurations are exempt, so that a broken webhook can always be removed. */
+  /** Lists the webhooks, or none for writes of webhook configurations, so that users can always remove a broken webhook. */
   #webhooks(resource: string, { kind }: AdmissionRequest): readonly Webhook[] {
     const isExempt =
       kind.group === GROUP && (kind.resource === MUTATING || kind.resource === VALIDATING);
@@ -175,7 +175,7 @@ class WebhookAdmission implements Admission {
       : applyWebhookPatch(request, verdict.patch, complete);
   }
 
-  /** Returns undefined if no rule or condition matches, or if the webhook fails and its failure policy is Ignore. */
+  /** Returns undefined if the webhook does not match the request, or if it fails and its failure policy is Ignore. */
   async #review(webhook: Webhook, request: AdmissionRequest): Promise<Verdict | undefined> {
     const wantedKind = findMatchingKind(webhook, request, this.#deps);
     if (wantedKind === undefined) {

@@ -18,7 +18,7 @@ import { forbiddenBecause, quoteAll } from "../forbidden.ts";
 import type { User } from "../user.ts";
 import { RBAC_GROUP, isSystemMaster } from "./rbac.ts";
 
-/** Maximum number of simple rules, which limits memory because splitting multiplies the lists of a rule. */
+/** Maximum number of simple rules, which limits memory: a rule with long lists splits into many simple rules. */
 const SIMPLE_RULES_MAX = 10_000;
 /** Maximum number of comparisons between rules, which limits the time of a check. */
 const COMPARISONS_MAX = 10_000_000;
@@ -45,7 +45,7 @@ function splitResources(rule: PolicyRule, verb: string): PolicyRule[] {
   );
 }
 
-/** Splits a rule into simple rules, which have one verb on one resource or path. */
+/** Splits a rule into simple rules, each with one verb and one resource or path. */
 function splitRule(rule: PolicyRule): readonly PolicyRule[] {
   return rule.verbs.flatMap((verb) => [
     ...splitResources(rule, verb),
@@ -99,7 +99,7 @@ function coversSimpleRule(heldRule: PolicyRule, simpleRule: PolicyRule): boolean
   );
 }
 
-/** Returns the requested simple rules that `heldRules` does not cover. Throws a StatusError 413 for too many rules. */
+/** Returns the requested simple rules that `heldRules` does not cover. Throws a StatusError 413 if the rules exceed the limits. */
 export function findMissingRules(
   heldRules: readonly PolicyRule[],
   requestedRules: readonly PolicyRule[],
@@ -110,7 +110,7 @@ export function findMissingRules(
     .filter((rule) => !heldRules.some((candidate) => coversSimpleRule(candidate, rule)));
 }
 
-/** Joins the verbs of simple rules about the same resource. */
+/** Merges simple rules that differ only in their verbs. */
 function joinVerbs(rules: readonly PolicyRule[]): readonly PolicyRule[] {
   const rulesByScope = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
   return [...rulesByScope.values()].flatMap((sameScopeRules) => {
@@ -237,7 +237,7 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
   return equalJson(toComparable(object), toComparable(oldObject));
 }
 
-/** Throws a StatusError 403 if the write grants rights that the user does not have. */
+/** Throws a StatusError 403 if the write grants rights that the user neither has nor may grant (verbs bind and escalate). */
 export function checkEscalation(grant: Grant, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = grant;
   const isUnchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);

@@ -100,7 +100,7 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
   }
 }
 
-/** Renders one item at a time, to save memory and to serve other requests in between. */
+/** Renders one item at a time, which saves memory and lets the server handle other requests in between. */
 async function* listPieces(form: ListForm, items: readonly StoredObject[], timeSlice: TimeSlice) {
   yield `${printJson(form.envelope).slice(0, -1)},"${form.itemsKey}":[`;
   let separator = "";
@@ -126,7 +126,7 @@ function isLong(items: readonly StoredObject[]): boolean {
   });
 }
 
-/** Renders long lists in pieces, as compact JSON. Returns undefined if `renderReply` should render the reply. */
+/** Renders a long list in pieces, as compact JSON. Returns undefined for all other replies. */
 export function streamReply(
   call: Call,
   reply: Reply,
@@ -137,7 +137,7 @@ export function streamReply(
   }
   const isYaml = call.representation.format === "yaml";
   return {
-    // JSON is valid YAML.
+    // JSON is valid YAML, so a YAML response can have the same content.
     contentType: isYaml ? "application/yaml" : "application/json",
     pieces: listPieces(toListForm(call, reply, context.nowMs), reply.items, context.timeSlice),
   };

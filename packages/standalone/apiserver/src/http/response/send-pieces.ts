@@ -21,8 +21,8 @@ interface Pieces {
 }
 
 /**
- * Sends the pieces. Waits until the client reads before it ends the response. Otherwise Node.js pauses the parser of
- * the connection, and fails when the next request has a long body (HPE_PAUSED).
+ * Sends the pieces, and ends the response only when no written data is pending. Otherwise Node.js pauses the parser of
+ * the connection, and a next request with a long body fails (HPE_PAUSED).
  */
 export async function sendPieces(response: ServerResponse, content: Pieces): Promise<void> {
   response.writeHead(content.code, { "content-type": content.contentType });

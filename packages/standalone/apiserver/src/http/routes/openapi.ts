@@ -93,7 +93,7 @@ function sendV2(request: Request, response: Response, kinds: readonly Kind[]): v
   }
 }
 
-/** Sends a document. Redirects a request with an outdated hash to the current hash. */
+/** Sends a document. Redirects a request with an outdated hash to the address with the current hash. */
 function sendV3(request: Request, response: Response, kinds: readonly Kind[]): void {
   const { pathname, search } = requestUrl(request);
   const address = documentAddress(pathname.slice(V3_PREFIX.length), kinds);

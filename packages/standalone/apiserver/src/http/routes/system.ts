@@ -20,7 +20,7 @@ const VERSION = {
   platform: "linux",
 };
 
-/** Checks that pass while the server responds, because it listens only after the store is open. */
+/** Names of health checks. All pass whenever the server responds, because it opens the store before it listens. */
 const HEALTH_CHECKS: readonly string[] = ["ping", "log", "store"];
 
 function queryValues(request: Request, key: string): readonly string[] {
@@ -82,7 +82,7 @@ export function routeMetrics(app: Express, { readMetrics }: MetricsDeps): void {
 
 const KEYS_PATH = "/openid/v1/jwks";
 
-/** Adds the routes to verify tokens. Source: OpenID Connect Discovery, RFC 7517. */
+/** Adds the routes with which clients verify service account tokens. Source: OpenID Connect Discovery, RFC 7517. */
 export function routeOpenId(app: Express, tokens: AccountTokens): void {
   app.get("/.well-known/openid-configuration", (request: Request, response: Response) => {
     response.json({

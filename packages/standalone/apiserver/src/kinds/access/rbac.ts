@@ -128,7 +128,7 @@ function clusterRoleBindingCauses(binding: KubeObject): Cause[] {
   ];
 }
 
-/** Rejects changes, because a user who may change subjects must not be able to grant another role. */
+/** Rejects changes of roleRef, because a user who may change subjects must not be able to grant another role. */
 function roleRefChangeCauses(binding: KubeObject, current: KubeObject): Cause[] {
   if (equalJson(binding["roleRef"], current["roleRef"])) {
     return [];

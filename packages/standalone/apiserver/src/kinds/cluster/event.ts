@@ -130,7 +130,7 @@ const FROM_STORED = new Map(RENAMED_FIELDS.map(([viewName, storedName]) => [stor
 const REQUIRED_FIELDS = ["reportingController", "reportingInstance", "action", "reason"] as const;
 const EVENT_TYPES: readonly string[] = ["Normal", "Warning"];
 
-/** Checks an event of events.k8s.io. Legacy events may lack the required fields. */
+/** Checks an event of events.k8s.io. Accepts all events with deprecatedLastTimestamp. */
 function validateNew(event: KubeObject): Cause[] {
   const type = textAt(event, "type");
   const isLegacy = textAt(event, "deprecatedLastTimestamp") !== "";
@@ -148,7 +148,7 @@ function validateNew(event: KubeObject): Cause[] {
     : [requiredValue("eventTime")];
 }
 
-/** View of core events with the field names of events.k8s.io. */
+/** Kind whose objects are core events with the field names of events.k8s.io. */
 export const EVENTS_K8S_IO_EVENT: Kind = defineKind({
   group: "events.k8s.io",
   version: "v1",

@@ -20,7 +20,7 @@ import { clientConfigCauses, stringItems } from "./client-config.ts";
 const OPERATIONS = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES = ["*", "Cluster", "Namespaced"];
 
-/** Checks that the list is not empty, and that a `*` is the only item. */
+/** Checks that the list is not empty, and that no other items are listed with `*`. */
 function listCauses(values: readonly string[], field: string, itemNoun: string): Cause[] {
   if (values.length === 0) {
     return [requiredValue(field)];

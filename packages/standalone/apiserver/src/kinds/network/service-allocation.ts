@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation of cluster IPs and node ports. Only the stored Services record the allocated values.
+// Allocation of cluster IPs and node ports. The values in use are read from the stored Services.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
@@ -54,7 +54,7 @@ function numberToAddress(number: number): string {
 interface NumberRange {
   readonly min: number;
   readonly max: number;
-  /** Number of values at the lower end that are assigned automatically only if all other values are in use. */
+  /** Number of low values that are assigned automatically only if all other values are in use. */
   readonly requestedCount: number;
 }
 
@@ -155,7 +155,7 @@ function allocateNodePorts(
   const inUse = new Set(
     otherObjects().flatMap((service) => portFields(asFields(service["spec"])).map(nodePortKey)),
   );
-  // Protocols without a free port, so that the whole range is scanned only once.
+  // Protocols without a free port, so that the range is not scanned again for the next port.
   const exhaustedProtocols = new Set<string>();
   const currentPorts = new Map(
     portFields(current).map((port) => [portKey(port), nodePortOf(port)]),

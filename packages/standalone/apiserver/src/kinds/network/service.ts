@@ -206,7 +206,7 @@ function prepareCreate(service: KubeObject): void {
   defaultAddressFields(asFields(service["spec"]));
 }
 
-/** Drops node ports that the client copied from the current object, if the new type has no node ports. */
+/** If the new type has no node ports, drops node ports and externalTrafficPolicy that the client copied from the current object. */
 function dropNodePorts(spec: Fields, current: KubeObject): void {
   if (hasNodePorts(spec)) return;
   const currentNodePorts = asList(valueAt(current, "spec", "ports")).map(nodePortOf);
@@ -217,7 +217,7 @@ function dropNodePorts(spec: Fields, current: KubeObject): void {
     Reflect.deleteProperty(spec, "externalTrafficPolicy");
 }
 
-/** Restores cluster IPs and other address fields that the client omits. */
+/** Restores address fields that the client omits. Drops copied node ports if the new type has none. */
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
   const spec = asFields(service["spec"]);
   for (const key of CLUSTER_IP_FIELDS) {
@@ -225,7 +225,7 @@ function prepareUpdate(service: KubeObject, current: KubeObject): void {
     if (currentValue !== undefined && (spec[key] ?? "") === "") spec[key] = currentValue;
   }
   dropNodePorts(spec, current);
-  // Does not overwrite existing clusterIPs, because validation compares the list with the current value.
+  // Retains clusterIPs that the client sent, so that the validation can reject a changed list.
   if (textAt(spec, "type") === "ExternalName" || spec["clusterIPs"] === undefined)
     defaultAddressFields(spec);
 }

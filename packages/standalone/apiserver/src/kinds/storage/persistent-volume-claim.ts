@@ -49,7 +49,7 @@ function immutablePart(spec: Fields, currentSpec: Fields): Fields {
   return without(spec, "resources", "volumeAttributesClassName", ...settableFields);
 }
 
-/** Rejects resizing: volumes are never expanded here. Source: Kubernetes PersistentVolumeClaimResize admission. */
+/** Rejects resizing, because no controller here expands volumes. Source: Kubernetes PersistentVolumeClaimResize admission. */
 function resizeCauses(spec: Fields, currentSpec: Fields): Cause[] {
   const [size, currentSize] = [spec, currentSpec].map((claimSpec) =>
     valueAt(claimSpec, "resources", "requests", "storage"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds that are only stored, because users' manifests contain their objects. Source: Kubernetes API reference.
+// Kinds that are only stored, so that users can apply manifests that contain them. Source: Kubernetes API reference.
 import { AGE } from "../../table/age.ts";
 import type { Kind } from "../kind.ts";
 import {

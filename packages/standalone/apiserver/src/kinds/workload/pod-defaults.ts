@@ -5,7 +5,7 @@ import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../
 export const CONTAINER_LISTS = ["containers", "initContainers", "ephemeralContainers"] as const;
 export const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;
 export const HOOKS = ["postStart", "preStop"] as const;
-/** File mode 0644. Source: Kubernetes core/v1 ConfigMapVolumeSourceDefaultMode. */
+/** File mode 0644 in decimal. Source: Kubernetes core/v1 ConfigMapVolumeSourceDefaultMode. */
 const FILE_MODE = 420;
 /** Default lifetime of projected tokens. Source: Kubernetes core/v1 ServiceAccountTokenProjection. */
 const TOKEN_EXPIRATION_SECONDS = 3600;
@@ -124,7 +124,7 @@ export function defaultPodSpec(spec: Fields): void {
   setDefault(spec, "dnsPolicy", "ClusterFirst");
   setDefault(spec, "schedulerName", "default-scheduler");
   setDefault(spec, "securityContext", {});
-  // Older clients read only the deprecated field serviceAccount.
+  // Sets both fields, because older clients read only the deprecated field serviceAccount.
   setDefault(spec, "serviceAccountName", spec["serviceAccount"]);
   setDefault(spec, "serviceAccount", spec["serviceAccountName"]);
   for (const key of ["serviceAccount", "serviceAccountName"]) {

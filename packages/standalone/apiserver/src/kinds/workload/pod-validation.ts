@@ -13,7 +13,7 @@ import { labelFault } from "../../meta/names.ts";
 import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import { CONTAINER_LISTS, HOOKS, PROBES, objectItems } from "./pod-defaults.ts";
 
-/** Volume sources. Only the first set source in this list is accepted. Source: Kubernetes validateVolumeSource. */
+/** Volume sources. If a volume sets several, all except the first of this list are rejected. Source: Kubernetes validateVolumeSource. */
 const VOLUME_SOURCES = [
   "emptyDir",
   "hostPath",
@@ -51,7 +51,7 @@ const HANDLERS = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
 const MORE_THAN_ONE_FIELD = "may not have more than one field specified at a time";
 
-/** Rejects all set fields except the first. */
+/** Rejects all set fields of `choice` except the first. */
 function exclusiveFieldCauses(
   fields: Fields,
   choice: { readonly fields: readonly string[]; readonly noun: string },

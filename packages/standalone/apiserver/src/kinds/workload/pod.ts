@@ -81,7 +81,7 @@ function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
       ];
 }
 
-/** Returns undefined for pods that are deleted immediately: pods without a node, and finished pods. */
+/** Returns the grace period, or undefined for an immediate deletion: the pod has no node, has finished, or has a period of 0. */
 function graceSeconds(pod: KubeObject, requested: number | undefined): number | undefined {
   const phase = textAt(pod, "status", "phase");
   if (textAt(pod, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") {

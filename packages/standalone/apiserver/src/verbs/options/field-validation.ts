@@ -42,7 +42,7 @@ function openFrame(token: string, parent: Frame | undefined): Frame {
 
 /** Reads a key. Returns its path if it is a duplicate. */
 function readKey(frame: Frame, token: string): string | undefined {
-  // Parses only tokens with escapes, because few keys have escapes.
+  // Parses the key only if it contains escapes, which saves time because few keys do.
   frame.key = token.includes("\\") ? (JSON.parse(token) as string) : token.slice(1, -1);
   frame.expectsKey = false;
   const isDuplicate = frame.keys?.has(frame.key) === true;

@@ -73,7 +73,7 @@ const PODS = bucketOf(POD);
 const EVICTIONS_KEY = "evictions";
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
-/** Returns the budgets that limit an eviction. Pods that are pending, terminating or finished have no limits. */
+/** Returns the budgets that limit an eviction. None limits the eviction of a pending, terminating or finished pod. */
 function findBudgets(
   { store }: VerbDeps,
   pod: KubeObject,
@@ -91,7 +91,7 @@ function multipleBudgetsError(): StatusError {
   return new StatusError({ code: 500, reason: "InternalError", message });
 }
 
-/** Returns an error if a budget forbids the eviction. An unhealthy pod may be evicted if enough pods are healthy. */
+/** Returns an error if a budget forbids the eviction. Enough healthy pods, or policy AlwaysAllow, permit evicting an unhealthy pod. */
 function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
   const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((stored) =>
     stored.view(),
@@ -115,7 +115,7 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
   const options = asFields(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: printJson(options) };
-  // Evictions of a namespace run sequentially, so that an eviction counts only the remaining pods.
+  // Evictions of a namespace run sequentially, so that each counts only the pods that earlier evictions have left.
   const key = printAddress({ bucket: EVICTIONS_KEY, namespace: call.namespace, name: "" });
   await deps.mutex.runExclusive(key, async () => {
     const pod = deps.store.find(toAddress(call))?.view();

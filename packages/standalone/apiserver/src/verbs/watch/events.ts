@@ -38,7 +38,7 @@ const LINES_CACHE = new SharedCache<Change>();
 /** Cache of the events of whole commits, for watches without selectors. */
 const COMMITS_CACHE = new SharedCache<readonly Change[]>();
 
-/** Filters by selectors. An object that stops matching is reported as DELETED, with its previous state. */
+/** Filters by selectors. Objects that start matching are ADDED; objects that stop matching are DELETED, with their previous state. */
 function filterChange(change: Change, matches: NonNullable<Selection["matches"]>): VisibleChange {
   const { current, previous, type } = change;
   const wasSelected = previous !== undefined && matches(previous);

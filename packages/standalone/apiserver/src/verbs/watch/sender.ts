@@ -9,7 +9,7 @@ import { type StatusError, expired } from "../../meta/status.ts";
 import type { EventWriter } from "./events.ts";
 import type { WatchStream } from "./stream.ts";
 
-/** Revision of an empty store. Responses never contain this revision, so a watch from it gets a 410. */
+/** Revision of an empty store. No response contains it, because the server first creates objects. Watches from it get a 410. */
 const EMPTY_REVISION = 1;
 
 export function tooOldError(revision: number, store: Store): StatusError {
@@ -24,9 +24,9 @@ export function isTooOld(store: Store, scope: Scope, revision: number): boolean 
 }
 
 const LOG_READ_MAX_CHANGES = 200;
-/** Length of the objects at which a write is complete, in characters. */
+/** Length of the collected objects above which they are written, in characters. */
 const CHUNK_MAX_LENGTH = 64 * 1024;
-/** Assumed size in bytes of one write, for the reservation. */
+/** Number of bytes to reserve for a write before its size is known. */
 const RESERVED_BYTES = 256 * 1024;
 
 /** Drops changes up to `revision`, which were already sent or precede the start of the watch. */
@@ -114,7 +114,7 @@ export class WatchSender {
     return nextIndex;
   }
 
-  /** Runs `work`, which writes, when the client has read enough data and the user's time slice begins. */
+  /** Waits until the client has read enough data and the user's next time slice begins. Then runs `work`, which writes. */
   #whenRoom(work: () => void): Promise<void> {
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
       await this.#timeSlice.waitForNext();

@@ -7,7 +7,7 @@ import type { Budget } from "../../limits/budget.ts";
 /** Maximum size of unread data. Above this limit, the client receives no new events. */
 const BACKLOG_MAX_BYTES = 256 * 1024;
 
-/** Maximum size of one write to the connection, because TLS copies the bytes. */
+/** Maximum size of one write to the connection. It limits memory, because TLS copies the bytes of each write. */
 const PIECE_BYTES = 64 * 1024;
 
 export class WatchStream {
@@ -54,7 +54,7 @@ export class WatchStream {
     return this.#queuedBytes + this.#response.writableLength > BACKLOG_MAX_BYTES;
   }
 
-  /** Queues the text and writes it in pieces. Watches share the memory of queued pieces. */
+  /** Queues the text and writes it in pieces. The pieces are not copied, so that watches can share a queued buffer. */
   write(text: string | Buffer): void {
     if (text.length === 0 || this.signal.aborted) {
       return;
@@ -101,7 +101,7 @@ export class WatchStream {
     try {
       await work();
     } finally {
-      // `write` has spent the actual number of bytes.
+      // Ends the reservation, because `write` has spent the actual number of bytes.
       this.#unreadBudget.release(bytes);
     }
   }
@@ -135,7 +135,7 @@ export class WatchStream {
     this.signal.removeEventListener("abort", onWake);
   }
 
-  /** Ends the response. The connection of a client that does not read is closed. */
+  /** Ends the response. Closes the connection instead if the client does not read. */
   end(): void {
     this.#endController.abort();
     if (this.#isFull) {

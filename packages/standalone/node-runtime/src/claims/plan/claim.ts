@@ -20,11 +20,11 @@ import {
 import type { ClaimSize } from "@patchbay/core/interfaces";
 import { printBytes } from "../../volumes/storage/limits.ts";
 
-/** Share of the disk that is reserved for images, pod files and the store, at most RESERVE_BYTES. */
+/** Share of the disk that is reserved for images, pod files and the store, up to RESERVE_BYTES. */
 const RESERVE_SHARE = 0.15;
 const RESERVE_BYTES = 20 * 2 ** 30;
 
-/** Returns how many bytes all claims can request together. Their sparse files can grow to the requested sizes. */
+/** Returns the maximum sum of all claims' requested sizes, to which their sparse files can grow. */
 export function computeClaimCapacityBytes(diskBytes: number): number {
   return Math.floor(diskBytes - Math.min(diskBytes * RESERVE_SHARE, RESERVE_BYTES));
 }

@@ -8,7 +8,7 @@ import type {
 } from "@patchbay/api/kubernetes";
 import { PROVISIONER, SELECTED_NODE_ANNOTATION } from "../names.ts";
 
-/** Time after the creation of both pod and claim until an unbound claim is reported as a problem. */
+/** Time that a claim may stay unbound after both the pod and the claim exist. After this time, a problem is reported. */
 const BINDING_WAIT_MS = 30_000;
 
 export interface ClaimLookup {
@@ -44,7 +44,7 @@ function problem(message: string): Finding {
   return { kind: "problem", message };
 }
 
-/** Checks a claim with a volumeName, which was set by the claim's author or by an unfinished binding. */
+/** Checks an unbound claim whose volumeName is set, by its author or by an unfinished binding. */
 function checkNamedVolume(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   const { volumeName = "" } = claim.spec;
   const description = `persistentvolumeclaim "${claim.metadata.name}" names volume "${volumeName}"`;
@@ -96,7 +96,7 @@ function coexistenceStartMs(pod: Pod, claim: PersistentVolumeClaim): number {
   return Math.max(...times.map((time) => Date.parse(time)).filter((ms) => !Number.isNaN(ms)), 0);
 }
 
-/** Plans the binding of a pod's claims. Selects no node for a claim while another claim has a problem. */
+/** Plans the binding of a pod's claims. While one claim has a problem, no node is selected for the other claims. */
 export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): PodClaims {
   const findings = listClaimNames(pod).map((name) => checkClaim(name, lookup));
   const problems = findings.flatMap((one) => (one.kind === "problem" ? [one.message] : []));

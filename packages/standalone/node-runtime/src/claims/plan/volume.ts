@@ -5,7 +5,7 @@ import { PROVISIONER, VOLUME_FINALIZER } from "../names.ts";
 
 export interface VolumeFacts {
   readonly volume: PersistentVolume;
-  /** Claim with the name in the volume's claimRef. Its uid differs if the claim was created again. */
+  /** Claim with the name in the volume's claimRef. A claim that was deleted and created again has another uid. */
   readonly claim: PersistentVolumeClaim | undefined;
 }
 
@@ -33,7 +33,7 @@ function planFinalizerRemoval(volume: PersistentVolume): readonly VolumeAction[]
   return hasOwnFinalizer ? [{ kind: "removeVolumeFinalizer", volume }] : [];
 }
 
-/** Plans a volume without a claim. Preserves the data, even when a user deletes the PersistentVolume. */
+/** Plans the next steps for a volume that belongs to no claim. Its data is preserved, even if a user deletes the PersistentVolume. */
 function planUnbound(volume: PersistentVolume): readonly VolumeAction[] {
   const isBeingDeleted = volume.metadata.deletionTimestamp !== undefined;
   return isBeingDeleted ? planFinalizerRemoval(volume) : report(volume, "Available");

@@ -78,7 +78,7 @@ class WatchedObjects implements PodObjects {
     if (watched === undefined) return undefined;
     await this.#waitUntilSynced(watched.cache, reference);
     const object = watched.cache.find({ namespace, name: reference.name });
-    // The cache contains only objects of the reference's kind.
+    // The object has the reference's kind, because each cache contains objects of one kind.
     return reference.kind === "secret" ? listSecretEntries(object) : listConfigMapEntries(object);
   }
 

@@ -28,7 +28,7 @@ export interface PodTokens {
 
 /** Default lifetime of a token. Source: ServiceAccountTokenProjection of core/v1. */
 const DEFAULT_SECONDS = 3600;
-/** Share of the lifetime, at most a day, after which a token is replaced. Source: token_manager.go of Kubernetes. */
+/** A token is replaced after this share of its lifetime, but after a day at the latest. Source: token_manager.go of Kubernetes. */
 const REPLACEMENT_SHARE = 0.8;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const TOKEN_RETRY_INTERVAL_MS = 10_000;

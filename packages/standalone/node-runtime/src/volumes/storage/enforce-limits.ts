@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evicts pods that exceed their disk limits. Directory trees are walked only when a pod may have reached a limit.
+// Evicts pods that exceed their disk limits, and the largest pod if the disk is nearly full.
 import type {
   ContainerWrites,
   ContainerRuntime,

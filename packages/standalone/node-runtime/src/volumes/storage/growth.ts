@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks the recent growth of data that outlives pods, such as claims. Evictions ignore older data. Pure.
+// Tracks the recent growth of data that outlives pods, such as claims. Evictions count only this growth. Pure.
 
 /** Length of a time window. Growth is measured over the last one to two windows. */
 const WINDOW_MS = 1_800_000;
 
 export interface Growths {
-  /** Returns the recent growth in bytes, by pod uid and by a description for messages. */
+  /** Returns the recent growth in bytes, by pod uid and by description of the data. */
   measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>>;
   resetGrowth(uid: string): void;
 }

@@ -10,8 +10,8 @@ export interface ExaminedNic {
   /** Addresses of the guest, without prefix lengths. IPv4 addresses come first. */
   readonly addresses: readonly string[];
   /**
-   * Address to probe on the network. If `isGuest` is set, the address belongs to another guest on this node, and is probed only
-   * if neither the pod NIC's routes nor the node's bridge has a gateway.
+   * Address to probe on the network. With `isGuest`, it is the address of another guest on this node, which is probed only
+   * if neither the pod NIC's routes nor the node's bridge provide a gateway.
    */
   readonly target?: { readonly address: string; readonly isGuest: boolean };
   /** Whether to request a DHCP offer, without accepting a lease. */

@@ -18,7 +18,7 @@ import { findVmiOf, type PodFacts } from "../observe.ts";
 import { reportRouteLost } from "../report.ts";
 import { openRowNetns } from "./netns.ts";
 
-/** Maximum number of replaced routes in a journal row, because a privileged container could create any number of routes. */
+/** Maximum number of replaced routes in a journal row. A privileged container could create any number of routes. */
 const REPLACED_ROUTES_MAX = 16;
 
 function toRejection({ network }: WantedAttachment, reason: string): AppError {
@@ -43,7 +43,7 @@ export async function assertMayRoute(
     );
   }
   if ((await findVmiOf(facts.pod, deps)) === undefined) return;
-  // The launcher's own routes carry the guest's masqueraded traffic and the pod's probes.
+  // The launcher needs its own default routes for the guest's masqueraded traffic and for the pod's probes.
   const explanation = "a launcher must keep its own default routes";
   throw toRejection(
     wanted,
@@ -123,7 +123,7 @@ export async function claimDefaultRoutes(
   }
 }
 
-/** Restores replaced routes. Only reports a failure, because the pod may no longer have the NIC or the address of a route. */
+/** Restores replaced routes. A failure is only reported, because the pod may have lost the NIC or address that the route needs. */
 async function restore(
   claim: RouteClaim,
   context: { readonly row: JournalRow; readonly facts: PodFacts; readonly netns: OpenNetns },

@@ -50,10 +50,10 @@ export function buildBorrowedNic(
   return { name, ...(hasDifferentMac(request, nic) && { mac: nic.mac }), addresses };
 }
 
-/** Number of failed DELs after which the NIC is removed without its plugin, by stage of the pod. */
+/** Number of failed DELs after which net-agent removes the NIC without its plugin, by state of the pod. */
 const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
-/** Restores the name by which the plugin finds the NIC. KubeVirt renames the NIC and gives its name to another link. */
+/** Restores the NIC's original name, by which the plugin finds it. KubeVirt renames NICs and gives their old names to other links. */
 async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promise<void> {
   const { interfaceName: originalName } = row.request;
   const name = findRenamedNic(await deps.podNetwork.listLinks(netns), originalName);
@@ -74,13 +74,13 @@ async function restoreSettings(
   try {
     await deps.podNetwork.restoreNic(context.netns, buildBorrowedNic(row.request, row.result));
   } catch (error) {
-    // DEL is called nevertheless, because it may not need the settings.
+    // Runs DEL in spite of the failure, because the plugin may not need the settings.
     const reason = messageOf(error);
     deps.log.warn("failed to restore the settings of a NIC", { pod: context.facts.key, reason });
   }
 }
 
-/** Builds the request for DEL, and restores the NIC's name and settings. Omits a network namespace that no longer exists. */
+/** Restores the NIC's name and settings, and builds the request for DEL. The request omits a network namespace that no longer exists. */
 async function prepareRemoval(
   row: JournalRow,
   facts: PodFacts,
@@ -100,14 +100,14 @@ async function prepareRemoval(
   return { containerId, interfaceName, config, args, capabilityArgs };
 }
 
-/** Removes the NIC from the pod without its plugin, to free its name and addresses. */
+/** Removes the NIC from the pod without its plugin, so that its name is free. */
 async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return;
   const { interfaceName, config } = row.request;
   try {
     const renamedNic = findRenamedNic(await deps.podNetwork.listLinks(netns), interfaceName);
-    // A NIC of the node is returned to the host instead of being deleted.
+    // A NIC of the node is moved back to the host instead of being deleted.
     if (movesNodeNic(config)) await bringBackNic(netns, renamedNic ?? interfaceName, deps);
     else if (renamedNic !== undefined) await deps.podNetwork.removeLink(netns, renamedNic);
     await deps.podNetwork.removeLink(netns, interfaceName);
@@ -127,7 +127,7 @@ async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
   }
 }
 
-/** Removes the NIC and its leases without the plugin. Some plugins never succeed, for example dhcp without its daemon. */
+/** Removes the NIC and its leases without the plugin, because some plugins never succeed, for example dhcp without its daemon. */
 async function removeWithoutPlugin(
   row: JournalRow,
   { facts, cause }: { readonly facts: PodFacts; readonly cause: string },
@@ -138,7 +138,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Runs DEL. Returns undefined on success, or the reason why the plugin is not called again. */
+/** Runs DEL. Returns undefined on success, the reason if net-agent stops calling the plugin, and otherwise throws the error of DEL. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
@@ -160,13 +160,13 @@ async function removeLinks(row: JournalRow, facts: PodFacts, deps: Deps): Promis
   const cause = await runDel(row, facts, deps);
   if (cause !== undefined) await removeWithoutPlugin(row, { facts, cause }, deps);
   if (row.nodeNics === undefined) return row;
-  // Records the removal before the node's NICs are restored, because a second DEL would find no NIC and fail.
+  // Records the removal before the node's NICs are restored, because after a crash a second DEL would find no NIC and fail.
   const removedRow: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
   await deps.journal.write(removedRow);
   return removedRow;
 }
 
-/** Deletes the libcni cache entry, as libcni does after DEL. A remaining entry would count as an existing attachment. */
+/** Deletes the entry in libcni's cache, as libcni does after DEL. Otherwise the attachment would seem to exist. */
 async function forgetCached(
   { containerId, interfaceName }: AttachmentRequest,
   { resultCache }: Deps,
@@ -178,7 +178,7 @@ async function forgetCached(
   }
 }
 
-/** Detaches the network, and marks its row as removed. The row is deleted after the pod's status is written. */
+/** Detaches the network and marks its row as removed. The caller deletes the row after it has written the pod's status. */
 export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const removedRow = row.isUnmade === true ? row : await removeLinks(row, facts, deps);
   await restoreNodeNics(removedRow, facts, deps);

@@ -36,7 +36,7 @@ function readDeviceRequest(
   return { ...(resource !== "" && { resource }), ...(typeof id === "string" && { id }) };
 }
 
-/** Lists devices in use in the current sandbox. Devices of a former sandbox count as free, even before its DEL. */
+/** Lists the devices that attachments of the current sandbox use. Devices of a former sandbox are free, even before its DEL. */
 async function listUsedDevices(
   facts: PodFacts,
   sandbox: Sandbox,
@@ -64,7 +64,7 @@ function listNamedDevices(
   );
 }
 
-/** Returns the inputs of the device choice. A failed choice is retried when the inputs change. */
+/** Returns the inputs of the device choice. After a failure, the choice is repeated when they change. */
 export function buildDeviceInputs(
   wanted: WantedAttachment,
   facts: PodFacts,
@@ -104,7 +104,7 @@ function withInfoFile(
   return { device: { infoPath }, request: { ...request, capabilityArgs } };
 }
 
-/** Returns the pod's devices by resource. If the kubelet does not answer, returns none for a pod that cannot have the device. */
+/** Returns the pod's devices by resource. If the kubelet does not answer and the pod cannot have the device, returns an empty map. */
 async function listPodDevices(
   deviceRequest: DeviceRequest,
   facts: PodFacts,

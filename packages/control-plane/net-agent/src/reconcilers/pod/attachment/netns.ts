@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens network namespaces of pods. Verifies that a path refers neither to another namespace nor to the host's.
+// Opens network namespaces of pods. Verifies that the path still refers to the same namespace, and not to the host's.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Link, OpenNetns, Sandbox } from "@patchbay/core/interfaces";
@@ -30,7 +30,7 @@ export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly L
   }
 }
 
-/** Opens the network namespace of the row, which the caller closes. Returns undefined if it was deleted or replaced. */
+/** Opens the row's network namespace, which the caller closes. Returns undefined if the namespace was deleted or its path was reused. */
 export function openRowNetns(row: JournalRow, deps: Deps): OpenNetns | undefined {
   const { netnsPath } = row.request;
   if (netnsPath === undefined || row.bootId !== deps.bootId) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restores NICs of the node that plugins moved into pods. A NIC returns from a deleted namespace renamed, down and without addresses.
+// Restores NICs of the node that plugins moved into pods. When a pod's namespace is deleted, its NICs return without their settings.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import { isHostDeviceFailure, isSameNodeNic, listMovedNics } from "@patchbay/core/nics";
@@ -36,7 +36,7 @@ async function listRecordedNics(
   return recorded;
 }
 
-/** Records the settings of the node's NICs that the request moves. Reuses existing records of NICs that are not fully restored. */
+/** Records the settings of the node's NICs that ADD moves into the pod. If an earlier record is not fully restored, reuses that record. */
 export async function recordNodeNics(
   request: AttachmentRequest,
   deps: Deps,
@@ -60,7 +60,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** Returns whether DEL failed only because the NICs are already back on the node. Restores their settings. */
+/** Returns whether DEL failed only because all NICs are back on the node. Restores the settings of NICs that are back. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,
@@ -91,7 +91,7 @@ async function restoreOne(
     if (rejected.length === 0) return [];
     return [{ message: `${nic.name} lacks ${rejected.join(", ")}`, isTransient: true }];
   }
-  // Another attachment has moved the NIC and will restore it.
+  // Skips a NIC that another attachment has moved and will restore.
   if ((await listRecordedNics(deps, row)).some((other) => isSameNodeNic(other, nic))) return [];
   const isHardware = nic.kind === "";
   const problem = isHardware
@@ -101,7 +101,7 @@ async function restoreOne(
 }
 
 /**
- * Restores the settings of the node's NICs. Does nothing after a reboot, because the node configures its NICs at boot.
+ * Restores the settings of the node's NICs. Does nothing after a reboot, because the node then has configured its NICs again.
  * @throws AppError with PODNET_FAILED if another attempt may restore more
  */
 export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {

@@ -22,7 +22,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/** Builds the status entries of a network. Adds an entry for a missing interface if virt-controller waits for its name. */
+/** Builds the status entries of a network. If virt-controller waits for the NIC's name, adds an entry even for a result without NIC. */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
@@ -47,7 +47,7 @@ export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   );
 }
 
-/** Returns the device of a row. An adopted row has the device in its configuration. */
+/** Returns the device of a row; for an adopted row, from its configuration. */
 export function readDevice({ device, request }: JournalRow): UsedDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {
@@ -58,7 +58,7 @@ export function readDevice({ device, request }: JournalRow): UsedDevice | undefi
   return id === undefined ? undefined : { id, holder };
 }
 
-/** Excludes the default network, which the runtime detaches. `isNothingLeft` means that neither the pod nor its sandbox exists. */
+/** Selects the rows that net-agent detaches: all except the default network's, or all rows if neither pod nor sandbox is left. */
 export function selectRows(
   rows: readonly JournalRow[],
   isNothingLeft: boolean,
@@ -66,7 +66,7 @@ export function selectRows(
   return isNothingLeft ? rows : rows.filter(({ isDefault }) => isDefault !== true);
 }
 
-/** Current sandbox of the pod. If the runtime is unavailable, no row counts as stale. */
+/** Current sandbox and boot. A row of another sandbox or boot counts as stale, unless the runtime is unavailable. */
 interface CurrentPod {
   readonly sandbox?: Sandbox | undefined;
   readonly runtimeUnavailable?: unknown;
@@ -82,7 +82,6 @@ function isStale(row: JournalRow, { sandbox, runtimeUnavailable, bootId }: Curre
   );
 }
 
-/** Converts a row to an input of attachment plans. */
 export function toOwned(row: JournalRow, current: CurrentPod): OwnedRow {
   return {
     row,

@@ -16,7 +16,7 @@ export function isDomainAction(action: NodeAction): action is DomainAction {
 
 export const START_STEP = "startGuest";
 
-/** Returns the state of the hook calls. Returns the domain unchanged if the guest has no hooks. */
+/** Returns the state of the hook calls for the domain. Without hooks, returns the unchanged domain as answer. */
 function callHooks(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
@@ -59,7 +59,7 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
   }
 }
 
-/** Returns the reason to wait while hook calls are pending. Returns undefined if the step is in backoff. */
+/** Returns the reason to wait while hook calls are pending. Returns undefined if none are pending or the step is in backoff. */
 function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,

@@ -46,7 +46,7 @@ export type FailedNodeStep = FailedStep<NodeStep, BlockedReason>;
 export interface NodeStep extends Step {
   /** Ifaces that report a failure of the step. A step with one iface is skipped if an earlier step of that iface has failed. */
   readonly ifaces: readonly string[];
-  /** Whether the step calls libvirt about a device. Device steps are not attempted after the domain was busy or libvirt was lost. */
+  /** Whether the step calls libvirt about a device. Such steps are skipped after the connection was lost or the domain was busy. */
   readonly isDeviceStep: boolean;
   readonly perform: () => Promise<void>;
   readonly explain: (error: unknown) => BlockedReason;
