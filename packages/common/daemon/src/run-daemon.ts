@@ -22,7 +22,7 @@ export interface DaemonSettings {
   readonly drainMs?: number;
 }
 
-/** Context of a service, all parts of which end when `signal` is aborted. */
+/** Context of a service. The service must end when `signal` is aborted. */
 export interface DaemonContext {
   readonly client: KubeClient;
   readonly clock: Clock;
@@ -37,9 +37,9 @@ export interface DaemonContext {
   ready(): void;
 }
 
-/** Handles the first stop signal. A second signal ends the process immediately, because it has no handler. */
-function stopSignals(
-  { drainMs = 0 }: DaemonSettings,
+/** Handles the first stop signal. A second signal of the same kind has no handler and ends the process. */
+export function stopSignals(
+  { drainMs = 0 }: Pick<DaemonSettings, "drainMs">,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): Pick<DaemonContext, "drainSignal" | "signal"> {
   const drain = new AbortController();
@@ -51,9 +51,12 @@ function stopSignals(
       drain.abort(reason);
       if (drainMs === 0) stop.abort(reason);
       else
-        void clock.sleep(drainMs, stop.signal).then(() => {
-          stop.abort(reason);
-        });
+        clock.sleep(drainMs, stop.signal).then(
+          () => {
+            stop.abort(reason);
+          },
+          () => undefined, // the wait after another signal has ended first
+        );
     });
   }
   return { drainSignal: drain.signal, signal: stop.signal };
@@ -126,7 +129,7 @@ async function runUntilStopped(
   await client.close();
 }
 
-/** Runs a service. After a stop signal it waits at most 5 s for `start`. Logs a failure and exits with 1. */
+/** Runs a service. When `signal` is aborted, waits at most 5 s for `start`. Logs a failure and exits with 1. */
 export async function runDaemon(
   settings: DaemonSettings,
   start: (context: DaemonContext) => Promise<void>,
