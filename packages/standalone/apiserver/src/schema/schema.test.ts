@@ -30,6 +30,11 @@ const schema = {
           "x-kubernetes-list-type": "map",
           "x-kubernetes-list-map-keys": ["k"],
         },
+        all: {
+          type: "object",
+          properties: { size: { type: "integer" } },
+          allOf: [{ properties: { size: { maximum: 5 } } }, { required: ["size"] }],
+        },
         one: { type: "object", oneOf: [{ required: ["a"] }, { required: ["b"] }] },
         big: { type: "integer", format: "int64" },
         embedded: {
@@ -94,6 +99,8 @@ test.each([
     field: "spec.map[1]",
     reason: "FieldValueDuplicate",
   },
+  { given: { name: "ab", all: { size: 6 } }, field: "spec.all.size", reason: "FieldValueInvalid" },
+  { given: { name: "ab", all: {} }, field: "spec.all.size", reason: "FieldValueRequired" },
   { given: { name: "ab", one: { a: 1, b: 1 } }, field: "<nil>", reason: "FieldValueInvalid" },
   { given: { name: "ab", set: ["a", 1] }, field: "spec.set[1]", reason: "FieldValueTypeInvalid" },
   {

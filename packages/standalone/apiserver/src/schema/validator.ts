@@ -95,7 +95,7 @@ function jsonSchemaType(schema: Schema): unknown {
   return typeof type === "string" && isNullable(schema) ? [type, "null"] : type;
 }
 
-/** Converts the exclusive limits, which are booleans in draft 4. */
+/** Converts exclusive limits to numbers. In draft 4 of JSON Schema, they are booleans. */
 function exclusiveLimits(schema: Schema): Fields {
   return {
     ...(schema["exclusiveMinimum"] === true ? { exclusiveMinimum: schema["minimum"] } : {}),
@@ -124,7 +124,7 @@ function childSchemas(schema: Schema): Fields {
 }
 
 function combinationSchemas(schema: Schema): Fields {
-  // In an int-or-string schema, anyOf only repeats the types.
+  // Ignores anyOf in an int-or-string schema, where it only repeats the two types.
   const usedKeywords = COMBINATIONS.filter(
     (key) => schema[key] !== undefined && !(key === "anyOf" && schema[INT_OR_STRING] === true),
   );
@@ -179,7 +179,7 @@ function libraries(): Libraries {
   };
 }
 
-/** Creates an instance for one schema, because an instance caches every schema that it compiles. */
+/** Each schema is compiled by its own instance, because an instance retains every schema that it has compiled. */
 function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
   const ajv = new library.Ajv({
     strict: false,
@@ -189,7 +189,7 @@ function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
     validateSchema: false,
     logger: false,
     unicodeRegExp: false,
-    // The optimizer takes half of the 0.4 s for a VM's schema, and does not make the validation faster.
+    // The optimizer takes half of the 0.4 s for compiling a VM's schema, and does not make the validation faster.
     code: { optimize: false },
   });
   addFormats(ajv);
@@ -198,7 +198,7 @@ function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
 
 let metaSchemaAjv: Ajv | undefined;
 
-/** Throws for an invalid schema. All schemas share the instance, because compiling the meta-schema takes 10 ms. */
+/** Throws for an invalid schema. `metaSchemaAjv` is shared, because compiling the meta-schema takes 10 ms. */
 function checkSchema(schema: object): void {
   metaSchemaAjv ??= makeAjv(libraries());
   // With `true`, validateSchema throws instead of returning a result.
@@ -323,8 +323,11 @@ const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
   }),
 };
 
-/** Matches schema paths in branches of oneOf, anyOf, not and allOf. The combination itself reports an error. */
-const IN_BRANCH = /\/(oneOf|anyOf|not|allOf)\/\d+\//;
+/**
+ * Matches schema paths in branches of oneOf and anyOf. Their errors are not reported, because Ajv also reports an error of the
+ * combination itself. Ajv reports no such error for allOf.
+ */
+const IN_BRANCH = /\/(?:oneOf|anyOf)\/\d+\//;
 
 function toCause(error: ErrorObject, root: unknown): Cause {
   const field = pointerToPath(error.instancePath, root);
