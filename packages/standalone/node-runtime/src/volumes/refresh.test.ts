@@ -32,12 +32,13 @@ const POD = aPodWith([
 ]);
 
 /** A pod whose volumes are made and kept current. */
-async function running() {
+async function running(pod = POD) {
   const bench = createVolumeBench(stop.current.signal);
   const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
   bench.put(aConfigMap("c", { key: "1" }));
-  pods.put(POD);
-  await prepareVolumes(bench.deps, POD);
+  bench.put(aConfigMap("other", { key: "1" }));
+  pods.put(pod);
+  await prepareVolumes(bench.deps, pod);
   await bench.files.ensureDirectory(VOLUME);
   void refreshVolumes(bench.deps, { pods, uidIndex: "uid" }, stop.current.signal);
   await wait();
@@ -83,6 +84,18 @@ describe("a volume of a running pod", () => {
     await wait();
     expect(bench.text("token")).toBe("token 2");
     expect(bench.log.lines.at(-1)).toMatchObject({ message: "token not replaced" });
+  });
+
+  test("is updated although the ConfigMap of an earlier volume was deleted", async () => {
+    const [token] = POD.spec.volumes ?? [];
+    if (token === undefined) throw new Error("no volume");
+    const pod = aPodWith([{ name: "first", configMap: { name: "other" } }, token]);
+    const bench = await running(pod);
+    await bench.files.ensureDirectory(VOLUME.replace(/projected\/v$/, "configmap/first"));
+    bench.take("ConfigMap", "other");
+    bench.put(aConfigMap("c", { key: "2" }));
+    await wait();
+    expect(bench.text("key")).toBe("2");
   });
 
   test("is not updated after the pod has ended", async () => {

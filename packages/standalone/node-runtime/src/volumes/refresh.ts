@@ -23,21 +23,34 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** Refreshes the volumes of a running pod. Does not change a volume whose object was deleted. Source: kubelet. */
-async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
+async function logVolumeFailure(
+  deps: VolumeDeps,
+  uid: string,
+  work: () => Promise<void>,
+): Promise<void> {
   try {
+    await work();
+  } catch (error) {
+    if (!isAppError(error, "RUNTIME_VOLUME_FAILED")) throw error;
+    deps.log.warn("volume not updated", { uid, reason: error.message });
+  }
+}
+
+/** Refreshes each volume even if another one fails, so that a deleted ConfigMap does not let the pod's tokens expire. Source: kubelet. */
+async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
+  const uid = uidOf(pod);
+  await logVolumeFailure(deps, uid, async () => {
     const contents = await readVolumeContents(deps, pod);
     for (const volume of (pod.spec.volumes ?? []).filter(isApiBacked)) {
       const path = findVolumePath(deps, pod, volume);
-      // The pod's start creates missing volumes.
+      // Skips volumes that do not exist yet, because the pod's start creates them.
       if (path === undefined || !(await deps.files.exists(path))) continue;
-      const isChanged = await publishVolume(deps, contents, { volume, path });
-      if (isChanged) deps.log.info("volume updated", { uid: uidOf(pod), volume: volume.name });
+      await logVolumeFailure(deps, uid, async () => {
+        const isChanged = await publishVolume(deps, contents, { volume, path });
+        if (isChanged) deps.log.info("volume updated", { uid, volume: volume.name });
+      });
     }
-  } catch (error) {
-    if (!isAppError(error, "RUNTIME_VOLUME_FAILED")) throw error;
-    deps.log.warn("volume not updated", { uid: uidOf(pod), reason: error.message });
-  }
+  });
 }
 
 async function reconcilePod(
