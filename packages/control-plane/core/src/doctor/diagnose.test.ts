@@ -97,6 +97,15 @@ const GUEST: readonly PathRow[] = [
       ),
     },
   ],
+  [
+    "no answer by IP of a paused guest",
+    {
+      isPaused: true,
+      traces: ["ping" as const, "connect" as const].map((probe) =>
+        asked(probe, "nodePeer", "podNic", "tap"),
+      ),
+    },
+  ],
   ["a refused ping alone", { traces: [asked("ping", "nodePeer", "podNic", "tap")] }],
   [
     "frames to another MAC than the gateway's",

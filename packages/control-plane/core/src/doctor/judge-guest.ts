@@ -47,7 +47,7 @@ function isSilent({ observed, device }: PathFacts, trace: FrameTrace): boolean {
   return observed !== undefined && couldAnswer && findFrameLoss(trace, observed) === "guest";
 }
 
-/** Returns why a guest that does not answer ARP may still be healthy. Undefined if the guest runs and its agent reports an address. */
+/** Returns why a guest that does not answer ARP may be healthy. Undefined if it is not paused and its agent reports an address. */
 function explainSilence(facts: PathFacts): string | undefined {
   if (facts.isPaused === true) return "it is paused, so it answers nothing";
   const { guest } = facts;
@@ -76,7 +76,6 @@ function listGatewayMacs(facts: PathFacts): readonly string[] {
   return bridgeMac === undefined ? [] : [bridgeMac];
 }
 
-/** Judges whether the guest answers IP packets. */
 function judgeIp(facts: PathFacts): Verdict | undefined {
   const { observed } = facts;
   const traces = [findTrace(facts, "ping"), findTrace(facts, "connect")].filter(
@@ -85,14 +84,14 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   const isSilentByIp =
     traces.length === 2 && traces.every(({ replySeenAt }) => replySeenAt.length === 0);
   if (observed === undefined || !isSilentByIp) return undefined;
-  // A guest with bridge binding can reply by IP only if it receives ARP replies from its gateway.
+  // Without an ARP reply from its gateway, a guest with bridge binding cannot answer by IP, so its silence proves nothing.
   const doesGatewayReply = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
   if (observed.isBridged && !doesGatewayReply) return undefined;
   if (traces.some((trace) => findProbeLoss(trace, observed) !== undefined)) return undefined;
   const why = "it answers ARP but not IP: it replies neither to pings nor to connections";
-  if (facts.isPaused === true || facts.isWindows === true) {
+  if (facts.isPaused === true) return unknown(`${why}; it is paused`);
+  if (facts.isWindows === true)
     return unknown(`${why}; the firewall of Windows refuses both by default`);
-  }
   return dead("GuestRefusesIp", why);
 }
 
@@ -135,7 +134,7 @@ export function judgeGuest(facts: PathFacts): Verdict {
   return (
     findFirstVerdict(
       () => judgeMac(facts),
-      // Duplicates are checked before silence, because a guest does not answer on a duplicate address.
+      // A duplicate address is checked first, because it may be the reason for the guest's silence.
       () => judgeDuplicateAddress(facts),
       () => judgeSilence(facts),
       () => judgeAddress(facts),
