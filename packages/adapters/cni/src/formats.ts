@@ -13,7 +13,7 @@ type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
   | { readonly ok: false; readonly causes: readonly Cause[] };
 
-/** Default path of the configuration in a NetworkAttachmentDefinition, the prefix of field paths in causes. */
+/** Default prefix of field paths in error causes: the field of a NetworkAttachmentDefinition with the configuration. */
 const DEFAULT_FIELD = "spec.config";
 /** Pattern of network names. Source: CNI pkg/utils ValidateNetworkName */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
@@ -91,8 +91,7 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 
 /**
  * Parses the configuration of a plugin or of a plugin list, and retains unknown keys of plugins. `defaultName` replaces
- * a missing name. Causes contain `fieldPath`, the path of the field with the text. Source: CNI SPEC 1.1 section 1; NPWG
- * 1.3 section 3.4
+ * a missing name. Fields in causes begin with `fieldPath`. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4
  */
 export function parseNetworkConfig(
   text: string,
@@ -128,7 +127,7 @@ function parseObject(config: JsonObject, name: string, fieldPath: string): Parse
   };
 }
 
-/** Accepts the boolean and the string `true`, like libcni. Source: CNI SPEC 1.1 section 1, which defines a string */
+/** Accepts a boolean as well as a string, like libcni. Source: CNI SPEC 1.1 section 1, which defines only the string */
 function isTrue(value: unknown): boolean {
   return value === true || (typeof value === "string" && value.toLowerCase() === "true");
 }
@@ -138,7 +137,7 @@ function findName(config: JsonObject): string | undefined {
   return typeof name === "string" && name !== "" ? name : undefined;
 }
 
-/** Merges `cniArgs` into `args.cni` of every plugin, replacing its values. Source: NPWG 1.3 section 4.1.2.1.6 */
+/** Merges `cniArgs` into `args.cni` of every plugin. Values in `cniArgs` win. Source: NPWG 1.3 section 4.1.2.1.6 */
 export function withCniArgs(config: NetworkConfigList, cniArgs: JsonObject): NetworkConfigList {
   const plugins = config.plugins.map((plugin): Plugin => {
     const args = isJsonObject(plugin["args"]) ? plugin["args"] : {};
@@ -169,7 +168,7 @@ function declares(plugin: Plugin, capability: string): boolean {
   return isJsonObject(declared) && declared[capability] === true;
 }
 
-/** Prints a plugin's standard input. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration" */
+/** Prints the configuration that a plugin reads from standard input. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration" */
 export function printPluginConfig(
   plugin: Plugin,
   list: Pick<NetworkConfigList, "name" | "cniVersion">,
@@ -249,7 +248,7 @@ function withoutNulls(value: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
-/** Parses a plugin's result, by default of `version`. Retains unknown fields. Undefined for an invalid result. */
+/** Parses a plugin's result. `version` applies if the result states no version. Returns undefined if the result is invalid. */
 export function parseResult(text: string, version: string): CniResult | undefined {
   const value = parseJson(text);
   if (value === null) return { cniVersion: version };
@@ -300,7 +299,7 @@ const DEFAULT_DESTINATIONS = ["0.0.0.0/0", "::/0", ""];
 type Nic = NonNullable<CniResult["interfaces"]>[number];
 
 interface SandboxNic {
-  /** Index in the result's interfaces. Undefined if the result has no interfaces. */
+  /** Index in the result's interfaces. Undefined if the result has no interface in the sandbox. */
   readonly index: number | undefined;
   readonly nic: Partial<Nic>;
 }
@@ -319,7 +318,7 @@ function findRequestedNic(sandboxNics: readonly SandboxNic[], interfaceName: str
   return requestedNic ?? sandboxNics[0] ?? { index: undefined, nic: {} };
 }
 
-/** Lists the addresses of an interface. Addresses without a valid index belong to the requested interface. */
+/** Lists the addresses of an interface. An address without a valid interface index belongs to the requested interface. */
 function listAddresses(
   result: CniResult,
   index: number | undefined,
@@ -335,7 +334,7 @@ function listAddresses(
     .map(({ address }) => address.replace(/\/.*/, ""));
 }
 
-/** Lists the gateways of default routes. A default route without a gateway uses the gateways of all addresses. */
+/** Lists the gateways of default routes. For a default route without a gateway, lists the gateways of all addresses. */
 function listGateways(result: CniResult): readonly string[] {
   const routes = (result.routes ?? []).filter((route) =>
     // The type requires `dst`, but plugins may omit the field.
@@ -346,16 +345,16 @@ function listGateways(result: CniResult): readonly string[] {
   return [...new Set(gateways.filter((gateway) => gateway !== undefined))];
 }
 
-function readHardware({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus, "mac" | "mtu"> {
+function readMacAndMtu({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus, "mac" | "mtu"> {
   return { ...(mac === "" ? {} : { mac }), ...(mtu === 0 ? {} : { mtu }) };
 }
 
 interface AdditionalFacts {
-  /** Gateways of default routes that replaced the gateways in the plugin's result. */
+  /** Gateways to report instead of the gateways of the same IP version in the plugin's result. */
   readonly gateways?: readonly string[];
 }
 
-/** Lists `replacements`, and the result's gateways of IP versions that `replacements` do not contain. */
+/** Lists `replacements`, and the result's gateways of IP versions without a replacement. */
 function listAllGateways(result: CniResult, replacements: readonly string[]): readonly string[] {
   const versions = new Set(replacements.map((gateway) => parseIp(gateway)?.version));
   const otherGateways = listGateways(result).filter(
@@ -384,7 +383,7 @@ function buildElement(
     name,
     interface: requestedName ?? nic.name ?? "",
     ...(ips.length === 0 ? {} : { ips }),
-    ...readHardware(nic),
+    ...readMacAndMtu(nic),
     dns: result.dns ?? {},
     ...(gateway.length === 0 ? {} : { gateway }),
   };
@@ -419,8 +418,7 @@ function buildElements(
 
 /**
  * Builds the status elements of one attachment, one per NIC in the sandbox. `name` is NAMESPACE/NAME of the network,
- * `interfaceName` is CNI_IFNAME. Addresses have no prefix length. Returns no element for a result without interfaces,
- * like Multus, because KubeVirt derives the naming scheme of all NICs from the names in the status. Source: NPWG 1.3
+ * `interfaceName` is CNI_IFNAME. Like Multus, returns no element for a result without interfaces. Source: NPWG 1.3
  * section 5.3; KubeVirt PodHasOrdinalInterfaceName
  */
 export function buildNetworkStatuses(
@@ -441,7 +439,7 @@ export function findNetworkStatus(
   return buildElement(result, requestedNic, { name, requestedName: interfaceName, additional: {} });
 }
 
-/** Finds the NIC whose address has a gateway. Source: NPWG 1.3 section 5.3.5; its client, CreateNetworkStatuses */
+/** Finds the NIC whose address has a gateway, otherwise `interfaceName`. Source: NPWG 1.3 5.3.5; its client, CreateNetworkStatuses */
 function findDefaultNic(result: CniResult, interfaceName: string): string | undefined {
   const gatewayAddress = result.ips?.find(
     ({ gateway, interface: nicIndex }) => gateway !== undefined && nicIndex !== undefined,

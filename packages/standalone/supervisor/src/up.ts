@@ -70,7 +70,7 @@ async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessNam
   const stop = new AbortController();
   const timeout = AbortSignal.timeout(UP_TIMEOUT_MS);
   const { promise, resolve, reject } = Promise.withResolvers<ProcessName>();
-  const findRunning = (): void => {
+  const checkForSupervisor = (): void => {
     findSupervisor(files, paths).then((state) => {
       if (state !== undefined) resolve(state);
     }, reject);
@@ -82,8 +82,8 @@ async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessNam
     },
     { once: true },
   );
-  files.watchDirectory(paths.run, findRunning, AbortSignal.any([stop.signal, timeout]));
-  findRunning();
+  files.watchDirectory(paths.run, checkForSupervisor, AbortSignal.any([stop.signal, timeout]));
+  checkForSupervisor();
   try {
     return await promise;
   } finally {
@@ -142,7 +142,7 @@ async function findStarting(
   return undefined;
 }
 
-async function followUpOrCompeting(
+async function followStartingSupervisor(
   processName: ProcessName,
   options: Options,
   deps: Deps,
@@ -150,7 +150,7 @@ async function followUpOrCompeting(
   try {
     await followUp(processName, options, deps);
   } catch (error) {
-    // Another process may have started its supervisor first.
+    // Another process may have started its supervisor first. Follow that supervisor.
     const competingSupervisor = await findSupervisor(deps.files, deps.paths);
     if (competingSupervisor === undefined || competingSupervisor.pid === processName.pid)
       throw error;
@@ -176,7 +176,7 @@ export async function up(upOptions: UpOptions): Promise<void> {
   const files = createFiles();
   const paths = buildPaths(options.dataDir);
   const deps = { files, paths };
-  buildContainerdLayout(paths); // rejects a path that is too long before files are created
+  buildContainerdLayout(paths); // rejects a path that is too long before any file is created
   const runningSupervisor = await findSupervisor(files, paths);
   const plan = planUp(runningSupervisor?.phase);
   if (plan === "report" || plan === "follow") await reportRunning(options, deps);
@@ -185,7 +185,7 @@ export async function up(upOptions: UpOptions): Promise<void> {
     return;
   }
   const startingSupervisor = await findStarting(runningSupervisor, options, deps);
-  await followUpOrCompeting(
+  await followStartingSupervisor(
     startingSupervisor ?? (await startChecked(options, deps)),
     options,
     deps,

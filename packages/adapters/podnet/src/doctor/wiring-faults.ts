@@ -9,7 +9,7 @@ import { planAddresses, planLinks, planSysctls } from "../wiring/masquerade-plan
 import type { NetnsState } from "../netlink/netns-state.ts";
 import { buildAnswersCommands, buildGuardCommands } from "../wiring/wirers.ts";
 
-const FAULT_BY_SETTING = ["master", "mac", "learning", "up"] as const;
+const SETTINGS_WITH_FAULTS = ["master", "mac", "learning", "up"] as const;
 
 const FAULT_BY_CHANGE: Partial<Readonly<Record<LinkChange["op"], WiringFault["what"]>>> = {
   addBridge: "link",
@@ -20,7 +20,7 @@ const FAULT_BY_CHANGE: Partial<Readonly<Record<LinkChange["op"], WiringFault["wh
 
 function classify(change: LinkChange): WiringFault["what"] {
   if (change.op !== "setLink") return FAULT_BY_CHANGE[change.op] ?? "other";
-  return FAULT_BY_SETTING.find((name) => change.settings[name] !== undefined) ?? "other";
+  return SETTINGS_WITH_FAULTS.find((name) => change.settings[name] !== undefined) ?? "other";
 }
 
 function toFault(change: LinkChange): WiringFault {

@@ -37,8 +37,16 @@ import {
 } from "./rtnetlink.ts";
 
 /** Offsets of fields in struct rtmsg, in bytes. */
-const ROUTE_OFFSETS = { family: 0, length: 1, table: 4, protocol: 5, scope: 6, type: 7, flags: 8 };
-/** Values of RTPROT_BOOT, for routes of an administrator, and RTN_UNICAST, for routes through a NIC. */
+const ROUTE_OFFSETS = {
+  family: 0,
+  destinationLength: 1,
+  table: 4,
+  protocol: 5,
+  scope: 6,
+  type: 7,
+  flags: 8,
+};
+/** Values of RTPROT_BOOT, the protocol of manually added routes, and of RTN_UNICAST, the type of routes through a NIC. */
 const [BOOT, UNICAST] = [3, 1];
 /** Value of RTNH_F_ONLINK, the only flag that a request may set. The kernel rejects flags that report state. */
 export const SETTABLE_ROUTE_FLAGS = 0x4;
@@ -53,7 +61,7 @@ function isDefault(message: Message): boolean {
     findNumber(decodeAttributes(message.body, MESSAGE_HEADER_BYTES.route), RTA.table) ??
     view.getUint8(ROUTE_OFFSETS.table);
   return (
-    view.getUint8(ROUTE_OFFSETS.length) === 0 &&
+    view.getUint8(ROUTE_OFFSETS.destinationLength) === 0 &&
     table === MAIN_TABLE &&
     view.getUint8(ROUTE_OFFSETS.type) === UNICAST &&
     (view.getUint32(ROUTE_OFFSETS.flags, true) & CLONED_ROUTE_FLAG) === 0

@@ -23,7 +23,7 @@ export function isEstablished(definition: KubeObject | undefined): boolean {
   );
 }
 
-export interface SettingsOptions {
+export interface KubeVirtOptions {
   readonly dryRun: boolean;
   /** Resolves when the API server serves the kind of the definition. */
   readonly untilServed: (definition: ObjectKey) => Promise<void>;
@@ -36,7 +36,7 @@ export interface SettingsOptions {
 export async function createKubeVirt(
   store: Pick<Store, "find" | "create" | "list">,
   objects: readonly KubeObject[],
-  { dryRun, untilServed }: SettingsOptions,
+  { dryRun, untilServed }: KubeVirtOptions,
 ): Promise<ObjectResult | undefined> {
   const definition = objects.find(
     ({ kind, metadata }) => kind === DEFINITIONS.kind && metadata.name === DEFINITION,

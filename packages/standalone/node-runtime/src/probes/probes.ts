@@ -22,7 +22,7 @@ import {
   type ProbeState,
 } from "./probe-state.ts";
 
-/** Maximum number of concurrent probes per pod, because tenants' probes consume resources of the node. */
+/** Maximum number of concurrent probes per pod, which limits the load on the node. */
 const CONCURRENT_PROBES = 10;
 
 export interface ProbeDeps {
@@ -48,10 +48,10 @@ function findContainer({ pod, container }: ProbedContainer): Container | undefin
   return listPodContainers(pod).find(({ name }) => name === container.name);
 }
 
-/** Returns the initial states of the probes. Restores results from the pod's status unless the container was restarted. */
-function restoreStates(pod: Pod, { container, spec }: { container: string; spec: Container }) {
+/** Returns the initial probe states. Restores startup and readiness from the pod's status unless the container was restarted. */
+function restoreStates(pod: Pod, { containerId, spec }: { containerId: string; spec: Container }) {
   const reportedStatus = findReportedStatus({ pod }, spec.name);
-  const isSameRun = reportedStatus?.containerID?.endsWith(container) === true;
+  const isSameRun = reportedStatus?.containerID?.endsWith(containerId) === true;
   const countsAsSuccess: Readonly<Record<ProbeKind, boolean>> = {
     startup: isSameRun && reportedStatus.started === true,
     liveness: true,
@@ -98,7 +98,7 @@ class ContainerProbes implements Probes {
   #startProbing(uid: string, probed: ProbedContainer): ProbedRun | undefined {
     const spec = findContainer(probed);
     if (spec === undefined) return undefined;
-    const states = restoreStates(probed.pod, { container: probed.container.id, spec });
+    const states = restoreStates(probed.pod, { containerId: probed.container.id, spec });
     if (states.size === 0) return undefined;
     const limit = this.#limits.get(uid) ?? pLimit(CONCURRENT_PROBES);
     this.#limits.set(uid, limit);

@@ -3,18 +3,18 @@
 import type { Container, Pod, PodVolume } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
 
-/** Default limit of a pod, in addition to the limits of its emptyDir volumes. */
+/** Default disk limit of a pod, in bytes, in addition to the limits of its emptyDir volumes. */
 export const DEFAULT_STORAGE_BYTES: number = 2 * 2 ** 30;
-// Free space below which the largest pod is evicted: the smaller of the two values.
+// The largest pod is evicted if the free space is below both limits.
 const PRESSURE_SHARE = 0.05;
 const PRESSURE_BYTES = 2 ** 30;
-/** Minimum usage of a pod that is evicted because the disk is nearly full. */
+/** On a nearly full disk, only a pod that uses at least this many bytes is evicted. */
 const EVICTION_MIN_BYTES = 64 * 2 ** 20;
-/** Maximum time between two walks. Deletions by one pod can hide the writes of another pod. */
+/** Maximum time between two walks of the pods' directories, because equal writes and deletions do not change the free space. */
 const WALK_INTERVAL_MAX_MS = 60_000;
 const WALK_INTERVAL_MIN_MS = 10_000;
 
-/** Decrease of free space, in bytes, below which no walk is due. */
+/** A smaller decrease of free space, in bytes, triggers no walk. */
 const NORMAL_WRITES_BYTES = 2 ** 20;
 
 export interface PodUsage {
@@ -128,7 +128,7 @@ function isLow(disk: DiskSpace): boolean {
   return disk.freeBytes < computePressureBytes(disk);
 }
 
-/** Returns whether an eviction helps: the pod's claims have grown, or all pods together could free enough space. */
+/** Returns whether an eviction helps: the pod's claims have grown, or the pods use enough space to end the shortage. */
 function doesEvictionHelp(
   largest: PodUsage,
   usages: readonly PodUsage[],
@@ -158,13 +158,13 @@ export function isWalkDue(
   currentSpace: DiskSpace & { readonly atMs: number },
 ): boolean {
   if (lastWalk === undefined) return true;
-  const sinceMs = currentSpace.atMs - lastWalk.atMs;
-  if (sinceMs < WALK_INTERVAL_MIN_MS) return false;
+  const elapsedMs = currentSpace.atMs - lastWalk.atMs;
+  if (elapsedMs < WALK_INTERVAL_MIN_MS) return false;
   const writtenBytes = lastWalk.freeBytes - currentSpace.freeBytes;
   return (
     writtenBytes >= Math.max(lastWalk.headroomBytes / 2, NORMAL_WRITES_BYTES) ||
     isLow(currentSpace) ||
-    sinceMs >= WALK_INTERVAL_MAX_MS
+    elapsedMs >= WALK_INTERVAL_MAX_MS
   );
 }
 

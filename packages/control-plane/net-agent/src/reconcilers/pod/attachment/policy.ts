@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks definitions against the tenant policy, because plugins run as root.
+// Checks NetworkAttachmentDefinitions against the tenant policy, because plugins run as root.
 import { isAppError, AppError } from "@patchbay/base";
 import { listLeaseDirectories, namesBridge, findPolicyProblems } from "@patchbay/core/nics";
 import { keyOf, printKey, parseKey } from "@patchbay/kube";
@@ -10,7 +10,7 @@ import { POLICY_FIELDS } from "@patchbay/api";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
-/** Returns undefined if the definition cannot be read. Such a definition assigns no addresses. */
+/** Returns undefined if the definition is unreadable; such a network assigns no addresses. */
 async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
   try {
     return await read();
@@ -20,7 +20,7 @@ async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | 
   }
 }
 
-/** Finds a trusted network with the same address pool. The default network is compared by name, because its IPAM plugin is unknown. */
+/** Finds a trusted network with the same address pool. The default network is compared by name, because its IPAM plugin may be unknown. */
 async function findPoolOwner(
   config: NetworkConfigList,
   deps: PoolOwners,
@@ -49,17 +49,17 @@ function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError
   return new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
 }
 
-/** Rejects networks whose plugin calls net-agent, which would wait for itself. @throws AppError with CNI_PLUGIN_CALLS_ITSELF */
+/** Rejects networks with patchbay-cni, because its ADD would wait for the running ADD. @throws AppError with CNI_PLUGIN_CALLS_ITSELF */
 export function assertNotOwnPlugin(network: string, config: NetworkConfigList): void {
   const selfCall = findSelfCall(network, config);
   if (selfCall !== undefined) throw selfCall;
 }
 
-type PolicyFacts = PoolOwners & Pick<Deps, "listOwnBridges">;
+type PolicyDeps = PoolOwners & Pick<Deps, "listOwnBridges">;
 
 async function findNameProblems(
   config: NetworkConfigList,
-  deps: PolicyFacts,
+  deps: PolicyDeps,
 ): Promise<readonly string[]> {
   const owner = await findPoolOwner(config, deps);
   if (owner === undefined) return [];
@@ -69,11 +69,11 @@ async function findNameProblems(
   ];
 }
 
-/** Returns the policy violation, which is CNI_DEFINITION_TOLERATED if the policy only warns. Returns undefined without violation. */
+/** Returns the violation of the policy; undefined without one. The code is CNI_DEFINITION_TOLERATED if the policy only warns. */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,
-  deps: PolicyFacts,
+  deps: PolicyDeps,
 ): Promise<AppError | undefined> {
   const selfCall = findSelfCall(network, config);
   const { namespace = "" } = parseKey(network);
@@ -94,7 +94,7 @@ export function isRejection({ code }: AppError): boolean {
   return code !== "CNI_DEFINITION_TOLERATED";
 }
 
-/** @throws the error of {@link findForbidden} unless the policy only warns */
+/** Logs a violation that the policy tolerates. @throws the error of {@link findForbidden} for other violations */
 export async function assertAllowed(
   network: string,
   config: NetworkConfigList,
