@@ -17,12 +17,14 @@ export interface NicSketch {
   readonly state?: string;
   readonly mac?: string;
   readonly pciAddress?: string;
+  /** Name of a registered binding. Default: `bridge`. */
+  readonly binding?: string;
 }
 
-function ifaceOf({ name, state, mac, pciAddress }: NicSketch): Iface {
+function ifaceOf({ name, state, mac, pciAddress, binding }: NicSketch): Iface {
   return {
     name,
-    bridge: {},
+    ...(binding === undefined ? { bridge: {} } : { binding: { name: binding } }),
     ...(mac === undefined ? {} : { macAddress: mac }),
     ...(state === undefined ? {} : { state }),
     ...(pciAddress === undefined ? {} : { pciAddress }),

@@ -14,7 +14,7 @@ export const NAD_GROUP = "k8s.cni.cncf.io";
 /** Secondary networks that a pod requests; writer: virt-controller. Source: NPWG 1.3 section 4.1. */
 export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 /**
- * Networks attached to a pod. The container runtime writes the annotation at pod creation, and net-agent later. Source: NPWG 1.3 section 5.
+ * Networks attached to a pod; writers: Multus if installed, and net-agent. Source: NPWG 1.3 section 5.
  */
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** NIC data for the launcher's downward API; writer: virt-controller. Source: KubeVirt NetworkInfoAnnot. */
@@ -34,7 +34,7 @@ export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
 export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
   "kubevirt.io/allow-pod-bridge-network-live-migration";
 export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
-/** Reasons why attachments of a pod fail; writer: net-agent. */
+/** Annotation of a pod with the errors of its failed attachments; writer: net-agent. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 
 /** Annotation of a net-agent pod that must remove its CNI plugin from the node; writer: the uninstaller. */
@@ -46,6 +46,8 @@ export const LAST_INSTALLED_ANNOTATION = "patchbay.io/last-installed";
 /** PCI addresses of a VM's devices at its last start; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
+/** MACs that networks assigned to the last guest, as JSON; writer: virt-controller. */
+export const RETAINED_MACS_ANNOTATION = "patchbay.io/kept-macs";
 /** `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
 
@@ -106,7 +108,7 @@ export const WEBHOOKS_NAME = "patchbay";
 export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
 /** Prefix of a group name, followed by the name of a node. Members may write only objects of that node. */
 export const NODE_GROUP_PREFIX = "patchbay.io:node:";
-/** Organization in the certificates that nodes use for migrations. The group has no other rights. The common name is the node's name. */
+/** Organization in the certificates that nodes use for migrations. The common name is the node's name. */
 export const RELAY_GROUP = "patchbay.io:migration";
 
 /** Finalizer that retains a VMI until its launcher pod is deleted; owner: virt-controller. Source: KubeVirt. */
@@ -124,7 +126,7 @@ export const VHOST_USER_DATAPLANE_RESOURCE = "vhost-user.patchbay.io/dataplane";
 export const VHOST_USER_RESOURCE = "vhost-user.patchbay.io/sockets";
 /** Directory of vhost-user sockets; the path is the same on the node, in launchers and in dataplane pods. */
 export const VHOST_USER_DIR = "/run/patchbay/vhost-user";
-/** Host directory with one subdirectory per ID, which the launcher mounts. It contains only the sockets that the launcher may use. */
+/** Host directory with one subdirectory per launcher, for its sockets only. Mount path of the subdirectory: {@link VHOST_USER_DIR}/ID. */
 export const VHOST_USER_LAUNCHER_DIR = "/run/patchbay/vhost-user-shown";
 
 /** Directory of emptyDir volumes below the pod's directory on the node. Source: kubelet's volume layout. */
@@ -132,7 +134,7 @@ export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";
 /** emptyDir volume of a launcher pod for the sockets of libvirt and the console. */
 export const LAUNCHER_VOLUME = "launcher";
 /**
- * Prefix of a hook's container and its emptyDir volume, followed by a number from 0. Source: KubeVirt hook-sidecar-N.
+ * Prefix of the names of a hook's container and emptyDir volume, followed by a number from 0. Source: KubeVirt hook-sidecar-N.
  */
 export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
 /**
@@ -142,7 +144,7 @@ export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
 export const HOOK_SOCKETS_DIR = "/var/run/kubevirt-hooks";
 /** Image with libvirt, QEMU and the tool that copies kernels from images. */
 export const LAUNCHER_IMAGE = "localhost/patchbay/virt-launcher:dev";
-/** Image that runs hooks which are programs; `hack/images/make-images sidecar-shim` builds the image. */
+/** Image that runs a program as a hook; `hack/images/make-images sidecar-shim` builds the image. */
 export const SIDECAR_SHIM_IMAGE = "localhost/patchbay/sidecar-shim:dev";
 export const PAUSE_IMAGE = "localhost/patchbay/pause:dev";
 /** Container of a launcher pod that runs libvirt and QEMU. Source: KubeVirt. */
@@ -165,7 +167,7 @@ export const CONSOLE_LOG = "serial0.log";
 export const KERNEL_BOOT_DIR = "/run/kernel-boot";
 /** Directory in which the launcher mounts each volume by name. */
 export const VOLUMES_DIR = "/run/volumes";
-/** Directory of block devices in the launcher, with the name of the volume for each claim in block mode. */
+/** Directory of the launcher's block devices. Each device has the name of its volume. */
 export const BLOCK_VOLUMES_DIR = "/dev/volumes";
 /** emptyDir volume of a launcher pod, mounted at {@link DISKS_DIR}. */
 export const DISKS_VOLUME = "disks";

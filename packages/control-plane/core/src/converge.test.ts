@@ -96,6 +96,7 @@ class World {
       if (action.kind === "setMacAddresses") {
         const sources = {
           namespace: "default",
+          bindings: {},
           earlier: this.vmi === undefined ? [] : [this.vmi.spec],
         };
         const ifaces = withMacs(spec, {

@@ -22,6 +22,7 @@ import {
   INDEXES,
   listMacOwners,
   trimNetwork,
+  trimVm,
   trimVmi,
 } from "./caches.ts";
 import { MAC, vmiWith, vmWith, BLUE, POD, POD_IFACE } from "./testing/admission.ts";
@@ -37,6 +38,11 @@ function cachesOf(vms: readonly VirtualMachine[], vmis: readonly VirtualMachineI
   return caches;
 }
 
+function withAssignedMac(networkName: string): VirtualMachine {
+  const macAddresses = [{ name: "nic1", networkName, macAddress: MAC }];
+  return trimVm({ ...vmWith({ bridge: {} }), status: { created: true, macAddresses } });
+}
+
 const UPPER = { bridge: {}, macAddress: MAC.toUpperCase() };
 
 test.each([
@@ -47,6 +53,18 @@ test.each([
     vms: [vmWith(UPPER)],
     vmis: [vmiWith("vm", UPPER)],
     want: ["ns/vm"],
+  },
+  {
+    name: "a VM whose network assigned the MAC",
+    vms: [withAssignedMac("ns/blue")],
+    vmis: [],
+    want: ["ns/vm"],
+  },
+  {
+    name: "no owner whose former network assigned the MAC",
+    vms: [withAssignedMac("ns/red")],
+    vmis: [],
+    want: [],
   },
   {
     name: "no owner without a MAC",

@@ -19,7 +19,7 @@ import type { ObjectMeta } from "@patchbay/api/kubernetes";
 import { LIVE_MIGRATABLE } from "@patchbay/core/status";
 import { hasVm } from "@patchbay/core/vm";
 import { listLauncherNames } from "@patchbay/core/migration";
-import { listMacs, findSharedLink, type MacOwner } from "@patchbay/core/nics";
+import { listMacs, findSharedLink, withRecordedMacs, type MacOwner } from "@patchbay/core/nics";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, parseKey, type CachedKind, type StartableCache } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/interfaces";
@@ -64,7 +64,7 @@ export interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
   readonly kubevirts: StartableCache<KubeVirt>;
-  /** Cache of networks. Clusters without Multus lack this kind. */
+  /** Cache of NetworkAttachmentDefinitions, a kind that clusters without Multus lack. */
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
 }
 
@@ -73,7 +73,7 @@ function listLauncherKeys(vmi: VirtualMachineInstance): readonly string[] {
 }
 
 export const INDEXES = {
-  vms: { mac: (vm: VirtualMachine) => listMacs(vm.spec.template.spec) },
+  vms: { mac: (vm: VirtualMachine) => listMacs(withRecordedMacs(vm)) },
   vmis: {
     mac: (vmi: VirtualMachineInstance) => (hasVm(vmi) ? [] : listMacs(vmi.spec)),
     launcher: listLauncherKeys,
@@ -83,8 +83,16 @@ export const INDEXES = {
   },
 } as const;
 
-function withoutStatus({ apiVersion, kind, metadata, spec }: VirtualMachine): VirtualMachine {
-  return { apiVersion, kind, metadata, spec };
+/** Trims the status to the MACs that networks assigned. */
+export function trimVm({
+  apiVersion,
+  kind,
+  metadata,
+  spec,
+  status,
+}: VirtualMachine): VirtualMachine {
+  const macAddresses = status?.macAddresses;
+  return { apiVersion, kind, metadata, spec, ...(macAddresses && { status: { macAddresses } }) };
 }
 
 /** Removes the CNI configuration unless it contains a link that networks can share, for example a bridge. */
@@ -102,7 +110,7 @@ export function trimNetwork({
 export function createCaches({ client, log }: DaemonContext): Caches {
   const logger = log;
   return {
-    vms: createCache(client.reflect(VIRTUAL_MACHINES, { trim: withoutStatus }), {
+    vms: createCache(client.reflect(VIRTUAL_MACHINES, { trim: trimVm }), {
       logger,
       indexes: INDEXES.vms,
     }),
@@ -140,7 +148,7 @@ export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: s
   return findSharedLink(nads.find(parseKey(network))?.spec?.config) ?? network;
 }
 
-/** Lists the VMs, and the VMIs without owner, that have one of the MACs (lower case, with colons). */
+/** Lists the VMs, and the VMIs without owner, that have one of `macs`. The MACs are in lower case with colons. */
 export function listMacOwners(
   {
     vms,
@@ -150,7 +158,7 @@ export function listMacOwners(
 ): readonly MacOwner[] {
   return macs.flatMap((mac) => [
     ...vms.listBy("mac", mac).map((vm): MacOwner => {
-      const owner = toOwner(vm.metadata, vm.spec.template.spec);
+      const owner = toOwner(vm.metadata, withRecordedMacs(vm));
       const isHalted = !startsAutomatically(vm) && !hasGuest(vmis, owner);
       return isHalted ? { ...owner, isHalted } : owner;
     }),

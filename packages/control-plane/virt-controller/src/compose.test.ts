@@ -26,14 +26,19 @@ async function attachmentStates(): Promise<readonly string[]> {
 }
 
 describe("a started VM", () => {
-  test("gets MACs, a VMI, and a launcher pod with its networks", async () => {
-    await stage.scene.createVm([{ name: "one" }]);
+  test("gets a VMI, and a launcher pod with its networks and the MACs that the user set", async () => {
+    await stage.scene.createVm([{ name: "one", mac: MAC }, { name: "two" }]);
     const made = await stage.scene.pod();
-    const mac = (await stage.scene.vm()).spec.template.spec.domain.devices?.interfaces?.[0]
-      ?.macAddress;
-    expect(mac).toMatch(/^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/);
-    expect((await stage.scene.vmi()).spec.domain.devices?.interfaces?.[0]?.macAddress).toBe(mac);
-    expect(made.metadata.annotations?.[names.NETWORKS_ANNOTATION]).toContain(mac);
+    const [one, two] = (await stage.scene.vmi()).spec.domain.devices?.interfaces ?? [];
+    expect(one?.macAddress).toBe(MAC);
+    expect(two?.macAddress).toBeUndefined();
+    const elements: unknown = JSON.parse(
+      made.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? "",
+    );
+    expect(elements).toEqual([
+      { name: "blue", namespace: "default", mac: MAC, interface: expect.any(String) as string },
+      { name: "blue", namespace: "default", interface: expect.any(String) as string },
+    ]);
   });
 
   test("reports the pod's node and interfaces to virt-handler", async () => {

@@ -119,12 +119,13 @@ test("a launcher's annotation describes NICs for its binding and stays current",
     return elements.length > 0 ? elements : undefined;
   }, SOON);
   const path = `/metadata/annotations/${pointerToken(names.NETWORK_STATUS_ANNOTATION)}`;
+  const mac = nic?.mac ?? "";
   const seen = async (mtu: number): Promise<void> => {
-    const entry = { name: "default/blue", interface: nic?.interface, mac: nic?.mac, mtu };
+    const entry = { name: "default/blue", interface: nic?.interface, mac, mtu };
     await stage.scene.patchPodStatus([{ op: "add", path, value: JSON.stringify([entry]) }]);
     await eventually(async () => {
       const { annotations = {} } = (await stage.scene.pod()).metadata;
-      const want = { interfaces: [{ network: "one", mac: nic?.mac, mtu }] };
+      const want = { interfaces: [{ network: "one", mac, mtu }] };
       return annotations[names.NETWORK_INFO_ANNOTATION] === JSON.stringify(want) || undefined;
     }, SOON);
   };

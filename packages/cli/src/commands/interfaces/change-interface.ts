@@ -49,7 +49,10 @@ export const addInterface: Command = {
       values: "networks",
     },
     IFACE_NAME,
-    { flags: "--mac-address <mac>", description: "MAC address (default: a generated one)" },
+    {
+      flags: "--mac-address <mac>",
+      description: "MAC address (default: the one that the network assigns)",
+    },
     { flags: "--model <model>", description: "device model (default: virtio)" },
     {
       flags: "--check",

@@ -17,6 +17,8 @@ export {
   printRetainedAddresses,
   normalizeAddresses,
   type RetainedAddresses,
+  parseRetainedMacs,
+  type RetainedMac,
   parsePcieTopology,
   printPcieTopology,
 } from "./restart-state.ts";

@@ -6,26 +6,28 @@ import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { parseIp } from "../values/ip.ts";
 import { MAC_BYTES, parseMac } from "../values/mac.ts";
 
-/** Element of the annotation. KubeVirt prints the keys in this order. */
+/** Element of the annotation, with its keys in the order in which KubeVirt prints them. */
 export interface NetworkSelection {
   readonly name: string;
   readonly namespace?: string;
   readonly mac?: string;
   readonly interface?: string;
-  /** Older name of `interface`, which applies if `interface` is unset. Source: Multus. */
+  /** Older name of `interface`; ignored if `interface` is set. Source: Multus. */
   readonly interfaceRequest?: string;
   readonly ips?: readonly string[];
   /** Name of an IPAMClaim. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
-  /** {@link validateNetworkSelection} checks the fields of type `unknown`; {@link parseNetworks} accepts any value. */
+  /** {@link parseNetworks} accepts any value in the fields of type `unknown`; {@link validateNetworkSelection} checks them. */
   readonly portMappings?: unknown;
   readonly bandwidth?: unknown;
   readonly "infiniband-guid"?: unknown;
   readonly "default-route"?: unknown;
   readonly deviceID?: unknown;
-  /** Earlier addresses of the NIC, which IPAM should assign again. Multus ignores this field. Source: NPWG 1.3 section 4.1.2.1. */
+  /** Earlier addresses of the NIC, which net-agent requests from IPAM again if possible. Multus ignores this field. */
   readonly "io.patchbay.kept-ips"?: readonly string[];
+  /** Whether the network may assign another MAC than `mac`. Patchbay's own field. */
+  readonly "io.patchbay.kept-mac"?: boolean;
 }
 
 export type NetworksAnnotation =
@@ -33,7 +35,7 @@ export type NetworksAnnotation =
   | { readonly ok: false; readonly reason: string };
 
 export const NETWORKS_MAX = 64;
-/** Maximum length of the annotation in UTF-16 code units. Kubernetes accepts annotations of 256 KiB. */
+/** Maximum length of the annotation in UTF-16 code units. */
 const ANNOTATION_LENGTH_MAX = 64 * 1024;
 const QUOTE_LENGTH_MAX = 63;
 
@@ -78,7 +80,7 @@ function parseJsonItem(value: unknown, index: number): NetworkSelection | string
   const label = `element ${String(index)}`;
   if (!isJsonObject(value)) return `${label} is not an object`;
   const problem = findShapeProblem(value);
-  // findShapeProblem has checked the types of most fields. validateNetworkSelection and normalizeAddresses check the remaining fields.
+  // The cast is safe, because other fields have type `unknown`, or normalizeAddresses checks their type.
   return problem === undefined ? (value as unknown as NetworkSelection) : `${label}: ${problem}`;
 }
 

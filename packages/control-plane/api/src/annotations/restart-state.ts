@@ -2,6 +2,7 @@
 // Codecs of the VMI annotations that preserve a VM's addresses and PCI layout across restarts.
 import { parseIp, printAddress } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
+import { isNicMac, normalizeMac } from "../values/mac.ts";
 import type { NetworkSelection } from "./networks.ts";
 import type { PcieTopology } from "../kinds/vm.ts";
 
@@ -13,10 +14,10 @@ export interface RetainedAddresses {
   readonly ips: readonly string[];
 }
 
-/** Maximum number of addresses per NIC. Pod authors can write any number into a network-status annotation. */
+/** Maximum number of addresses per NIC. Pod authors can write any number of them into the network-status annotation. */
 const ADDRESSES_MAX = 16;
 
-/** Normalizes addresses and removes prefix lengths, duplicates and invalid entries. */
+/** Normalizes addresses, without prefix lengths, duplicates and invalid entries. Returns at most {@link ADDRESSES_MAX}. */
 export function normalizeAddresses(values: unknown): readonly string[] {
   const entries: readonly unknown[] = Array.isArray(values) ? values : [];
   const addresses = entries.flatMap((text) => {
@@ -47,6 +48,30 @@ export function parsePreferredIps(element: NetworkSelection | undefined): readon
   return normalizeAddresses(element?.["io.patchbay.kept-ips"]);
 }
 
+export interface RetainedMac {
+  readonly name: string;
+  /** NetworkAttachmentDefinition as NAMESPACE/NAME. Unset for the pod's network. */
+  readonly networkName?: string;
+  /** Lower case with colons. */
+  readonly macAddress: string;
+}
+
+function toRetainedMac(value: unknown): readonly RetainedMac[] {
+  if (!isJsonObject(value)) return [];
+  const { name, networkName, macAddress } = value;
+  const isNamed = networkName === undefined || typeof networkName === "string";
+  if (typeof name !== "string" || !isNamed) return [];
+  if (typeof macAddress !== "string" || !isNicMac(macAddress)) return [];
+  const mac = { macAddress: normalizeMac(macAddress) };
+  return [networkName === undefined ? { name, ...mac } : { name, networkName, ...mac }];
+}
+
+/** Parses the previous MACs of a VM's interfaces. Skips invalid entries. */
+export function parseRetainedMacs(text: string | undefined): readonly RetainedMac[] {
+  const value = parseJson(text);
+  return Array.isArray(value) ? value.flatMap(toRetainedMac) : [];
+}
+
 type PciEntry = PcieTopology["interfaces"][number];
 
 function isPciEntry(value: unknown): value is PciEntry {
@@ -64,7 +89,7 @@ export function parsePcieTopology(text: string | undefined): PcieTopology | unde
   const { version, interfaces, devices } = value;
   if (typeof version !== "number" || !Array.isArray(interfaces)) return undefined;
   if (!interfaces.every(isPciEntry)) return undefined;
-  // Annotations of older Patchbay versions lack `devices`.
+  // Does not require `devices`, because annotations of older Patchbay versions lack it.
   const isRetained = Array.isArray(devices) && devices.every(isPciEntry);
   return { version, interfaces, ...(isRetained ? { devices } : {}) };
 }

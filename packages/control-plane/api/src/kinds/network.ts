@@ -100,7 +100,6 @@ export function readClusterSecurity(
   return { mode: isSecurityMode(mode) ? mode : "Off", enforced: configured?.enforced ?? false };
 }
 
-/** Schema option that preserves unknown fields. */
 export const PRESERVE_UNKNOWN_FIELDS = { "x-kubernetes-preserve-unknown-fields": true } as const;
 
 export const NetworkSchema = Type.Object(
@@ -129,7 +128,7 @@ export const NetworkSchema = Type.Object(
           networkName: Type.String({
             description: "NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME.",
           }),
-          // isDefaultNetwork reads this unsupported field of stored VMs.
+          // Patchbay does not support this field, but isDefaultNetwork reads it, because stored VMs may contain it.
           default: unbuilt(flag("It takes the place of the pod's default network."), {
             isDefault: oneOf(false),
             hint: "use pod: {}, or join the network beside it",
@@ -165,7 +164,9 @@ export const IfaceSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the interface; equals the name of its network." }),
     model: Type.Optional(Type.String({ description: "Device model; virtio when empty." })),
-    macAddress: Type.Optional(Type.String({ description: "MAC address, six bytes." })),
+    macAddress: Type.Optional(
+      Type.String({ description: "MAC address, six bytes; the network assigns one when empty." }),
+    ),
     state: Type.Optional(
       Type.String({ description: "Wanted state: up (or empty), down, or absent to unplug." }),
     ),

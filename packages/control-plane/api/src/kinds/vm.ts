@@ -119,15 +119,23 @@ const PcieTopologySchema = Type.Object(
   { description: "PCI addresses of the devices, so that no start changes them." },
 );
 
-/** PCI addresses of the VM's devices, which stay the same across restarts. */
+/** PCI addresses that the VM's devices retain across restarts. */
 export type PcieTopology = Static<typeof PcieTopologySchema>;
 
 const MacAddressesSchema = Type.Array(
   Type.Object({
     name: Type.String({ description: "Name of the interface." }),
+    networkName: Type.Optional(
+      Type.String({
+        description: "NetworkAttachmentDefinition, as NAMESPACE/NAME. Unset for the pod's network.",
+      }),
+    ),
     macAddress: Type.String({ description: "For example 02:11:22:33:44:55." }),
   }),
-  { description: "MACs of interfaces on the pod's network, so that no start changes them." },
+  {
+    description:
+      "MACs of interfaces for which the specification names none. The next start requests them again.",
+  },
 );
 
 const IpAddressesSchema = Type.Array(
@@ -167,7 +175,7 @@ const StartFailureSchema = Type.Object(
   { description: "Consecutive guests that ended soon after their start." },
 );
 
-/** Backoff after consecutive guests that ended soon after their start. Source: KubeVirt VirtualMachineStartFailure. */
+/** Backoff of a VM whose guest repeatedly ends soon after its start. Source: KubeVirt VirtualMachineStartFailure. */
 export type StartFailure = Static<typeof StartFailureSchema>;
 
 const matcherRef = (description: string) =>

@@ -94,8 +94,12 @@ export {
   type UnplugRequest,
 } from "./node-plan.ts";
 export {
+  findMacChanges,
   findMacConflicts,
   findOwnMacConflicts,
+  findPodNetworkMac,
+  MAC_CHANGED,
+  needsRandomMac,
   listMacs,
   chooseMac,
   type MacOwner,
@@ -104,6 +108,7 @@ export {
   type RandomBytes,
   type FindSegment,
   withMacs,
+  withRecordedMacs,
 } from "./mac.ts";
 export { toAlias, isExtraInterfaceName, isOwnPodInterfaceName, parseAlias } from "./names.ts";
 export { toNicsPatch, type NicsChange, withPlug } from "./spec-plan.ts";
@@ -123,3 +128,4 @@ export { isTransientChange } from "../status/node-vm.ts";
 export { findRenamedNic } from "./pod-nic.ts";
 export { type IfaceStage, describeTimings, listStages } from "./status/phase-timings.ts";
 export { buildUnreachableIfaces } from "./status/unreachable.ts";
+export { listDefinitionChanges } from "./definition/changes.ts";

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type {
-  Iface,
-  Network,
-  VmiSpec,
-  BindingRegistry,
-  VirtualMachine,
-  VmiStatus,
-  VmStatus,
-} from "@patchbay/api";
+import type { Iface, Network, VmiSpec, BindingRegistry } from "@patchbay/api";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findMacConflicts, findOwnMacConflicts, chooseMac, findMac, withMacs } from "./mac.ts";
-import { aVm, aVmi } from "@patchbay/support";
-import { vmiOf } from "../vm/vm.ts";
-import { ifacesOf, withNics } from "./nics.ts";
-import { listRestartRequiredFields } from "../status/restart-required.ts";
-import { buildVmStatus } from "../status/vm.ts";
+import { chooseMac, findMac, findMacConflicts, findOwnMacConflicts, withMacs } from "./mac.ts";
 
 function specOf(ifaces: readonly Iface[], networks: readonly Network[]): VmiSpec {
   return { domain: { devices: { interfaces: [...ifaces] } }, networks: [...networks] };
@@ -26,6 +13,14 @@ function onBlue(iface: Omit<Iface, "name">, networkName = "blue"): VmiSpec {
     [{ name: "nic", bridge: {}, ...iface }],
     [{ name: "nic", multus: { networkName } }],
   );
+}
+
+const SOCKET: Pick<Iface, "binding"> = { binding: { name: "socket" } };
+const SOCKET_BINDINGS: BindingRegistry = { socket: { domainAttachmentType: "vhostuser" } };
+
+/** An interface whose MAC no network reports. */
+function onSocket(iface: Omit<Iface, "name">, networkName = "blue"): VmiSpec {
+  return specOf([{ name: "nic", ...SOCKET, ...iface }], [{ name: "nic", multus: { networkName } }]);
 }
 
 /** Counts up, so that each draw is another MAC. */
@@ -95,40 +90,48 @@ describe("a new MAC", () => {
 });
 
 describe("missing MACs", () => {
-  const sources = { namespace: "ns", earlier: [] };
+  const sources = { namespace: "ns", earlier: [], bindings: SOCKET_BINDINGS };
 
-  test("are generated on secondary networks only", () => {
+  test("are generated only where no network reports a MAC", () => {
     const spec = specOf(
-      [{ name: "default", bridge: {} }, { name: "nic" }, { name: "gone", state: "absent" }],
+      [
+        { name: "default", bridge: {} },
+        { name: "nic", ...SOCKET },
+        { name: "gone", ...SOCKET, state: "absent" },
+        { name: "bridged", bridge: {} },
+        { name: "unknown", binding: { name: "not-registered" } },
+      ],
       [
         { name: "default", pod: {} },
-        { name: "nic", multus: { networkName: "blue" } },
-        { name: "gone", multus: { networkName: "red" } },
+        ...["nic", "gone", "bridged", "unknown"].map((name) => ({
+          name,
+          multus: { networkName: name },
+        })),
       ],
     );
     const macs = withMacs(spec, { ...sources, randomBytes: counting() }).map(
       ({ macAddress }) => macAddress,
     );
-    expect(macs).toEqual([undefined, "02:00:00:00:00:01", undefined]);
+    expect(macs).toEqual([undefined, "02:00:00:00:00:01", undefined, undefined, undefined]);
   });
 
   test.each<{ name: string; given: VmiSpec; earlier: VmiSpec; want: string }>([
     {
-      name: "existing MACs are retained",
-      given: onBlue({ macAddress: "02:aa:00:00:00:01" }),
-      earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
+      name: "what is there stays",
+      given: onSocket({ macAddress: "02:aa:00:00:00:01" }),
+      earlier: onSocket({ macAddress: "02:bb:00:00:00:01" }),
       want: "02:aa:00:00:00:01",
     },
     {
-      name: "the same iface on the same network retains its earlier MAC",
-      given: onBlue({}, "ns/blue"),
-      earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
+      name: "the same iface on the same network keeps its earlier MAC",
+      given: onSocket({}, "ns/blue"),
+      earlier: onSocket({ macAddress: "02:bb:00:00:00:01" }),
       want: "02:bb:00:00:00:01",
     },
     {
-      name: "the same iface on a different network gets a new MAC",
-      given: onBlue({}, "red"),
-      earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
+      name: "on another network it gets a new one",
+      given: onSocket({}, "red"),
+      earlier: onSocket({ macAddress: "02:bb:00:00:00:01" }),
       want: "02:00:00:00:00:01",
     },
   ])("$name", ({ given: input, earlier, want }) => {
@@ -139,14 +142,23 @@ describe("missing MACs", () => {
 
 test("generates MACs that are unique and differ from existing ones in any notation", () => {
   const spec = specOf(
-    [{ name: "a", macAddress: "02-00-00-00-00-01" }, { name: "b" }, { name: "c", macAddress: "" }],
+    [
+      { name: "a", ...SOCKET, macAddress: "02-00-00-00-00-01" },
+      { name: "b", ...SOCKET },
+      { name: "c", ...SOCKET, macAddress: "" },
+    ],
     ["a", "b", "c"].map((name) => ({ name, multus: { networkName: "blue" } })),
   );
   // Each of the first draws comes twice.
   let draws = 0;
   const randomBytes = (size: number): Uint8Array =>
     new Uint8Array(size).fill(1 + Math.floor(draws++ / 2), size - 1);
-  const macs = withMacs(spec, { namespace: "ns", earlier: [], randomBytes });
+  const macs = withMacs(spec, {
+    namespace: "ns",
+    bindings: SOCKET_BINDINGS,
+    earlier: [],
+    randomBytes,
+  });
   expect(macs.map(({ macAddress }) => macAddress)).toEqual([
     "02-00-00-00-00-01",
     "02:00:00:00:00:02",
@@ -156,10 +168,15 @@ test("generates MACs that are unique and differ from existing ones in any notati
 
 test("uses the first earlier NIC that has a MAC", () => {
   const mac = "02:cc:00:00:00:01";
-  const earlier = [onBlue({}), onBlue({ macAddress: "" }), onBlue({ macAddress: mac })];
+  const earlier = [onSocket({}), onSocket({ macAddress: "" }), onSocket({ macAddress: mac })];
   const elsewhere = specOf([], [{ name: "nic", multus: { networkName: "blue" } }]);
-  const sources = { namespace: "ns", earlier: [elsewhere, ...earlier], randomBytes: counting() };
-  expect(withMacs(onBlue({}), sources)[0]?.macAddress).toBe(mac);
+  const sources = {
+    namespace: "ns",
+    bindings: SOCKET_BINDINGS,
+    earlier: [elsewhere, ...earlier],
+    randomBytes: counting(),
+  };
+  expect(withMacs(onSocket({}), sources)[0]?.macAddress).toBe(mac);
 });
 
 test("does not use an earlier MAC that another iface of the network now has", () => {
@@ -169,9 +186,20 @@ test("does not use an earlier MAC that another iface of the network now has", ()
     { name: "nic", ...network },
     { name: "other", ...network },
   ];
-  const input = specOf([{ name: "nic" }, { name: "other", macAddress: mac }], networks);
-  const earlier = [onBlue({ macAddress: mac })];
-  const macs = withMacs(input, { namespace: "ns", earlier, randomBytes: counting() });
+  const input = specOf(
+    [
+      { name: "nic", ...SOCKET },
+      { name: "other", ...SOCKET, macAddress: mac },
+    ],
+    networks,
+  );
+  const earlier = [onSocket({ macAddress: mac })];
+  const macs = withMacs(input, {
+    namespace: "ns",
+    bindings: SOCKET_BINDINGS,
+    earlier,
+    randomBytes: counting(),
+  });
   expect(macs.map(({ macAddress }) => macAddress)).toEqual(["02:00:00:00:00:01", mac]);
 });
 
@@ -295,150 +323,4 @@ describe("NICs with the same MAC", () => {
       { network: "ns/blue", isOtherNetwork: true },
     ]);
   });
-});
-
-const [FIRST, SECOND] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
-const POD: Network = { name: "default", pod: {} };
-const BLUE: Network = { name: "default", multus: { networkName: "blue" } };
-const BRIDGE: Iface = { name: "default", bridge: {} };
-const RETAINED: VmStatus = { macAddresses: [{ name: "default", macAddress: FIRST }] };
-const BINDINGS: BindingRegistry = {
-  own: { domainAttachmentType: "managedTap" },
-  lone: { domainAttachmentType: "tap" },
-};
-
-function vmOf(iface: Iface, status: VmStatus = {}, network = POD): VirtualMachine {
-  const vm = aVm();
-  const spec = withNics(vm.spec.template.spec, [network], [iface]);
-  return { ...vm, status, spec: { ...vm.spec, template: { spec } } };
-}
-
-function reported(mac: string): VmiStatus {
-  return { phase: "Running", interfaces: [{ name: "default", mac }] };
-}
-
-function retainedAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["macAddresses"] {
-  const vmi = status === undefined ? undefined : aVmi({ ownedByVm: true, status });
-  const situation = {
-    vm,
-    vmi,
-    startProblems: [],
-    hasNameConflict: false,
-    isStaged: false,
-    waitsForBinding: false,
-    failures: [],
-  };
-  return buildVmStatus({ ...situation, bindings: BINDINGS }, "2026-01-01T00:00:00Z").macAddresses;
-}
-
-describe("the VM's status retains", () => {
-  const entry = (macAddress: string) => [{ name: "default", macAddress }];
-
-  test.each<{
-    name: string;
-    vm: VirtualMachine;
-    vmi?: VmiStatus;
-    want: VmStatus["macAddresses"];
-  }>([
-    { name: "the guest's MAC", vm: vmOf(BRIDGE), vmi: reported(FIRST), want: entry(FIRST) },
-    {
-      name: "the MAC in normalized form",
-      vm: vmOf(BRIDGE),
-      vmi: reported("02-00-00-00-00-0A"),
-      want: entry("02:00:00:00:00:0a"),
-    },
-    {
-      name: "the guest's current MAC rather than an earlier one",
-      vm: vmOf(BRIDGE, RETAINED),
-      vmi: reported(SECOND),
-      want: entry(SECOND),
-    },
-    { name: "the MAC without a guest", vm: vmOf(BRIDGE, RETAINED), want: entry(FIRST) },
-    {
-      name: "the MAC while the next guest has none yet",
-      vm: vmOf(BRIDGE, RETAINED),
-      vmi: { phase: "Scheduled" },
-      want: entry(FIRST),
-    },
-    {
-      name: "the MAC behind masquerade",
-      vm: vmOf({ name: "default", masquerade: {} }),
-      vmi: reported(FIRST),
-      want: entry(FIRST),
-    },
-    {
-      name: "the MAC if a plugin prepares the network",
-      vm: vmOf({ name: "default", binding: { name: "own" } }),
-      vmi: reported(FIRST),
-      want: entry(FIRST),
-    },
-    {
-      name: "no MAC if a plugin creates the tap, which fixes the MAC",
-      vm: vmOf({ name: "default", binding: { name: "lone" } }),
-      vmi: reported(FIRST),
-      want: undefined,
-    },
-    {
-      name: "no invalid MAC",
-      vm: vmOf(BRIDGE, RETAINED),
-      vmi: reported("ff:ff:ff:ff:ff:ff"),
-      want: entry(FIRST),
-    },
-    {
-      name: "no MAC of a secondary network because the template has it",
-      vm: vmOf({ ...BRIDGE, macAddress: FIRST }, {}, BLUE),
-      vmi: reported(FIRST),
-      want: undefined,
-    },
-    {
-      name: "no MAC of an iface that is no longer declared",
-      vm: vmOf({ name: "other", bridge: {} }, RETAINED, { name: "other", pod: {} }),
-      want: undefined,
-    },
-    {
-      name: "no MAC of an iface that is being unplugged",
-      vm: vmOf({ ...BRIDGE, state: "absent" }, RETAINED),
-      want: undefined,
-    },
-  ])("$name", ({ vm, vmi, want }) => {
-    expect(retainedAfter(vm, vmi)).toEqual(want);
-  });
-});
-
-describe("the next VMI gets", () => {
-  test.each<{ name: string; vm: VirtualMachine; want: string | undefined }>([
-    { name: "the retained MAC", vm: vmOf(BRIDGE, RETAINED), want: FIRST },
-    {
-      name: "the retained MAC instead of an empty one",
-      vm: vmOf({ ...BRIDGE, macAddress: "" }, RETAINED),
-      want: FIRST,
-    },
-    {
-      name: "the template's MAC instead",
-      vm: vmOf({ ...BRIDGE, macAddress: SECOND }, RETAINED),
-      want: SECOND,
-    },
-    { name: "no MAC at the first start", vm: vmOf(BRIDGE), want: undefined },
-    {
-      name: "no MAC if the tap has its own",
-      vm: vmOf({ name: "default", binding: { name: "lone" } }, RETAINED),
-      want: undefined,
-    },
-  ])("$name", ({ vm, want }) => {
-    expect(ifacesOf(vmiOf(vm, BINDINGS).spec)[0]?.macAddress).toBe(want);
-  });
-});
-
-test.each<{ name: string; iface: Iface; want: readonly string[] }>([
-  { name: "no restart is required for a MAC that only the VMI has", iface: BRIDGE, want: [] },
-  {
-    name: "a restart is required for a different MAC in the template",
-    iface: { ...BRIDGE, macAddress: SECOND },
-    want: ["spec.template.spec.domain.devices.interfaces[0].macAddress"],
-  },
-])("$name", ({ iface, want }) => {
-  const vmi = vmiOf(vmOf(BRIDGE, RETAINED), BINDINGS);
-  expect(
-    listRestartRequiredFields(vmOf(iface, RETAINED), vmi, { bindings: BINDINGS, isStaged: false }),
-  ).toEqual(want);
 });

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assigns MAC addresses to interfaces, retains them over restarts, and finds conflicts on a network.
+// MAC addresses of interfaces: chooses them or requests them from the network, retains them over restarts, and finds conflicts.
 import {
   isAbsent,
   type Iface,
   type VmiSpec,
   isDefaultNetwork,
+  names,
+  type Attachment,
   type BindingRegistry,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmStatus,
 } from "@patchbay/api";
+import {
+  parseRetainedMacs,
+  type NetworkSelection,
+  type RetainedMac,
+} from "@patchbay/api/annotations";
 import { isSecondary } from "@patchbay/api/validate";
 import { MAC_BYTES, normalizeMac, isNicMac } from "@patchbay/api/values";
-import { findByName, ifacesOf, networkNameOf, networksOf } from "./nics.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./nics.ts";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
 import { resolveBinding } from "./bindings/resolve-binding.ts";
-import { BINDINGS } from "./bindings/binding.ts";
+import { BINDINGS, type BindingModule } from "./bindings/binding.ts";
 
 export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
   readonly links?: Pick<LinkFacts, "mac">;
 };
 
-/** Returns the guest's MAC from the spec, or else from the pod NIC, or else from the attachment. The MAC is in lower case with colons. */
+/** Returns the guest's MAC as lower case with colons: from the spec, or else the pod NIC, or else the attachment. */
 export function findMac({ iface, attachment, links }: MacFacts): string {
   const mac = iface?.macAddress ?? links?.mac ?? attachment?.mac ?? "";
   return normalizeMac(mac);
@@ -30,7 +37,7 @@ export function findMac({ iface, attachment, links }: MacFacts): string {
 /** Returns `size` random bytes. Callers supply the function, so that tests are deterministic. */
 export type RandomBytes = (size: number) => Uint8Array;
 
-/** Maximum number of attempts to draw an unused MAC. More collisions of 46 random bits are practically impossible. */
+/** Maximum number of random MACs to try. With 46 random bits, a second try is already improbable. */
 const DRAWS_MAX = 16;
 
 function drawMac(randomBytes: RandomBytes): string {
@@ -40,7 +47,7 @@ function drawMac(randomBytes: RandomBytes): string {
   return [first, ...bytes.slice(1)].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-/** Returns a random MAC that is not in `inUse` (lower case with colons). Returns a used MAC only if all attempts collide. */
+/** Returns a random MAC that is not in `inUse` (lower case with colons), unless all attempts collide. */
 export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes): string {
   for (let draw = 1; draw < DRAWS_MAX; draw += 1) {
     const mac = drawMac(randomBytes);
@@ -51,7 +58,8 @@ export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes):
 
 interface MacSources {
   readonly namespace: string;
-  /** Earlier specs of the same VM, in order of preference. An interface retains its MAC while its network is unchanged. */
+  readonly bindings: BindingRegistry;
+  /** Earlier specs of the same VM, the preferred one first. An interface keeps the MAC that it had there on the same network. */
   readonly earlier: readonly VmiSpec[];
   readonly randomBytes: RandomBytes;
 }
@@ -88,11 +96,33 @@ function findEarlierMac(
     .find((mac) => mac !== "" && !isMacOfOtherIface(spec, { name, network, mac }, namespace));
 }
 
+/** Returns undefined if the interface has no network or its binding is refused. */
+function findMacSource(
+  iface: Iface,
+  spec: VmiSpec,
+  bindings: BindingRegistry,
+): BindingModule["macSource"] | undefined {
+  const network = findByName(networksOf(spec), iface.name);
+  if (network === undefined) return undefined;
+  const { kind } = resolveBinding(iface, network, bindings);
+  return kind === "refused" ? undefined : BINDINGS[kind].macSource;
+}
+
+function hasMac({ macAddress = "" }: Iface): boolean {
+  return macAddress !== "";
+}
+
+/** Whether Patchbay must choose a MAC, because neither the specification nor the network names one. */
+export function needsRandomMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
+  if (hasMac(iface) || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return false;
+  return findMacSource(iface, spec, bindings) === "random";
+}
+
+/** Sets the MACs that Patchbay chooses: the interface's earlier one, or else a random one. */
 export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
   const inUse = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
   return ifacesOf(spec).map((iface) => {
-    const hasMac = (iface.macAddress ?? "") !== "";
-    if (hasMac || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return iface;
+    if (!needsRandomMac(iface, spec, sources.bindings)) return iface;
     const macAddress =
       findEarlierMac(spec, iface.name, sources) ?? chooseMac(inUse, sources.randomBytes);
     inUse.add(normalizeMac(macAddress));
@@ -139,7 +169,7 @@ function listMacLocations(
   });
 }
 
-/** Returns the interfaces of `own` whose MAC another VM has on the same segment. Prefers a VM that is not halted as `owner`. */
+/** Returns the interfaces of `own` whose MAC another VM has on the same segment. Of several such VMs, prefers one that is not halted. */
 export function findMacConflicts(
   own: MacOwner,
   others: readonly MacOwner[],
@@ -174,7 +204,7 @@ interface OwnMacConflict {
   readonly networks: readonly [later: string, earlier: string];
 }
 
-/** Finds NICs of one VM with the same MAC on different networks of one segment. Validation rejects duplicates on one network. */
+/** Finds NICs of one VM with the same MAC on different networks of one segment. Validation already rejects them on one network. */
 export function findOwnMacConflicts(
   own: MacOwner,
   findSegment: FindSegment,
@@ -202,42 +232,212 @@ export function describeMacOwner(owner: string, namespace: string): string {
 
 type RetainedMacs = NonNullable<VmStatus["macAddresses"]>;
 
-/** Checks whether the interface is on the pod network and its binding allows a configured MAC. */
-function canRetainMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
-  const network = findByName(networksOf(spec), iface.name);
-  if (network === undefined || !isDefaultNetwork(network) || isAbsent(iface)) return false;
-  const { kind } = resolveBinding(iface, network, bindings);
-  return kind !== "refused" && BINDINGS[kind].allowsOtherMac;
+interface MacOnNetwork {
+  readonly source: BindingModule["macSource"];
+  /** NAMESPACE/NAME; unset for the pod's network. */
+  readonly networkName?: string;
 }
 
-/** Returns the MACs to record in the VM's status: the running guest's MACs, or else the recorded MACs. */
+/** Returns undefined if Patchbay chooses the interface's MAC, or the interface is not wanted. */
+function findRetainableMac(
+  vm: VirtualMachine,
+  iface: Iface,
+  bindings: BindingRegistry,
+): MacOnNetwork | undefined {
+  const { spec } = vm.spec.template;
+  const network = findByName(networksOf(spec), iface.name);
+  const source = findMacSource(iface, spec, bindings);
+  if (network === undefined || source === undefined || source === "random" || isAbsent(iface))
+    return undefined;
+  // A MAC in the specification is recorded too, so that the interface retains it when the user deletes it from the specification.
+  if (isDefaultNetwork(network)) return { source };
+  const networkName = networkNameOf(network, vm.metadata.namespace ?? "");
+  return networkName === undefined ? undefined : { source, networkName };
+}
+
+/** Whether the reported MAC is that of a working NIC on this network. */
+function isOnNetwork(
+  vmi: VirtualMachineInstance | undefined,
+  name: string,
+  { networkName }: MacOnNetwork,
+): boolean {
+  if (networkName === undefined) return true;
+  if (findByName(vmi?.status?.interfaces, name)?.hotplug?.phase !== "Ready") return false;
+  const attachments = vmi?.status?.attachments ?? [];
+  return attachments.some(
+    (each) => each.name === name && each.networkName === networkName && each.state === "Attached",
+  );
+}
+
+/**
+ * Returns the MACs to record in the VM's status: the running guest's MACs, or else the recorded MACs. Drops interfaces that
+ * were removed or moved to another network.
+ */
 export function collectRetainedMacs(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   bindings: BindingRegistry,
 ): RetainedMacs {
-  const { spec } = vm.spec.template;
-  return ifacesOf(spec)
-    .filter((iface) => canRetainMac(iface, spec, bindings))
-    .flatMap(({ name }) => {
-      const reported = findByName(vmi?.status?.interfaces, name)?.mac ?? "";
-      const known = findByName(vm.status?.macAddresses, name)?.macAddress;
-      // The launcher's report is not trusted, and an invalid MAC would make the VMI invalid.
-      const mac = isNicMac(reported) ? normalizeMac(reported) : known;
-      return mac === undefined ? [] : [{ name, macAddress: mac }];
-    });
+  return ifacesOf(vm.spec.template.spec).flatMap((iface) => {
+    const { name } = iface;
+    const retainable = findRetainableMac(vm, iface, bindings);
+    if (retainable === undefined) return [];
+    const { networkName } = retainable;
+    const reported = isOnNetwork(vmi, name, retainable)
+      ? (findByName(vmi?.status?.interfaces, name)?.mac ?? "")
+      : "";
+    const recorded = findByName(vm.status?.macAddresses, name);
+    const known = recorded?.networkName === networkName ? recorded?.macAddress : undefined;
+    // The launcher's report is not trusted, and an invalid MAC would make the VMI invalid.
+    const mac = isNicMac(reported) ? normalizeMac(reported) : known;
+    if (mac === undefined) return [];
+    return [{ name, ...(networkName === undefined ? {} : { networkName }), macAddress: mac }];
+  });
 }
 
-/** Sets the retained MAC on each interface without a configured MAC. */
+/** Returns the VM's specification with the MACs of its last guest where it names none. */
+export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): VmiSpec {
+  const { template } = spec;
+  const { macAddresses: recorded = [] } = status ?? {};
+  if (recorded.length === 0) return template.spec;
+  const namespace = metadata.namespace ?? "";
+  const ifaces = ifacesOf(template.spec).map((iface) => {
+    const networkName = findNetworkName(template.spec, iface.name, namespace);
+    const last = recorded.find(
+      (each) => each.name === iface.name && each.networkName === networkName,
+    );
+    return hasMac(iface) || last === undefined ? iface : { ...iface, macAddress: last.macAddress };
+  });
+  return withNics(template.spec, networksOf(template.spec), ifaces);
+}
+
+function listRetainedMacs(
+  vm: VirtualMachine,
+  source: MacOnNetwork["source"],
+  bindings: BindingRegistry,
+): RetainedMacs {
+  const { spec } = vm.spec.template;
+  return collectRetainedMacs(vm, undefined, bindings).filter(({ name }) => {
+    const iface = findByName(ifacesOf(spec), name);
+    return iface !== undefined && !hasMac(iface) && findMacSource(iface, spec, bindings) === source;
+  });
+}
+
+/** Sets the previous guest's MAC on interfaces whose MAC is independent of the network. */
 export function withRetainedMacs(
   vm: VirtualMachine,
   ifaces: readonly Iface[],
   bindings: BindingRegistry,
 ): readonly Iface[] {
-  const retained = collectRetainedMacs(vm, undefined, bindings);
+  const retained = listRetainedMacs(vm, "guest", bindings);
   return ifaces.map((iface) => {
     const macAddress = findByName(retained, iface.name)?.macAddress;
-    const isNamed = (iface.macAddress ?? "") !== "";
-    return isNamed || macAddress === undefined ? iface : { ...iface, macAddress };
+    return macAddress === undefined ? iface : { ...iface, macAddress };
   });
+}
+
+/** Annotates the VMI with the MACs that its networks assigned last, so that the same MACs are requested again. */
+export function withLastMacs(
+  vmi: VirtualMachineInstance,
+  vm: VirtualMachine,
+  bindings: BindingRegistry,
+): VirtualMachineInstance {
+  const retained = listRetainedMacs(vm, "network", bindings);
+  if (retained.length === 0) return vmi;
+  const annotation = { [names.RETAINED_MACS_ANNOTATION]: JSON.stringify(retained) };
+  const annotations = { ...vmi.metadata.annotations, ...annotation };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+}
+
+export function readRetainedMacs(vmi: VirtualMachineInstance): readonly RetainedMac[] {
+  return parseRetainedMacs(vmi.metadata.annotations?.[names.RETAINED_MACS_ANNOTATION]);
+}
+
+/** Returns the MAC to request from the pod's network, which has no network selection element. */
+export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefined {
+  const { spec } = vmi;
+  const iface = ifacesOf(spec).find(({ name }) => {
+    const network = findByName(networksOf(spec), name);
+    return network !== undefined && isDefaultNetwork(network);
+  });
+  if (iface === undefined || iface.masquerade !== undefined) return undefined;
+  const retained = readRetainedMacs(vmi).find(
+    ({ name, networkName }) => name === iface.name && networkName === undefined,
+  );
+  const mac = iface.macAddress ?? retained?.macAddress ?? "";
+  return isNicMac(mac) ? normalizeMac(mac) : undefined;
+}
+
+type RequestedMac = Pick<NetworkSelection, "mac" | "io.patchbay.kept-mac">;
+
+/**
+ * Returns the MAC to request from a secondary network: the specification's; during a network swap the running NIC's; or
+ * else the previous guest's, which the network may replace.
+ */
+export function requestMac(
+  iface: Iface,
+  vmi: VirtualMachineInstance,
+  { networkName, retained }: { networkName: string; retained: readonly RetainedMac[] },
+): RequestedMac {
+  const { name, macAddress = "" } = iface;
+  if (macAddress !== "") return { mac: macAddress };
+  const isSwapping = vmi.status?.attachments?.some(
+    (each) => each.name === name && each.networkName !== networkName && each.state === "Attached",
+  );
+  const current = findByName(vmi.status?.interfaces, name)?.mac ?? "";
+  if (isSwapping === true) return isNicMac(current) ? { mac: normalizeMac(current) } : {};
+  const last = retained.find((each) => each.name === name && each.networkName === networkName);
+  return last === undefined ? {} : { mac: last.macAddress, "io.patchbay.kept-mac": true };
+}
+
+/** Returns the requested MAC if the network assigned another MAC. Undefined if the requested MAC was only preferred. */
+export function findUnmetMac(
+  element: NetworkSelection | undefined,
+  assigned: string | undefined,
+): string | undefined {
+  const { mac = "", "io.patchbay.kept-mac": isPreferred } = element ?? {};
+  if (mac === "" || isPreferred === true || assigned === undefined) return undefined;
+  return normalizeMac(mac) === normalizeMac(assigned) ? undefined : mac;
+}
+
+export const MAC_CHANGED = "MacChanged";
+
+function describeMacChange(
+  { name, networkName, podInterfaceName, mac = "" }: Attachment,
+  {
+    retained,
+    elements,
+  }: { retained: readonly RetainedMac[]; elements: readonly NetworkSelection[] },
+): string | undefined {
+  const element = elements.find((each) => each.interface === podInterfaceName);
+  const last =
+    networkName === undefined
+      ? retained.find((each) => each.name === name && each.networkName === undefined)?.macAddress
+      : element?.["io.patchbay.kept-mac"] === true
+        ? element.mac
+        : undefined;
+  if (last === undefined || !isNicMac(mac) || normalizeMac(mac) === normalizeMac(last))
+    return undefined;
+  const network = networkName ?? "the pod's network";
+  return `interface ${name} now has MAC ${normalizeMac(mac)}, which ${network} assigned; it had ${normalizeMac(last)} before. Set macAddress in the specification if the guest needs one MAC`;
+}
+
+/** Returns messages about NICs that were attached since `before` with another MAC than the previous guest had. */
+export function findMacChanges(
+  vmi: VirtualMachineInstance,
+  attachments: readonly Attachment[],
+  elements: readonly NetworkSelection[],
+): readonly string[] {
+  const before = vmi.status?.attachments ?? [];
+  const retained = readRetainedMacs(vmi);
+  const wasAttached = ({ name, podInterfaceName }: Attachment): boolean =>
+    before.some(
+      (each) =>
+        each.name === name &&
+        each.podInterfaceName === podInterfaceName &&
+        each.state === "Attached",
+    );
+  return attachments
+    .filter((each) => each.state === "Attached" && !wasAttached(each))
+    .flatMap((each) => describeMacChange(each, { retained, elements }) ?? []);
 }

@@ -42,7 +42,7 @@ function findSwappableKind(
   return kind !== "refused" && BINDINGS[kind].live.canSwapNetwork ? kind : undefined;
 }
 
-/** Returns the network to which an interface is swapped; undefined if the network is unchanged or the change needs a restart. */
+/** Returns the new network of an interface; undefined if the network is unchanged or cannot be swapped while the guest runs. */
 export function findNetworkSwap(
   { desired, actual, bindings }: NicsSyncInput,
   name: string,
@@ -74,7 +74,7 @@ function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
   };
 }
 
-/** Applies all swaps together if the result is valid. Otherwise applies the swaps one by one and skips each invalid result. */
+/** Applies all network swaps if the result is valid. Otherwise applies them one by one and skips swaps that make the spec invalid. */
 function withNetworkSwaps(sides: NicsSyncInput, isAcceptable: (nics: Nics) => boolean): Nics {
   const { desired, actual } = sides;
   const swaps = actual.ifaces.flatMap(({ name }) => findNetworkSwap(sides, name) ?? []);
@@ -109,7 +109,7 @@ function withLinkStateFrom(current: Iface, wanted: Iface | undefined): Iface {
   return wanted === undefined || isAbsent(wanted) ? current : withState(current, wanted.state);
 }
 
-function canBePlugged(
+function supportsPlug(
   iface: Iface,
   networks: readonly Network[],
   bindings: BindingRegistry,
@@ -119,7 +119,7 @@ function canBePlugged(
   return BINDINGS[binding.kind].live.canPlug;
 }
 
-/** Copies the VM's `state` to the interface, unless the NIC is being unplugged and the VM declares a different NIC. */
+/** Copies the VM's `state`; `absent` if the VM has no such interface. If the VM redefined it as another NIC, an unplug completes first. */
 function syncIface(current: Iface, { desired, actual, bindings }: NicsSyncInput): Iface {
   const wanted = findByName(desired.ifaces, current.name);
   if (isOnDefaultNetwork(actual, current.name)) return withLinkStateFrom(current, wanted);
@@ -127,7 +127,7 @@ function syncIface(current: Iface, { desired, actual, bindings }: NicsSyncInput)
   const sameNetwork =
     findByName(desired.networks, current.name)?.multus?.networkName ===
     findByName(actual.networks, current.name)?.multus?.networkName;
-  const isBlocked = !sameNetwork || !canBePlugged(wanted, desired.networks, bindings);
+  const isBlocked = !sameNetwork || !supportsPlug(wanted, desired.networks, bindings);
   if (isBlocked && isAbsent(current)) return current;
   return withState(current, wanted.state);
 }
@@ -136,7 +136,7 @@ function syncIface(current: Iface, { desired, actual, bindings }: NicsSyncInput)
 export function canPlug(iface: Iface, desired: Nics, bindings: BindingRegistry): boolean {
   return (
     !isAbsent(iface) &&
-    canBePlugged(iface, desired.networks, bindings) &&
+    supportsPlug(iface, desired.networks, bindings) &&
     findByName(desired.networks, iface.name)?.multus !== undefined &&
     !isOnDefaultNetwork(desired, iface.name)
   );
@@ -193,9 +193,9 @@ export interface NicsChange {
 }
 
 /**
- * Plans the NICs of a running VMI from its VM's template. Appends new interfaces in the VM's order, marks deleted interfaces as
- * `absent` until their unplug is complete, and swaps changed networks. On the default network, only the link state changes. A
- * NIC that conflicts with another NIC, for example by its MAC, is plugged later.
+ * Plans the NICs of a running VMI from its VM's template: appends new interfaces, marks deleted ones as `absent` until they
+ * are unplugged, and swaps changed networks. On the default network, only the link state changes. A new NIC that conflicts
+ * with another NIC, for example by its MAC, is plugged later.
  */
 export function planNicsChange(
   template: VmiSpec,
@@ -204,7 +204,7 @@ export function planNicsChange(
 ): NicsChange {
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
-  // If the VM's own spec is invalid, all changes are acceptable here, because admission reports the problem.
+  // Admission reports an invalid template, so its changes are not checked again here.
   let isDesiredValid: boolean | undefined;
   const isAcceptable = (nics: Nics): boolean => {
     isDesiredValid ??= isAllowed(vmi.spec, withoutAbsent(desired));
@@ -228,7 +228,7 @@ export function planOwnNics(vmi: VirtualMachineInstance): Nics {
   return withoutUnplugged(vmi, nicsOf(vmi.spec));
 }
 
-/** Returns the NICs of a VM's template without absent interfaces whose unplug from the VMI is complete. */
+/** Returns the NICs of a VM's template, without absent interfaces that the VMI no longer has. */
 export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance | undefined): Nics {
   const nics = nicsOf(template);
   const isUnplugged = (iface: Iface): boolean =>

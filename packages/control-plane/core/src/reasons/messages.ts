@@ -4,12 +4,14 @@ import { findMachineFamily } from "@patchbay/domain";
 import { isOnRootComplex, buildMachine } from "../vm/spec/machine.ts";
 import type { Reason } from "./table.ts";
 
+const NAMED_FIELDS_MAX = 4;
+
 export interface ReasonMessage<R extends Reason = Reason> {
   readonly reason: R;
   readonly message: string;
 }
 
-/** Describes how to get a free PCIe port, including the field to change. */
+/** Describes how to get a free PCIe port. */
 function describeFreePort(vmi: VirtualMachineInstance): string {
   if (isOnRootComplex(vmi)) {
     return "the VM's devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without the annotation";
@@ -78,7 +80,7 @@ export const TAP_REPLACED: ReasonMessage = {
     "the tap was deleted while the guest's device used it, and QEMU cannot open the new one; the guest was requested to release the device, which is then plugged again",
 };
 
-/** Some QEMU versions abort when a device is removed after the deletion of its tap. */
+/** Reported for QEMU versions that abort when a device is removed after the deletion of its tap. */
 export const TAP_LOST: ReasonMessage = {
   reason: "TapLost",
   message:
@@ -147,6 +149,16 @@ export function networkNameInvalid(networkName: string): ReasonMessage {
   return { reason: "NetworkInvalid", message };
 }
 
+/** Describes a NIC whose assigned MAC differs from the requested MAC. Networks that filter by MAC drop its frames. */
+export function macNotAssigned(
+  networkName: string,
+  requested: string,
+  assigned: string,
+): ReasonMessage<"RequestNotMet"> {
+  const message = `network ${networkName} assigned MAC ${assigned} instead of the requested ${requested}; unplug the interface and plug it again without macAddress, or use a network that accepts it`;
+  return { reason: "RequestNotMet", message };
+}
+
 export function annotationInvalid(why: string): ReasonMessage<"AnnotationInvalid"> {
   const message = `the networks annotation cannot be parsed: ${why}`;
   return { reason: "AnnotationInvalid", message };
@@ -181,13 +193,24 @@ export function interfaceAttachedElsewhere(
   return { reason: "InterfaceNameTaken", message };
 }
 
-/** Describes changes of an annotation element after its ADD. net-agent does not apply such changes. */
+/** Describes changes of an annotation element after its interface was attached. net-agent does not apply such changes. */
 export function attributesFixed(
   name: string,
   changedNames: readonly string[],
 ): ReasonMessage<"AttributesFixed"> {
   const message = `interface ${name} was attached with different ${changedNames.join(", ")} and is not changed; unplug it and plug it again to apply the change`;
   return { reason: "AttributesFixed", message };
+}
+
+/** Describes an edit of a network's definition, which attached NICs do not follow. */
+export function networkChanged(
+  network: string,
+  fields: readonly string[],
+): ReasonMessage<"NetworkChanged"> {
+  const named = fields.slice(0, NAMED_FIELDS_MAX).join(", ");
+  const more = fields.length > NAMED_FIELDS_MAX ? ", ..." : "";
+  const message = `the definition of ${network} was changed after this NIC was attached: ${named}${more}; unplug the NIC and plug it again, or swap its network, to apply the change`;
+  return { reason: "NetworkChanged", message };
 }
 
 /** Describes a requested network swap in a launcher of KubeVirt, where only a migration of the VM can swap the network. */

@@ -7,9 +7,9 @@ export interface ReasonEntry {
   readonly meaning: string;
   readonly owner: string;
   readonly from: "net-agent" | "virt-controller" | "virt-handler" | "net-agent, virt-handler";
-  /** Type of the event on the VM, or on a VMI without a VM. `Normal` means that the condition ends without user action. */
+  /** Type of the event on the VM, or on a VMI without a VM. `Normal` means that no user action is required. */
   readonly event: "Warning" | "Normal" | "none";
-  /** Condition for progress. Unset if the next step of the current phase is the condition. */
+  /** Event that ends the wait. Unset if the next step of the current phase ends it. */
   readonly next?: string;
   /** Advice for the user, which is appended to error messages. `{network}` is replaced with the network's name. */
   readonly advice?: string;
@@ -132,7 +132,7 @@ const REASONS_IN_POD = {
   RequestNotMet: {
     ...POD_ATTACHING,
     meaning:
-      "the network did not assign the requested MAC, address or default route, or none of its plugins supports the request; the attachment was undone",
+      "the network did not assign the requested MAC, address or default route, or none of its plugins supports the request; the attachment was undone, or, if only the MAC differs, the NIC is not plugged into the VM",
     owner: "administrator",
   },
   NoDevice: {
@@ -335,6 +335,15 @@ const REASONS_ON_NODE = {
       "the tap could not be moved to the other network's bridge; the NIC stays on its old network",
     owner: "administrator",
   },
+  NetworkChanged: {
+    ...WARNING_ON_NODE,
+    phases: "`Ready`",
+    meaning:
+      "the network's definition was edited after the NIC was attached, and the NIC still has the former configuration; the message names what differs",
+    owner: "user, administrator",
+    advice:
+      "NICs do not follow edits of a definition; unplug the NIC and plug it again, swap its network, or restart the VM",
+  },
   MtuDiffers: {
     ...WARNING_ON_NODE,
     phases: "`Ready`",
@@ -474,7 +483,7 @@ const REASONS_ON_NODE = {
 /** All reasons, from which `docs/reference/reasons.md` is generated. */
 export const REASONS = { ...REASONS_IN_POD, ...REASONS_ON_NODE } as const;
 
-/** Stable identifier of a reason in CamelCase, used in `hotplug.reason` and `hindrance.reason` of the status. */
+/** Stable identifier of a reason in CamelCase, which appears in the status. */
 export type Reason = keyof typeof REASONS;
 
 function isReason(text: string): text is Reason {

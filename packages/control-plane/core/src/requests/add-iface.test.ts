@@ -123,16 +123,20 @@ describe("adding an interface", () => {
       fields: { macAddress: "02:00:00:00:00:08" },
       want: "02:00:00:00:00:08",
     },
-    { name: "a new MAC", vmi: aVmi(), fields: {}, want: "02:00:00:00:00:09" },
+    { name: "no MAC", vmi: aVmi(), fields: {}, want: undefined },
   ])("sets $name as MAC", ({ vmi, fields, want }) => {
     const plan = planAddIface({
       target: { kind: "vm", vm: aVm(), vmi },
       request: { name: "blue", networkAttachmentDefinitionName: "blue-nad", fields },
       nadExists: true,
       bindings: {},
-      newMac: "02:00:00:00:00:09",
     });
-    expect(writtenNics(plan)).toMatchObject([{}, [{}, { macAddress: want }]]);
+    const mac = want === undefined ? {} : { macAddress: want };
+    const iface = { name: "blue", bridge: {}, ...mac };
+    expect(writtenNics(plan)).toEqual([
+      [POD_NETWORK, BLUE_NETWORK],
+      [POD_IFACE, iface],
+    ]);
   });
 
   const PORTS = { phase: "Running", pciePorts: { total: 8, free: 1 } } as const;

@@ -84,10 +84,8 @@ interface AddIfaceFacts {
   readonly target: NicTarget;
   readonly request: AddIfaceRequest;
   readonly nadExists: boolean;
-  /** Most similar name in the VM's namespace. Set if the requested definition does not exist. */
+  /** Most similar name of a definition in the VM's namespace. Set if the requested definition does not exist. */
   readonly nearestNetwork?: string | undefined;
-  /** Unused MAC for an interface whose request contains no MAC. */
-  readonly newMac?: string;
   readonly bindings: BindingRegistry;
 }
 
@@ -205,7 +203,7 @@ function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
 }
 
-/** Returns why the running guest has no free port for the interface. Ports reserved for pending plugs are not free. */
+/** Returns why the running guest cannot get the interface: its model needs I/O ports, or no unreserved port is free. */
 function findCapacityProblem(facts: AddIfaceFacts, newIface: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
@@ -220,7 +218,7 @@ function findCapacityProblem(facts: AddIfaceFacts, newIface: Iface): string | un
   return `no free PCIe port: ${noFreePortMessage(vmi).message}${reservedPorts}`;
 }
 
-/** Returns the request's field for a field of the spec. Empty if no request field sets the spec's field. */
+/** Maps a field of the spec to a field of the request. Returns an empty text if no request field sets the spec's field. */
 function toRequestField(field: string, paths: { iface: string; network: string }): string {
   if (field.startsWith(`${paths.network}.multus`)) return "networkAttachmentDefinitionName";
   if (field.startsWith(`${paths.iface}.`)) return field.slice(paths.iface.length + 1);
@@ -286,7 +284,7 @@ function planNew(facts: AddIfaceFacts): NicPlan {
     );
   }
   const networks = [...networksOf(spec), buildRequestedNetwork(facts)];
-  const macAddress = unplugging?.macAddress ?? facts.newMac;
+  const macAddress = unplugging?.macAddress;
   const macField = macAddress === undefined ? {} : { macAddress };
   const newIface: Iface = { name: request.name, ...macField, ...request.fields };
   const ifaces = [...ifacesOf(spec), withDefaultBinding(newIface, networks)];
@@ -413,7 +411,7 @@ function checkBody(
     ...findFieldCauses(Object.fromEntries(optionalFields), fields.optional),
     ...findBindingNameCauses(body),
   ];
-  // The first cause is also the overall message, because KubeVirt's clients match it.
+  // The first cause provides the overall message, because KubeVirt's clients match that message.
   return causes.length === 0 ? { ok: true, value: body } : refused(causes, causes[0]?.message);
 }
 

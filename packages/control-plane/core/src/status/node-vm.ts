@@ -77,6 +77,14 @@ function findMtuWarning({
   return mtu === links.mtu || links.mtu === 0 ? undefined : mtuDiffers(mtu, links.mtu);
 }
 
+/** Returns virt-controller's warning about an attached NIC. */
+function attachmentWarning({
+  attachment,
+}: IfaceFacts): Omit<BlockedReason, "attempts"> | undefined {
+  const { state, reason, message = "" } = attachment ?? {};
+  return state === "Attached" && reason !== undefined ? { reason, message } : undefined;
+}
+
 function findAddressWarning(
   { name }: IfaceFacts,
   { omissions }: IfaceReport,
@@ -85,13 +93,14 @@ function findAddressWarning(
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
 
-/** Returns why a plug or swap is blocked although no step on the node failed. For a ready NIC, returns its warning. */
+/** Returns why a plug or swap without a failed step is blocked, or the warning of a ready NIC. Undefined for an unplug. */
 function findBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,
   report: IfaceReport,
 ): Omit<BlockedReason, "attempts"> | undefined {
-  if (phase === "Ready") return findMtuWarning(facts) ?? findAddressWarning(facts, report);
+  if (phase === "Ready")
+    return findMtuWarning(facts) ?? findAddressWarning(facts, report) ?? attachmentWarning(facts);
   if (toHotplugType(phase) === "Unplug") return undefined;
   return (
     findBindingBlockedReason(facts) ??
@@ -114,14 +123,14 @@ function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport)
 
 const MULTUS_SOURCE = "multus-status";
 
-/** Checks whether Multus reports the interface, which is on a secondary network. Source: KubeVirt network/controllers/vmi.go. */
+/** Checks whether Multus reports the interface. Multus reports only secondary networks. Source: KubeVirt network/controllers/vmi.go. */
 function isReportedByMultus({ attachment, network, reported }: IfaceFacts): boolean {
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (attachment?.state === "Attached") return true;
   return attachment?.state === "Removing" && reported?.infoSource?.includes(MULTUS_SOURCE) === true;
 }
 
-/** Joins the sources in KubeVirt's order. Source: KubeVirt network/vmispec/infosource.go. */
+/** Lists the components that report the interface, in KubeVirt's order. Source: KubeVirt network/vmispec/infosource.go. */
 function buildInfoSource(facts: IfaceFacts): string {
   return [
     ...(facts.device === undefined ? [] : ["domain"]),
@@ -201,14 +210,14 @@ function isTransient(oldStatus: IfaceStatus | undefined, newStatus: IfaceStatus)
   if (isEqual(oldStatus, newStatus)) return true;
   const { hotplug } = newStatus;
   const isHotplugChangeOnly = isEqual({ ...oldStatus, hotplug }, newStatus);
-  // The status must report the end of a problem immediately.
+  // Other changes, and changes of a reported reason, must appear in the status immediately.
   if (!isHotplugChangeOnly || oldStatus.hotplug?.reason !== undefined) return false;
   return (
     (isWaitingForPod(oldStatus) && isWaitingForPod(newStatus)) || isFirstUnplugRequest(newStatus)
   );
 }
 
-/** Checks whether virt-handler may write the change later, because the interface is only in a transient state. */
+/** Checks whether virt-handler may write the change later, because the new state is only transient. */
 export function isTransientChange(
   oldStatuses: readonly IfaceStatus[],
   newStatuses: readonly IfaceStatus[],
@@ -262,13 +271,13 @@ export const NODE_VM_FIELDS = [
   "guestOSInfo",
 ] as const satisfies readonly (keyof VmiStatus)[];
 
-/** Condition types that virt-handler writes. virt-handler copies all other conditions. */
+/** Condition types that virt-handler writes. virt-handler preserves all other conditions. */
 export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED, PAUSED];
 
 /** Fields of the status that virt-handler writes. `phase` is unset if virt-controller decides the phase. */
 export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
 
-/** Checks whether the agent counts as connected. A connected agent remains connected in a reboot, unless it stops responding. */
+/** Checks whether the agent counts as connected. A connected agent counts as connected during a reboot, unless it stops responding. */
 function isAgentConnected({ vmi, domain, silentSince }: NodeVmFacts): boolean {
   if (domain?.running !== true || silentSince !== undefined) return false;
   const isReported = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
@@ -331,7 +340,7 @@ function observedVmi(facts: NodeVmFacts): VirtualMachineInstance {
   return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...buildPortFields(facts) } };
 }
 
-/** Checks whether this node may report about the guest. A migration's target may not, nor a source without the guest. */
+/** Checks whether this node may report about the guest. During a migration, only the source node may, and only while the guest runs. */
 export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
   if (role === "target") return false;
   return openMigration(vmi) === undefined || domain?.running === true;

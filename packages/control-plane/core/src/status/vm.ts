@@ -40,7 +40,7 @@ import { isEndedOrDeleting } from "../requests/ifaces.ts";
 const RESTART_REQUIRED = "RestartRequired";
 const OWN_CONDITIONS: readonly string[] = [READY, SYNCHRONIZED, RESTART_REQUIRED];
 
-/** Values of `printableStatus` by the sync error's reason. A reason without an entry is the value. */
+/** Values of `printableStatus` by the sync error's reason. Any other reason is used unchanged. */
 const PRINTABLE_STATUS: Readonly<Record<string, string>> = {
   UnsupportedSpec: "ErrorUnsupportedSpec",
   FailedCreate: "ErrorCreateRefused",
@@ -94,7 +94,7 @@ function findRunningStatus(vmi: VirtualMachineInstance): string | undefined {
   return status?.phase === "Running" ? "Running" : undefined;
 }
 
-/** Returns `printableStatus`. KubeVirt's values take precedence. Source: KubeVirt VirtualMachinePrintableStatus. */
+/** Returns `printableStatus`. Source: KubeVirt VirtualMachinePrintableStatus. */
 function choosePrintableStatus(
   { vm, vmi }: VmStatusFacts,
   printableFacts: PrintableStatusFacts,
@@ -151,13 +151,13 @@ function listConditions(
   return [...withTransitionTimes(ownConditions, vm.status?.conditions, now), ...copiedConditions];
 }
 
-/** Returns the topology version. The VMI's version takes precedence, because the VMI's devices already use its layout. */
+/** Returns the topology version. The VMI's version takes precedence, because the guest may already use that layout. */
 function findTopologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
   const recordedVersion = vmi === undefined ? undefined : readRecordedTopology(vmi)?.version;
   return recordedVersion ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
 }
 
-/** Builds the PCI addresses of interfaces and other devices. The VMI's reported or recorded addresses replace the stored addresses. */
+/** Builds the PCI addresses of interfaces and other devices. The VMI's addresses take precedence over the stored addresses. */
 function buildTopologyFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -216,10 +216,12 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes need no immediate write, except new addresses in `pcieTopology`. */
+/** Fields whose changes can be written later, except new addresses in the first three. */
 const DEFERRABLE_FIELDS: readonly string[] = [
-  "observedGeneration",
+  "ipAddresses",
+  "macAddresses",
   "pcieTopology",
+  "observedGeneration",
   "interfaceHistory",
 ];
 
@@ -235,6 +237,10 @@ function isChanging(vm: VirtualMachine, vmi: VirtualMachineInstance): boolean {
   );
 }
 
+function hasNoNewEntry(oldEntries: readonly unknown[] = [], newEntries: readonly unknown[] = []) {
+  return newEntries.every((entry) => oldEntries.some((oldEntry) => isEqual(oldEntry, entry)));
+}
+
 /** Checks that the topology has no new address. A new address must be written immediately; the write of a removal can wait. */
 function hasNoNewAddress(
   oldTopology: PcieTopology | undefined,
@@ -243,15 +249,10 @@ function hasNoNewAddress(
   if (oldTopology === undefined || next === undefined) return oldTopology === next;
   const { interfaces: oldInterfaces, ...others } = oldTopology;
   const { interfaces: newInterfaces, ...otherNext } = next;
-  return (
-    isEqual(others, otherNext) &&
-    newInterfaces.every((entry) =>
-      oldInterfaces.some((oldInterface) => isEqual(oldInterface, entry)),
-    )
-  );
+  return isEqual(others, otherNext) && hasNoNewEntry(oldInterfaces, newInterfaces);
 }
 
-/** Checks whether the write of `next` can wait. It can if NICs are being plugged or unplugged and only deferrable fields changed. */
+/** Checks whether the write of `next` can wait: NICs are being plugged or unplugged, and only deferrable fields change. */
 export function canDeferVmStatus(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -263,5 +264,10 @@ export function canDeferVmStatus(
     ([field, value]) =>
       DEFERRABLE_FIELDS.includes(field) || isEqual(storedStatus.get(field), value),
   );
-  return isSame && hasNoNewAddress(vm.status.pcieTopology, next.pcieTopology);
+  return (
+    isSame &&
+    hasNoNewEntry(vm.status.ipAddresses, next.ipAddresses) &&
+    hasNoNewEntry(vm.status.macAddresses, next.macAddresses) &&
+    hasNoNewAddress(vm.status.pcieTopology, next.pcieTopology)
+  );
 }

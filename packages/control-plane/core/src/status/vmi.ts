@@ -27,10 +27,12 @@ import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { DEFAULT_POD_INTERFACE, buildExtraInterfaceName } from "../nics/names.ts";
 import { isOnNetwork, findNetworkName, toPodNics, choosePodNic } from "../nics/pod-nic.ts";
 import type { NetworksOwner } from "../vm/pod/pod-networks.ts";
-import { networkNameInvalid } from "../reasons/messages.ts";
+import { macNotAssigned, networkNameInvalid } from "../reasons/messages.ts";
+import type { Reason } from "../reasons/table.ts";
 import { type NodeLoss, hasRun } from "../node/node-loss.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifyName } from "../nics/nics.ts";
 import { ADDRESS_CHANGED, addressesCondition } from "../nics/addresses/retained-addresses.ts";
+import { findUnmetMac } from "../nics/mac.ts";
 import {
   GUEST_HELD_CONDITION,
   buildPausedGuestCondition,
@@ -59,7 +61,7 @@ import {
   findVmiSyncError,
   type VmiStatusFacts,
 } from "./sync-error.ts";
-import { readClaimMode } from "../vm/spec/disk-files.ts";
+import { readVolumeMode } from "../vm/spec/disk-files.ts";
 import { findClaimName, listDisks } from "../vm/spec/disks.ts";
 
 export interface PodNetworkFacts {
@@ -117,14 +119,48 @@ function findNameProblem({ networkName = "" }: Identity): AttachmentError | unde
   return parseNadName(networkName) === undefined ? networkNameInvalid(networkName) : undefined;
 }
 
-function buildSecondaryAttachment(identity: Identity, pod: PodNetworkFacts): Attachment {
+/** Returns the error of a NIC that got another MAC than requested. */
+function findMacError(
+  { networkName = "", podInterfaceName }: Identity,
+  { mac: assigned }: NetworkStatus,
+  pod: PodNetworkFacts,
+): AttachmentError | undefined {
+  const element = pod.elements.find((each) => each.interface === podInterfaceName);
+  const requested = findUnmetMac(element, assigned);
+  if (requested === undefined || assigned === undefined) return undefined;
+  return macNotAssigned(networkName, requested, assigned);
+}
+
+const NETWORK_CHANGED: Reason = "NetworkChanged";
+
+/** Returns a warning if the network's definition was edited after the NIC was attached. */
+function findWarning(
+  { podInterfaceName }: Identity,
+  pod: PodNetworkFacts,
+): Pick<Attachment, "reason" | "message"> {
+  const error = pod.errors[podInterfaceName];
+  if (error?.reason !== NETWORK_CHANGED) return {};
+  return { reason: error.reason, message: error.message };
+}
+
+function toFailed(identity: Identity, { reason, message }: AttachmentError): Attachment {
+  return { ...identity, state: "Failed", reason, message };
+}
+
+function buildSecondaryAttachment(
+  identity: Identity,
+  pod: PodNetworkFacts,
+  previous?: Attachment,
+): Attachment {
   const entry = findStatus(pod, identity.podInterfaceName);
-  if (entry !== undefined && entry.name === identity.networkName)
-    return toAttached(identity, entry);
+  if (entry !== undefined && entry.name === identity.networkName) {
+    const macError =
+      previous?.state === "Attached" ? undefined : findMacError(identity, entry, pod);
+    if (macError !== undefined) return toFailed(identity, macError);
+    return { ...toAttached(identity, entry), ...findWarning(identity, pod) };
+  }
   const error = findNameProblem(identity) ?? pod.errors[identity.podInterfaceName];
-  return error === undefined
-    ? { ...identity, state: "Requested" }
-    : { ...identity, state: "Failed", reason: error.reason, message: error.message };
+  return error === undefined ? { ...identity, state: "Requested" } : toFailed(identity, error);
 }
 
 function isInPod(pod: PodNetworkFacts, podInterfaceName: string): boolean {
@@ -148,7 +184,7 @@ function findExtraNetwork(
   return { name, networkName, podInterfaceName: buildExtraInterfaceName(attachedName) };
 }
 
-/** Replaces an attachment's state with the state of its binding's additional network until the additional network is attached. */
+/** Returns the attachment. Until its binding's additional network is attached, replaces the state with the state of that network. */
 function withExtra(
   attachment: Attachment,
   extraIdentity: Identity | undefined,
@@ -172,7 +208,7 @@ function isReleased(vmi: VirtualMachineInstance, name: string): boolean {
   return findByName(vmi.status?.interfaces, name)?.hotplug?.phase === "PodDetaching";
 }
 
-/** Checks whether the attachment's pod NIC is missing among the pod NICs that virt-handler reports for the interface. */
+/** Checks whether virt-handler reports pod NICs for the interface, but not the attachment's pod NIC. */
 function isUnused(vmi: VirtualMachineInstance, { name, podInterfaceName }: Attachment): boolean {
   const ifaceStatus = findByName(vmi.status?.interfaces, name);
   const usedNames = [
@@ -215,7 +251,9 @@ function advanceAttachment(
   const isOver =
     !isWanted(previous, vmi) &&
     (isUnused(vmi, previous) || (!isDeclared(vmi, name) && isReleased(vmi, name)));
-  return isOver ? { ...identity, state: "Removing" } : buildSecondaryAttachment(identity, pod);
+  return isOver
+    ? { ...identity, state: "Removing" }
+    : buildSecondaryAttachment(identity, pod, previous);
 }
 
 function buildIdentity(network: Network, { vmi, pod }: AttachmentSources): Identity {
@@ -241,7 +279,7 @@ interface AttachmentSources {
   readonly pod: PodNetworkFacts;
 }
 
-/** Checks whether to list the attachment. A new attachment is listed when CNI has a result, because virt-handler cannot use it earlier. */
+/** Checks whether to list the attachment. A new attachment is not listed until CNI has a result, because virt-handler needs the result. */
 function isReportable(attachment: Attachment, previous: readonly Attachment[]): boolean {
   const { name, podInterfaceName } = attachment;
   return (
@@ -250,7 +288,7 @@ function isReportable(attachment: Attachment, previous: readonly Attachment[]): 
   );
 }
 
-/** Sorts the attachment in use first, because a lookup by interface name returns the first attachment. */
+/** Sorts the attachment in use first, because lookups by interface name return the first match. */
 function sortUsedFirst(
   attachments: readonly Attachment[],
   vmi: VirtualMachineInstance,
@@ -267,7 +305,7 @@ function listAttachments(network: Network, sources: AttachmentSources): readonly
   const previous = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
   const retainedAttachments = previous.flatMap((entry) => advanceAttachment(entry, vmi, pod) ?? []);
   const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
-  // A second attachment to the same network is requested only after the first attachment was detached.
+  // While an attachment to the same network exists, no new attachment is listed.
   const isKnown = previous.some((entry) => isOnNetwork(entry, networkName));
   const newAttachments =
     isKnown || !isDeclared(vmi, name)
@@ -276,7 +314,7 @@ function listAttachments(network: Network, sources: AttachmentSources): readonly
   return sortUsedFirst([...retainedAttachments, ...newAttachments], vmi, name);
 }
 
-/** Marks an attachment as failed if its node cannot provide the network. The pod does not request such a network. */
+/** Marks a requested attachment as failed if the node cannot provide its network and the pod does not have the NIC. */
 function withAbsence(
   { absences }: NetworksOwner,
   pod: PodNetworkFacts,
@@ -332,14 +370,14 @@ function buildClaimInfo(claim: PersistentVolumeClaim): ClaimInfo {
   const { accessModes, resources } = claim.spec;
   return {
     claimName: claim.metadata.name,
-    volumeMode: readClaimMode(claim),
+    volumeMode: readVolumeMode(claim),
     ...(accessModes === undefined ? {} : { accessModes: [...accessModes] }),
     ...(capacity === undefined ? {} : { capacity: { ...capacity } }),
     ...(resources?.requests === undefined ? {} : { requests: { ...resources.requests } }),
   };
 }
 
-/** Returns one entry for each disk with its claim's volume mode. If the claim is missing, returns the previous entry. */
+/** Lists the volume modes of the disks' claims, one entry per disk. If the claim is missing, returns the previous entry. */
 export function buildVolumeStatuses(
   { spec, status }: VirtualMachineInstance,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,
@@ -399,7 +437,7 @@ function findPhaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
 }
 
-/** Returns the VMI's phase. virt-handler writes the first Running. Unknown means that the node does not respond. */
+/** Returns the VMI's phase. A VMI without a pod is Pending before its start, then Failed, except during a migration. */
 function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
   const { vmi } = situation;
   const currentPhase = vmi.status?.phase ?? "";
@@ -422,7 +460,7 @@ function phaseTransitions(
   return isKnown ? oldTransitions : [...oldTransitions, { phase, phaseTransitionTimestamp: now }];
 }
 
-/** Condition types that virt-controller writes. virt-controller copies all other conditions. */
+/** Condition types that virt-controller writes. virt-controller preserves all other conditions. */
 const OWN_CONDITIONS: readonly string[] = [
   READY,
   SYNCHRONIZED,
@@ -498,7 +536,7 @@ function buildVolumeFields({ vmi, storage }: VmiStatusFacts): Pick<VmiStatus, "v
   return statuses.length === 0 ? {} : { volumeStatus: [...statuses] };
 }
 
-/** Returns why a VMI has failed. Returns the stored reason if the pod was deleted before the VMI. */
+/** Returns the reason of a failed VMI: a failure of the pod or a hook, the loss of the node, or the stored reason. */
 function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiStatus, "reason"> {
   const lost = vmi.status?.phase === "Unknown" ? LOST_REASON : undefined;
   const failure = findPodFailure(pod) ?? findHookFailure(vmi, pod);
@@ -506,13 +544,13 @@ function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiS
   return phase === "Failed" && reason !== undefined ? { reason } : {};
 }
 
-/** Returns the guest's pod. Ignores a pod that lost an image volume, because virt-controller replaces the pod before a guest runs in it. */
+/** Returns the guest's pod. Ignores a pod that lost an image volume, because virt-controller replaces it before the guest starts. */
 function findLauncher({ vmi, pod }: VmiStatusFacts): Pod | undefined {
   const isReplaced = vmi.status?.activePods === undefined && pod !== undefined;
   return isReplaced && hasMissingImage(pod) ? undefined : pod;
 }
 
-/** Returns the field `activePods` with the guest's pod and node. Empty during a migration, whose own patch sets both pods. */
+/** Returns `activePods` with the guest's pod and node. Returns no field during a migration, when another patch sets both pods. */
 function buildActivePodFields(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,

@@ -20,7 +20,7 @@ export {
   type FillOrder,
   readDataVolume,
 } from "./spec/data-volume.ts";
-export { readClaimMode, listClaimNames } from "./spec/disk-files.ts";
+export { readVolumeMode, listClaimNames } from "./spec/disk-files.ts";
 export { toLabelValue } from "./spec/guest-names.ts";
 export { vmStartProblems } from "./start-problems.ts";
 export { buildDataVolumes, waitsForBinding } from "./storage.ts";
@@ -34,4 +34,11 @@ export {
   type VmFacts,
   vmiOf,
 } from "./vm.ts";
-export { hasVm, planImageVolumeProbe, planVmi, type VmiAction, type VmiFacts } from "./vmi.ts";
+export {
+  hasVm,
+  buildImageVolumeTestPod,
+  planVmi,
+  readPodNetworkElements,
+  type VmiAction,
+  type VmiFacts,
+} from "./vmi.ts";

@@ -10,7 +10,7 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import type { ObjectMeta, PersistentVolumeClaim } from "@patchbay/api/kubernetes";
-import { readClaimMode, listClaimNames, findHostPath } from "./spec/disk-files.ts";
+import { readVolumeMode, listClaimNames, findHostPath } from "./spec/disk-files.ts";
 import {
   FILL_MESSAGE_ANNOTATION,
   FILL_PHASE_ANNOTATION,
@@ -59,7 +59,7 @@ function findFillProblem(where: string, { annotations = {} }: ObjectMeta) {
   return { reason: "DataVolumeNotReady", message };
 }
 
-/** Returns why a claim cannot be used. Accepts an unbound claim, because the scheduler waits until the claim is bound. */
+/** Returns why a claim cannot be used. Accepts an unbound claim, because some claims are bound only when a pod uses them. */
 function findClaimProblem(
   disk: GuestDisk,
   { metadata, spec, status }: PersistentVolumeClaim,
@@ -87,7 +87,7 @@ export function waitsForBinding(
 
 /** Reports a lun whose claim contains a file system, because only block devices support SCSI commands. */
 function findLunProblem(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
-  if (disk.device !== "lun" || readClaimMode(claim) === "Block") return undefined;
+  if (disk.device !== "lun" || readVolumeMode(claim) === "Block") return undefined;
   const message = `${findField(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
   return { reason: "LunNeedsBlockClaim", message };
 }

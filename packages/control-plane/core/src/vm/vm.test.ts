@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done next for one VM, and of what the VMI that it starts is made.
-import type { Iface, VirtualMachine, VirtualMachineInstance, VmStatus } from "@patchbay/api";
+import type { VirtualMachine, VirtualMachineInstance, VmStatus } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
@@ -87,23 +87,23 @@ describe("a VM without a VMI", () => {
   });
 });
 
-describe("a NIC without a MAC", () => {
-  const noMac = { name: "one" };
-  const withIface = (iface: Iface): VirtualMachine => {
-    const vm = aVm();
-    const networks = [{ name: iface.name, multus: { networkName: "blue" } }];
-    const spec = withNics(vm.spec.template.spec, networks, [iface]);
-    return { ...vm, spec: { ...vm.spec, template: { spec } } };
-  };
+describe("a NIC without a MAC, on a network that reports none,", () => {
+  const bindings = { socket: { domainAttachmentType: "vhostuser" } };
+  const noMac = { name: "one", binding: "socket" };
 
   test.each([
-    { name: "gets a MAC", vm: vmWith([noMac]), want: true },
-    { name: "gets a MAC instead of an empty one", vm: vmWith([{ ...noMac, mac: "" }]), want: true },
-    { name: "gets a MAC beside a NIC with a MAC", vm: vmWith([ONE, { name: "two" }]), want: true },
-    { name: "gets no MAC if it is absent", vm: vmWith([{ ...noMac, state: "absent" }]) },
-    { name: "keeps an existing MAC", vm: withIface({ name: "one", macAddress: MAC }) },
+    { name: "gets one", vm: vmWith([noMac]), want: true },
+    { name: "gets one in place of an empty one", vm: vmWith([{ ...noMac, mac: "" }]), want: true },
+    {
+      name: "gets one beside one that has",
+      vm: vmWith([ONE, { ...noMac, name: "two" }]),
+      want: true,
+    },
+    { name: "needs none when it is absent", vm: vmWith([{ ...noMac, state: "absent" }]) },
+    { name: "needs none when it has one", vm: vmWith([{ ...noMac, mac: MAC }]) },
+    { name: "needs none on a bridge", vm: vmWith([{ name: "one" }]) },
   ])("$name", ({ vm, want = false }) => {
-    const kinds = plan({ vm }).map(({ kind }) => kind);
+    const kinds = plan({ vm, bindings }).map(({ kind }) => kind);
     expect(kinds.includes("setMacAddresses")).toBe(want);
     // Nothing else is done before.
     expect(kinds.length === 1 || !want).toBe(true);

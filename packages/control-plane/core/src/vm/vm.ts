@@ -2,7 +2,6 @@
 // virt-controller's actions for one VM: create, change and delete its VMI, and update its template.
 import {
   apiVersionOf,
-  isAbsent,
   isVmiFinal,
   names,
   VIRTUAL_MACHINE_INSTANCES,
@@ -16,11 +15,11 @@ import {
 } from "@patchbay/api";
 import { printPcieTopology } from "@patchbay/api/annotations";
 import { findController } from "@patchbay/api/kubernetes";
-import { isSecondary, type FieldProblem } from "@patchbay/api/validate";
+import { type FieldProblem } from "@patchbay/api/validate";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { withLastAddresses } from "../nics/addresses/retained-addresses.ts";
 import { isEqual } from "@patchbay/base";
-import { withRetainedMacs } from "../nics/mac.ts";
+import { needsRandomMac, withLastMacs, withRetainedMacs } from "../nics/mac.ts";
 import { listDeviceAddresses } from "../nics/pcie/topology.ts";
 import { toLabelValue } from "./spec/guest-names.ts";
 import type { PartsFacts, RefsPlan } from "../instancetype/facts.ts";
@@ -34,9 +33,9 @@ import {
 import { decideRun, collectRunFacts } from "./run-strategy.ts";
 import { computeStartBackoffMs, computeSuccessDelayMs } from "./start-failure.ts";
 
-/** Action of virt-controller for a VM. Each action may be repeated and fails after a concurrent edit. */
+/** Action of virt-controller for a VM. An action may be repeated, and fails if the object has changed concurrently. */
 export type VmAction =
-  /** Assigns MACs to the template's secondary interfaces, before they are used. */
+  /** Assigns MACs to the template's secondary interfaces. */
   | { readonly kind: "setMacAddresses" }
   /** Stores revisions of the current instancetype and preference for the VM. */
   | { readonly kind: "storeRevisions"; readonly plan: RefsPlan }
@@ -53,7 +52,7 @@ export interface VmFacts {
   readonly now: string;
   readonly startProblems: readonly FieldProblem[];
   readonly hasNameConflict: boolean;
-  /** Whether the VMI with the VM's name is being deleted or orphaned, so that the conflict is temporary. */
+  /** Whether the VMI with the VM's name is being deleted or belongs to a deleted VM, so that the conflict is temporary. */
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
@@ -83,10 +82,8 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
  */
 export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const storedTopology = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
-  const vmi = withTopology(
-    withLastAddresses(buildVmiFromTemplate(vm, bindings), vm),
-    storedTopology,
-  );
+  const assigned = withLastMacs(buildVmiFromTemplate(vm, bindings), vm, bindings);
+  const vmi = withTopology(withLastAddresses(assigned, vm), storedTopology);
   const devices = listDeviceAddresses(vmi);
   return devices.length === 0 ? vmi : withTopology(vmi, { ...storedTopology, devices });
 }
@@ -136,19 +133,16 @@ export function findOwnerVm(vmi: VirtualMachineInstance): ReturnType<typeof find
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
-/** Checks whether the VMI will release the VM's name. It will if it is being deleted or the VM that owned it does not exist. */
+/** Checks whether the VMI is being deleted, or belongs to a deleted VM of the same name and is therefore garbage-collected. */
 export function willReleaseName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const owner = findOwnerVm(vmi);
   const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
   return vmi.metadata.deletionTimestamp !== undefined || isOrphan;
 }
 
-function lacksMac(vm: VirtualMachine): boolean {
+function lacksMac({ vm, bindings }: VmFacts): boolean {
   const { spec } = vm.spec.template;
-  return ifacesOf(spec).some(
-    (iface) =>
-      (iface.macAddress ?? "") === "" && !isAbsent(iface) && isSecondary(iface, networksOf(spec)),
-  );
+  return ifacesOf(spec).some((iface) => needsRandomMac(iface, spec, bindings));
 }
 
 function planTemplate(
@@ -222,9 +216,9 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
   if (vm.metadata.deletionTimestamp !== undefined) return [];
   const refs = facts.parts?.refs;
   const refActions = refs === undefined ? [] : [{ kind: "storeRevisions", plan: refs } as const];
-  if (lacksMac(vm)) return [...refActions, { kind: "setMacAddresses" }];
+  if (lacksMac(facts)) return [...refActions, { kind: "setMacAddresses" }];
   if (vmi !== undefined) return [...refActions, ...planStarted(facts, vmi)];
-  // The revision of the instancetype must exist before the VMI is created from it.
+  // The VMI is created only after the revisions of the instancetype and preference are stored.
   return refs === undefined ? planStopped(facts) : refActions;
 }
 

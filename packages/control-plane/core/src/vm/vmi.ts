@@ -66,7 +66,7 @@ function toDeletion(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
   return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
 }
 
-/** Checks whether the pod is being deleted within the guest's grace period, which a stop request may have shortened. */
+/** Checks whether the pod is being deleted with a grace period no longer than the guest's, which a stop request may have shortened. */
 function isDeletedInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
   return (
@@ -140,8 +140,8 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: buildLauncherPod(vmi, buildLauncherRequest(facts)) }];
 }
 
-/** Returns the planned pod if it has image volumes. Its dry run shows whether the API server supports them. */
-export function planImageVolumeProbe(facts: VmiFacts): Pod | undefined {
+/** Returns the pod to create if it has image volumes. Its dry run shows whether the API server supports image volumes. */
+export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
     action.kind === "createPod" ? [action.pod] : [],
@@ -149,14 +149,14 @@ export function planImageVolumeProbe(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** Deletes a launcher that lacks image files. The next launcher copies the files. */
+/** Deletes a launcher that lacks image files, unless its guest runs. The next launcher copies the files. */
 function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isDeletedOrRunning =
     pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
   return isDeletedOrRunning ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Deletes the pod of a guest that has ended. Hooks that still run would occupy the pod's resources. */
+/** Deletes the pod of an ended guest if hooks still run, because they would occupy the pod's resources. */
 function planHookShutdown({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
   return hasRunningHook(pod) ? [toDeletion(vmi, pod)] : [];

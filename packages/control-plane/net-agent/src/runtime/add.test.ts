@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Default networks that a pod's annotation names.
-import { names } from "@patchbay/api";
+import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { FakeRuntime } from "../testing/runtime.ts";
@@ -138,6 +138,51 @@ test("undoes an attachment with another MAC than requested", async () => {
   expect(parsed).toMatchObject({ msg: expect.stringContaining("MAC 02:00:00:00:00:01") as string });
   expect(world.cni.attachments).toEqual([]);
   expect(await world.journal.list("uid-1")).toEqual([]);
+});
+
+describe("a launcher's MAC on the default network", () => {
+  const MAC = "02:00:00:00:00:01";
+
+  async function addLauncher(): Promise<{ readonly status: number }> {
+    world.putVmi("vmi-1");
+    const vmi = await world.store.find(VIRTUAL_MACHINE_INSTANCES, {
+      namespace: "ns1",
+      name: "vm1",
+    });
+    if (vmi === undefined) throw new Error("no VMI");
+    const retained = JSON.stringify([{ name: "default", macAddress: MAC }]);
+    world.store.put(VIRTUAL_MACHINE_INSTANCES, {
+      ...vmi,
+      metadata: { ...vmi.metadata, annotations: { [names.RETAINED_MACS_ANNOTATION]: retained } },
+      spec: {
+        domain: { devices: { interfaces: [{ name: "default", bridge: {} }] } },
+        networks: [{ name: "default", pod: {} }],
+      },
+    });
+    await world.putPod({ networks: "", phase: "Pending", launcherOf: "vmi-1" });
+    world.putSandbox("uid-1", "box-uid-1");
+    world.sandboxes.take("uid-1");
+    return runtime.call("ADD");
+  }
+
+  const requestedMacs = () =>
+    world.requests.map(({ request }) => request.args.find(([key]) => key === "MAC")?.[1]);
+
+  test("is requested again from the network", async () => {
+    expect(await addLauncher()).toMatchObject({ status: 200 });
+    expect(requestedMacs()).toEqual([MAC]);
+    expect(await world.networkStatus()).toMatchObject([{ mac: MAC }]);
+  });
+
+  test("is the network's if it rejects the request", async () => {
+    world.cni.failNext(
+      "add",
+      new AppError("CNI_PLUGIN_FAILED", { plugin: "bridge", command: "ADD", message: "in use" }),
+    );
+    expect(await addLauncher()).toMatchObject({ status: 200 });
+    expect(requestedMacs().at(-1)).toBeUndefined();
+    expect(await world.networkStatus()).toMatchObject([{ default: true }]);
+  });
 });
 
 test("assigns one device to it and others to the secondary networks", async () => {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the networks of a new sandbox. If a network fails, all are detached, and the kubelet creates another sandbox.
+// Attaches the networks of a new sandbox. If one fails, detaches all; the kubelet then creates another sandbox.
 import { AppError, messageOf } from "@patchbay/base";
-import { type WantedAttachment, planAttachmentActions } from "@patchbay/core/nics";
+import {
+  findPodNetworkMac,
+  type WantedAttachment,
+  planAttachmentActions,
+} from "@patchbay/core/nics";
 import type { CniResult, AttachmentRequest } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
-import { type PodFacts, assertMayUse } from "../reconcilers/pod/observe.ts";
+import { type PodFacts, assertMayUse, findVmiOf } from "../reconcilers/pod/observe.ts";
 import {
   addOrUndo,
   beginAttachment,
@@ -13,6 +17,7 @@ import {
 } from "../reconcilers/pod/attachment/attach.ts";
 import { listLinks, requireSandbox } from "../reconcilers/pod/attachment/netns.ts";
 import { type RequestWithDevice, addDevice } from "../reconcilers/pod/attachment/device.ts";
+import { mayBeRejection, withRequestedMac } from "../reconcilers/pod/attachment/preferences.ts";
 import { names } from "@patchbay/api";
 import { parseNetworks, type NetworkSelection } from "@patchbay/api/annotations";
 import type { PluginCall } from "@patchbay/cni";
@@ -61,7 +66,7 @@ async function attachDefault(
   return result;
 }
 
-/** Namespace of default networks that the annotation names without a namespace. Source: Multus, multusNamespace. */
+/** Namespace of a default network if the annotation names none. Source: Multus, multusNamespace. */
 const DEFAULT_DEFINITION_NAMESPACE = "kube-system";
 const IGNORE_UNKNOWN = "IgnoreUnknown";
 
@@ -106,7 +111,7 @@ function parseElement(text: string, facts: PodFacts): NetworkSelection {
   return element;
 }
 
-/** Checks and converts the element. The NIC must have the name that the container runtime requested. */
+/** Checks the element of the annotation and converts it. Its NIC must have the name that the runtime requested. */
 function toWanted(
   element: NetworkSelection,
   { interfaceName }: PluginCall,
@@ -126,7 +131,7 @@ function toWanted(
   return { network, interfaceName, selection: element };
 }
 
-/** Returns the default network that the annotation names. The annotation's arguments override the runtime's arguments. */
+/** Returns the default network that the annotation names. Arguments from the annotation override arguments of the runtime's call. */
 async function readNamedNetwork(
   text: string,
   { call, facts }: { readonly call: PluginCall; readonly facts: PodFacts },
@@ -167,14 +172,14 @@ function resolveDefaultNetwork(
     : readNamedNetwork(text, { call, facts }, deps);
 }
 
-/** Releases former sandboxes of the pod. The runtime sends no DEL for a sandbox that it lost in a crash. */
+/** Releases former sandboxes of the pod, because the runtime sends no DEL for a sandbox that it lost in a crash. */
 async function releaseFormer({ key, uid, sandbox }: PodFacts, deps: RuntimeDeps): Promise<void> {
   const rows = await deps.journal.list(uid);
   const former = rows.filter(({ request }) => request.containerId !== sandbox?.id);
   try {
     await releaseRows(former, deps);
   } catch (error) {
-    // A later pass retries the release, which must not block the new sandbox.
+    // A failure must not block the new sandbox. A later pass retries the release.
     const reason = messageOf(error);
     deps.log.warn("failed to detach the networks of a former sandbox", { pod: key, reason });
   }
@@ -194,7 +199,7 @@ function assertAllAttached({ key }: PodFacts, { errors }: ActResult): void {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: key, reasons: reasons.join("; ") });
 }
 
-/** Releases the sandbox, and writes errors to the pod's status. Only logs a failure. */
+/** Releases the sandbox, and writes the errors to the pod's status. A failure of either is only logged. */
 async function undoAll(
   facts: PodFacts,
   actResult: ActResult | undefined,
@@ -205,13 +210,40 @@ async function undoAll(
     await releaseSandbox({ uid, containerId: sandbox?.id ?? "" }, deps);
     if (actResult !== undefined) await report(facts, actResult, deps);
   } catch (error) {
-    // The journal retains unreleased rows for the runtime's DEL and the next ADD.
+    // The journal retains rows that were not released. The runtime's DEL or the next ADD releases them.
     const reason = messageOf(error);
     deps.log.warn("failed to undo the networks of a new pod", { pod: key, reason });
   }
 }
 
-/** Attaches the default network. Deletes the journal row of a failed attachment, which is already undone. */
+/**
+ * Attaches the default network. Requests the MAC of the launcher's guest, and accepts another one if the network rejects the
+ * request.
+ */
+async function addPreferringMac(
+  network: DefaultNetwork,
+  facts: PodFacts,
+  deps: RuntimeDeps,
+): Promise<CniResult> {
+  const isRequested = network.request.args.some(([key]) => key === "MAC");
+  const vmi = isRequested ? undefined : await findVmiOf(facts.pod, deps);
+  const mac = vmi && findPodNetworkMac(vmi);
+  if (mac === undefined) return addDefault(network, facts, deps);
+  const request = withRequestedMac(network.request, mac);
+  try {
+    return await addDefault({ ...network, request }, facts, deps);
+  } catch (error) {
+    if (!mayBeRejection(error)) throw error;
+    deps.log.info("the default network rejected the guest's previous MAC", {
+      pod: facts.key,
+      mac,
+      err: messageOf(error),
+    });
+    return addDefault(network, facts, deps);
+  }
+}
+
+/** Attaches the default network. If that fails and the attachment has been undone, deletes its journal row. */
 async function addDefault(
   network: DefaultNetwork,
   facts: PodFacts,
@@ -230,7 +262,7 @@ async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): 
   // Resolves the default network first, so that nothing is attached if that fails.
   const network = await resolveDefaultNetwork(call, facts, deps);
   await releaseFormer(facts, deps);
-  const result = await addDefault(network, facts, deps);
+  const result = await addPreferringMac(network, facts, deps);
   let actResult: ActResult | undefined;
   try {
     actResult = await attachAnnotated(facts, deps);
@@ -243,7 +275,7 @@ async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): 
   }
 }
 
-/** Replaces the agent's path of the network namespace in the result by the runtime's path. */
+/** Replaces the agent's path of the network namespace by the runtime's path, in the result for the runtime. */
 function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
   const { netnsPath = "" } = call;
   if (result.interfaces === undefined) return result;
@@ -254,7 +286,7 @@ function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): 
 }
 
 /**
- * Answers ADD with the result of the default network, after all networks are in the pod's status.
+ * Answers ADD with the result of the default network. First writes all networks to the pod's status.
  * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_POD_NOT_ATTACHED, and
  *   the errors of the default network's plugins
  */

@@ -15,6 +15,8 @@ import {
   BLUE,
   causesOf,
   MAC,
+  SOCKET,
+  SOCKET_CONFIG,
   POD,
   POD_IFACE,
   specWith,
@@ -46,17 +48,23 @@ function deps(): Deps {
   return depsOn(store, { listMacOwners: () => owners });
 }
 
+function withSockets(): Deps {
+  return depsOn(store, { networkConfig: () => SOCKET_CONFIG });
+}
+
 describe("mutation", () => {
   const PATH = "/spec/template/spec/domain/devices/interfaces/1";
 
   test.each<{ name: string; object: VirtualMachine; old?: VirtualMachine; want: object }>([
     {
-      name: "a secondary iface gets binding and MAC",
+      name: "a secondary iface gets a binding, and no MAC: its network assigns one",
       object: vmWith({}),
-      want: [
-        { op: "add", path: `${PATH}/bridge`, value: {} },
-        { op: "add", path: `${PATH}/macAddress`, value: NEW_MAC },
-      ],
+      want: [{ op: "add", path: `${PATH}/bridge`, value: {} }],
+    },
+    {
+      name: "an iface whose network reports no MAC gets one",
+      object: vmWith(SOCKET),
+      want: [{ op: "add", path: `${PATH}/macAddress`, value: NEW_MAC }],
     },
     {
       name: "a second mutation changes nothing",
@@ -65,17 +73,17 @@ describe("mutation", () => {
     },
     {
       name: "an applied manifest without MAC keeps the stored one",
-      object: vmWith({ bridge: {} }),
-      old: vmWith({ bridge: {}, macAddress: MAC }),
+      object: vmWith(SOCKET),
+      old: vmWith({ ...SOCKET, macAddress: MAC }),
       want: [{ op: "add", path: `${PATH}/macAddress`, value: MAC }],
     },
     {
       name: "an absent iface gets no MAC",
-      object: vmWith({ bridge: {}, state: "absent" }),
+      object: vmWith({ ...SOCKET, state: "absent" }),
       want: [],
     },
   ])("$name", async ({ object, old, want }) => {
-    expect(await mutate(deps(), admissionRequest(object, old))).toEqual({
+    expect(await mutate(withSockets(), admissionRequest(object, old))).toEqual({
       allowed: true,
       patch: want,
     });
@@ -84,18 +92,18 @@ describe("mutation", () => {
   test("a NIC that is added again before its unplug has finished retains its MAC", async () => {
     store.put(
       VIRTUAL_MACHINE_INSTANCES,
-      vmiWith("vm", { bridge: {}, macAddress: MAC, state: "absent" }),
+      vmiWith("vm", { ...SOCKET, macAddress: MAC, state: "absent" }),
     );
     const verdict = await mutate(
-      deps(),
-      admissionRequest(vmWith({ bridge: {} }), vmWith(undefined)),
+      withSockets(),
+      admissionRequest(vmWith(SOCKET), vmWith(undefined)),
     );
     expect(verdict).toMatchObject({ patch: [{ path: `${PATH}/macAddress`, value: MAC }] });
   });
 
   test("defaults of a VMI are patched into its own specification", async () => {
     expect(await mutate(deps(), admissionRequest(vmiWith("lone", {})))).toMatchObject({
-      patch: [{ path: "/spec/domain/devices/interfaces/1/bridge" }, {}],
+      patch: [{ path: "/spec/domain/devices/interfaces/1/bridge" }],
     });
   });
 

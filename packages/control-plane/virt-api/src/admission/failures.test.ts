@@ -14,7 +14,15 @@ import type { Store } from "@patchbay/core/interfaces";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
-import { admissionRequest, MAC, specWith, vmiWith, vmWith } from "../testing/admission.ts";
+import {
+  admissionRequest,
+  MAC,
+  SOCKET,
+  SOCKET_CONFIG,
+  specWith,
+  vmiWith,
+  vmWith,
+} from "../testing/admission.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
@@ -312,12 +320,16 @@ describe("the VM's VMI", () => {
 describe("a missing MAC", () => {
   const PATH = "/spec/template/spec/domain/devices/interfaces/1/macAddress";
   const NEW = { op: "add", path: PATH, value: "02:01:01:01:01:01" };
-  const LACKING = vmWith({ bridge: {} });
-  const EARLIER = vmiWith("vm", { bridge: {}, macAddress: MAC, state: "absent" });
+  const LACKING = vmWith(SOCKET);
+  const EARLIER = vmiWith("vm", { ...SOCKET, macAddress: MAC, state: "absent" });
+  const networkConfig = () => SOCKET_CONFIG;
 
   async function patchOf(old: VirtualMachine | undefined, from: Store = store) {
     const log = new Log();
-    const verdict = await mutate(depsOn(from, { log: log.logger }), admissionRequest(LACKING, old));
+    const verdict = await mutate(
+      depsOn(from, { log: log.logger, networkConfig }),
+      admissionRequest(LACKING, old),
+    );
     return { verdict, logged: log.warnings };
   }
 
@@ -349,10 +361,10 @@ describe("a missing MAC", () => {
     const networks = ["a", "b"].map((name) => ({ name, multus: { networkName: "blue" } }));
     const vmOf = (interfaces: Iface[]): VirtualMachine =>
       aVm({ template: { spec: { domain: { devices: { interfaces } }, networks } } });
-    const a = { name: "a", bridge: {}, macAddress: "02:00:00:00:00:0b" };
-    const b = { name: "b", bridge: {} };
+    const a = { name: "a", ...SOCKET, macAddress: "02:00:00:00:00:0b" };
+    const b = { name: "b", ...SOCKET };
     const request = admissionRequest(vmOf([a, b]), vmOf([a, { ...b, macAddress: MAC }]));
-    expect(await mutate(depsOn(store), request)).toEqual({
+    expect(await mutate(depsOn(store, { networkConfig }), request)).toEqual({
       allowed: true,
       patch: [{ ...NEW, value: MAC }],
     });

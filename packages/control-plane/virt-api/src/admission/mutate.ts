@@ -23,7 +23,7 @@ import {
   readParts,
   type Part,
 } from "@patchbay/core/instancetype";
-import { ifacesOf, networksOf, withMacs, withNics } from "@patchbay/core/nics";
+import { ifacesOf, needsRandomMac, networksOf, withMacs, withNics } from "@patchbay/core/nics";
 import { isOwnedBy } from "@patchbay/core/vm";
 import { messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
@@ -57,7 +57,7 @@ function buildMatcherOperations(
   return [{ op: "add", path: `${path}/kind`, value: findDefaultKind(part) }];
 }
 
-/** Builds operations that set missing kinds of matchers, and the values of `inferred`, which come from the VM's volumes. */
+/** Builds operations that set default kinds and inferred names of matchers, and remove memory that an inferred instancetype defines. */
 function buildMatcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
   if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
   const path = `${findBasePath(subject)}/domain/memory`;
@@ -76,7 +76,7 @@ async function inferSubject(
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
 ): Promise<Subject | string> {
   if (subject.kind === "vmi") return subject;
-  // The validating webhook reports invalid matchers.
+  // Ignores invalid matchers, which the validating webhook reports.
   if (validateMatchers(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0)
     return subject;
   const inferred = await inferVm(deps.store, withNamespace(subject.vm, namespace));
@@ -155,11 +155,7 @@ function withNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
 /** Time limit for the lookup of an earlier MAC, in milliseconds. After a timeout, the NIC gets a new MAC. */
 const LOOKUP_TIMEOUT_MS = 1000;
 
-function lacksMac(iface: Iface): boolean {
-  return (iface.macAddress ?? "") === "";
-}
-
-/** Returns the specification of the VM's VMI, from which NICs retain their MACs. */
+/** Returns the specification of the VM's VMI, whose MACs the VM's NICs retain. */
 async function findRunningSpec(
   deps: Deps,
   subject: Subject,
@@ -210,10 +206,14 @@ async function buildNicsPatch(
   const spec = vmiSpecOf(subject);
   const before = ifacesOf(spec);
   const networks = networksOf(spec);
-  const boundIfaces = before.map((iface) => withDefaultBinding(iface, networks));
-  const earlier = before.some(lacksMac) ? await findEarlierSpecs(deps, request, subject) : [];
-  const after = withMacs(withNics(spec, networks, boundIfaces), {
+  const ifaces = before.map((iface) => withDefaultBinding(iface, networks));
+  const bound = withNics(spec, networks, ifaces);
+  const { bindings } = deps.networkConfig();
+  const needsMac = ifaces.some((iface) => needsRandomMac(iface, bound, bindings));
+  const earlier = needsMac ? await findEarlierSpecs(deps, request, subject) : [];
+  const after = withMacs(bound, {
     namespace: request.namespace,
+    bindings,
     earlier,
     randomBytes: deps.randomBytes,
   });

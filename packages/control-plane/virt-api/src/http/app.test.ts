@@ -133,7 +133,6 @@ describe("interfaces", () => {
     expect(vm?.spec.template.spec.domain.devices?.interfaces?.[1]).toEqual({
       name: "nic1",
       bridge: {},
-      macAddress: "02:01:01:01:01:01",
       state: "absent",
     });
   });

@@ -52,7 +52,6 @@ import {
   toOkAnswer,
 } from "../http/calls.ts";
 import type { Deps } from "../deps.ts";
-import { chooseMac } from "@patchbay/core/nics";
 import { hasNad, findNearestNetwork, findForeignNetworkProblem } from "../networks.ts";
 import { listTwinCauses } from "../admission/validate.ts";
 import { expandVm } from "../expansion.ts";
@@ -211,7 +210,7 @@ async function execute(
   return toAcceptedAnswer(planned.plan.message);
 }
 
-/** Checks whether a plan from cached objects may be written. Only patches of a running guest test the lists that they change. */
+/** Checks whether a plan from cached objects may be written. Only patches of live changes test the lists that they change. */
 function isSafeOnCache(planned: PlannedChange): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;
@@ -246,9 +245,8 @@ export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
     const reference = { networkName: network, namespace: call.namespace };
     const message = await findForeignNetworkProblem(deps, call.user, reference);
     if (message !== undefined) return toFailureAnswer({ code: 403, message });
-    // Reads the definition in parallel with the VM; the plan awaits it.
+    // The definition is read in parallel with the VM. The plan awaits the result.
     const nad = hasNad(deps.cachedReader, network, call.namespace);
-    const newMac = chooseMac(new Set(), deps.randomBytes);
     const answer = changeNics(
       deps,
       {
@@ -262,7 +260,6 @@ export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
           const facts = {
             target,
             request,
-            newMac,
             nadExists,
             nearestNetwork: suggestion,
             bindings,
@@ -317,7 +314,7 @@ interface StatusChange {
   readonly resetsBackoff?: true;
 }
 
-/** Writes the VM's status. Source: KubeVirt VirtualMachineStateChangeRequest. */
+/** Writes the requests and the backoff reset to the VM's status. Source: KubeVirt VirtualMachineStateChangeRequest. */
 async function writeStatus(
   deps: Deps,
   { requests, resetsBackoff }: StatusChange,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Admission requests for tests.
-import type {
-  DataVolume,
-  Iface,
-  Network,
-  VirtualMachine,
-  VirtualMachineInstance,
-  VmiSpec,
+import {
+  networkConfigOf,
+  type DataVolume,
+  type Iface,
+  type Network,
+  type NetworkConfig,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
 } from "@patchbay/api";
 import type { AdmissionRequest, Verdict } from "../admission/review.ts";
 import { aVm, aVmi } from "./objects.ts";
@@ -15,6 +17,12 @@ export const POD: Network = { name: "default", pod: {} };
 export const POD_IFACE: Iface = { name: "default", bridge: {} };
 export const BLUE: Network = { name: "nic1", multus: { networkName: "blue" } };
 export const MAC = "02:00:00:00:00:0a";
+/** Binding of a NIC whose network reports no MAC. */
+export const SOCKET: Omit<Iface, "name"> = { binding: { name: "socket" } };
+export const SOCKET_CONFIG: NetworkConfig = {
+  ...networkConfigOf(undefined),
+  bindings: { socket: { domainAttachmentType: "vhostuser" } },
+};
 
 /** Builds a specification with the pod network's NIC, and with `nic1` if an iface is passed. */
 export function specWith(iface: Omit<Iface, "name"> | undefined, network: Network = BLUE): VmiSpec {

@@ -15,7 +15,7 @@ import type {
 } from "@patchbay/api/kubernetes";
 import { FILL_CONTAINER, buildFillerPod, isOwnedBy, buildOwnerReferences } from "./filler-pod.ts";
 import {
-  readClaimMode,
+  readVolumeMode,
   FILL_MESSAGE_ANNOTATION,
   FILL_PHASE_ANNOTATION,
   FILL_STATE_ANNOTATION,
@@ -279,7 +279,7 @@ function planPod(
     const actions = planReport(facts, claim, { order, progress: buildWaitingProgress(blocker) });
     return { actions, requeueAfterMs: IN_USE_RECHECK_INTERVAL_MS };
   }
-  const sourceMode = readClaimMode(facts.sourceClaim);
+  const sourceMode = readVolumeMode(facts.sourceClaim);
   const pod = buildFillerPod(facts.dataVolume, { order, sourceMode });
   return {
     actions: [
@@ -289,7 +289,7 @@ function planPod(
   };
 }
 
-/** Plans to delete a failed pod after a delay, so that a new pod replaces it. */
+/** Plans the deletion of a failed pod after a delay. Afterwards, a new pod is created. */
 function planPodReplacement({ now }: DataVolumeFacts, pod: Pod): DataVolumePlan {
   const { creationTimestamp = now } = pod.metadata;
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock
@@ -342,7 +342,7 @@ export function planDataVolume(facts: DataVolumeFacts): DataVolumePlan {
     const message = `the claim ${name} exists and was not created for this DataVolume; it is not changed. Delete it, or rename the DataVolume`;
     return planRejection(facts, message);
   }
-  // Kubernetes deletes a claim only after the pods that use it.
+  // Deletes the pod first, because Kubernetes retains a claim until no pod uses it.
   if (claim.metadata.deletionTimestamp !== undefined) return { actions: planPodDeletion(pod) };
   if (claim.metadata.annotations?.[FILL_PHASE_ANNOTATION] !== FILLED) {
     return planFilling(facts, claim, order);

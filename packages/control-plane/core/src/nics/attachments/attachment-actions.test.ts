@@ -306,7 +306,12 @@ const ROWS: readonly Row[] = [
   {
     name: "a changed MAC for a live attachment is reported and not applied",
     given: facts([{ ...A, mac: "02:00:00:00:00:01" }], {
-      owned: [owned("ns1/a", "net1", { recordedElement: { name: "a", mac: "02:00:00:00:00:99" } })],
+      owned: [
+        owned("ns1/a", "net1", {
+          recordedElement: { name: "a", mac: "02:00:00:00:00:99" },
+          definitionChanges: ["plugins[0].bridge"],
+        }),
+      ],
     }),
     want: ["error AttributesFixed@net1"],
   },

@@ -15,6 +15,7 @@ import {
   HOST_NETWORK,
   interfaceNameTaken,
   interfaceAttachedElsewhere,
+  networkChanged,
   swapNeedsMigration,
   type ReasonMessage,
 } from "../../reasons/messages.ts";
@@ -30,21 +31,23 @@ import { isEqual } from "@patchbay/base";
 export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;
-  /** Element of the annotation at ADD. Unset if the journal does not contain the element. */
+  /** Element of the annotation with which ADD was called. Unset if the journal does not contain it. */
   readonly recordedElement?: NetworkSelection;
   /** `begun`: ADD has not succeeded. `removed`: DEL succeeded, but `network-status` still has the entry. */
   readonly state: "begun" | "attached" | "removed";
-  /** Whether the attachment's sandbox was replaced or did not survive a reboot of the node. */
+  /** Whether the sandbox of the attachment no longer exists, because it was replaced or the node was rebooted. */
   readonly isStale: boolean;
   /** Whether the container runtime created the attachment. The runtime removes it with the sandbox; net-agent removes it on an unplug. */
   readonly isAdopted: boolean;
+  /** Paths of the definition that were edited since ADD. Unset if there are none, or if the definition cannot be read. */
+  readonly definitionChanges?: readonly string[];
   /** Whether the attachment uses a device that the kubelet allocated to the pod. */
   readonly hasDevice?: boolean;
 }
 
 /** A NIC in the pod's status that net-agent did not attach. */
 export interface ForeignAttachment extends PresentAttachment {
-  /** Whether the NIC is on the pod's default network. Such a NIC exists as long as the sandbox. */
+  /** Whether the NIC is on the pod's default network. net-agent never adopts such a NIC. */
   readonly isDefault?: true;
 }
 
@@ -61,7 +64,7 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly networks: NetworksAnnotation;
   /** Whether the pod uses the host's network and therefore gets no attachments. */
   readonly isHostNetwork: boolean;
-  /** Whether the pod is a launcher of the original KubeVirt, where replacing a NIC would disconnect a running guest. */
+  /** Whether the pod is a launcher of KubeVirt and not of Patchbay. Replacing its NIC would disconnect a running guest. */
   readonly isKubeVirtLauncher?: true;
   /** Attachments of net-agent, in the order of their ADD. */
   readonly owned: readonly Owned[];
@@ -76,6 +79,7 @@ type PodProblem =
   | "HostNetwork"
   | "DuplicateInterface"
   | "AttributesFixed"
+  | "NetworkChanged"
   | "InterfaceNameTaken";
 
 export type AttachmentAction<Owned extends OwnedAttachment> =
@@ -112,13 +116,17 @@ function findAttributesError(
   owned: OwnedAttachment,
 ): readonly AttachmentAction<never>[] {
   if (owned.isAdopted || owned.recordedElement === undefined) return [];
+  const { interfaceName, network } = wanted;
   const changed = findChangedAttributes(owned.recordedElement, wanted.selection);
-  if (changed.length === 0) return [];
-  const { interfaceName } = wanted;
-  return [{ kind: "reportError", interfaceName, ...attributesFixed(interfaceName, changed) }];
+  if (changed.length > 0)
+    return [{ kind: "reportError", interfaceName, ...attributesFixed(interfaceName, changed) }];
+  const { definitionChanges: edited = [] } = owned;
+  return edited.length === 0
+    ? []
+    : [{ kind: "reportError", interfaceName, ...networkChanged(network, edited) }];
 }
 
-/** Plans the removal of an attachment. The runtime removes adopted attachments together with the sandbox. */
+/** Plans the removal of an attachment. An adopted attachment needs no DEL if the runtime removes it with the sandbox. */
 function planRemoval<Owned extends OwnedAttachment>(
   owned: Owned,
   podState: AttachmentFacts<Owned>["podState"],
@@ -127,7 +135,7 @@ function planRemoval<Owned extends OwnedAttachment>(
   return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
-/** Adopts another component's NIC with the wanted name in mode `multus` if the network is the same; otherwise reports an error. */
+/** Handles a name that another component's NIC has: mode `multus` adopts a NIC on the same network; otherwise an error is reported. */
 function planConflict(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,
@@ -175,14 +183,14 @@ function planRemovals<Owned extends OwnedAttachment>(
   owned: readonly Owned[],
   podState: AttachmentFacts<Owned>["podState"],
 ): readonly AttachmentAction<Owned>[] {
-  // The order is reversed because an attachment may depend on an earlier attachment.
+  // The last attachment is removed first, because it may depend on earlier ones.
   return owned
     .filter((entry) => entry.state !== "removed")
     .toReversed()
     .map((entry) => planRemoval(entry, podState));
 }
 
-/** Adopts attachments whose elements were removed while net-agent was down. Ignores NICs with names of other components. */
+/** Adopts NICs of Patchbay that the annotation no longer requests, so that net-agent can remove them. Recognizes these NICs by name. */
 function planOrphans<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
   accepted: readonly WantedAttachment[],
@@ -199,8 +207,8 @@ function planOrphans<Owned extends OwnedAttachment>(
 }
 
 /**
- * Plans the operations: wanted attachments in annotation order, then removals. Unwanted attachments with a device are removed
- * first, so that the device can be reused. An invalid annotation changes no attachment.
+ * Plans the operations in this order: removals of attachments with a device (so that the device can be reused), wanted
+ * attachments in the order of the annotation, other removals. An invalid annotation changes nothing.
  */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
@@ -302,7 +310,7 @@ export function listInterfaces({
   return [...new Set([interfaceName, ...entries.flatMap((entry) => entry.interface ?? [])])];
 }
 
-/** Replaces net-agent's entries in `current`, appends new entries, and drops net-agent's entries of old sandboxes. */
+/** Replaces net-agent's entries in `current`, appends new entries, and drops net-agent's entries without a current attachment. */
 export function mergeNetworkStatus(
   current: readonly NetworkStatus[],
   attachments: readonly ReportedAttachment[],

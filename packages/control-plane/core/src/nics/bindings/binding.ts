@@ -29,7 +29,7 @@ export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "vhos
 
 export interface Binding {
   readonly kind: BindingKind;
-  /** NAME or NAMESPACE/NAME of an additional network definition to which the pod is attached. */
+  /** NAME or NAMESPACE/NAME of an additional NetworkAttachmentDefinition to whose network the pod is attached. */
   readonly extraNetwork?: string;
   /** Whether the binding has a hook. Hooks run only at the guest's start, so the NIC cannot be plugged into a running guest. */
   readonly hasHook?: true;
@@ -40,7 +40,7 @@ export interface BindingRefusal {
   /** Path of the refused field, relative to the interface. */
   readonly field: string;
   readonly reason: "BindingNotSupported" | "FieldNotSupported";
-  /** Predicate of the error message. The field's path is the subject. */
+  /** Second part of the error message, after the field's path. */
   readonly message: string;
   /** Binding inferred from existing links of the interface. Unset if links were not observed. */
   readonly leftover?: BindingKind;
@@ -65,7 +65,7 @@ export interface WiringFacts {
 interface LiveChanges {
   readonly canPlug: boolean;
   readonly canSetLink: boolean;
-  /** Whether the network can be swapped while the device stays. */
+  /** Whether a running guest's NIC can change to another network and retain its device. */
   readonly canSwapNetwork: boolean;
 }
 
@@ -78,17 +78,20 @@ export interface BindingModule {
     links: ReadonlySet<string>,
   ) => string;
   readonly live: LiveChanges;
-  /** Whether the guest's MAC may differ from the pod NIC's. */
-  readonly allowsOtherMac: boolean;
-  /** Whether wiring removes the pod NIC's addresses, which must be recorded before. */
+  /**
+   * Source of the guest's MAC if the specification names none. `network`: the network's plugin. `guest`: the previous guest, or
+   * the pod NIC if there was none. `random`: Patchbay chooses the MAC, because the network does not report one.
+   */
+  readonly macSource: "network" | "guest" | "random";
+  /** Whether wiring removes the pod NIC's addresses, which must then be recorded first. */
   readonly removesPodAddresses: boolean;
-  /** Returns the lease that the pod serves. Undefined: the pod serves no lease and does not block other DHCP servers. */
+  /** Returns the lease that the pod offers. If undefined, the pod does not block replies of other DHCP servers. */
   readonly buildLease: (facts: WiringFacts) => GuestLease | undefined;
   /** Source of the addresses in the status: the guest, or the pod if it translates the guest's addresses. */
   readonly addressSource: "guest" | "pod";
 }
 
-/** Returns the pod's replies to the guest; undefined if the network assigned no addresses. */
+/** Returns the DHCP and router replies of the pod; undefined if the network assigned no addresses. */
 function planReplies({ remembered }: WiringFacts): PodReplies | undefined {
   const lease = buildRecordedLease(remembered);
   if (lease === undefined) return undefined;
@@ -104,7 +107,7 @@ function toBridgeWiring(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queue
   return { kind: "bridge", podInterfaceName, bridgeName, tapName, mac, mtu };
 }
 
-/** Binding in which the guest replaces the pod NIC on the network. */
+/** Binding with which the guest is on the network in place of the pod NIC. */
 const BRIDGE: BindingModule = {
   kind: "bridge",
   buildWiring: (facts) => {
@@ -113,7 +116,7 @@ const BRIDGE: BindingModule = {
   },
   findTap: ({ tapName }) => tapName,
   live: { canPlug: true, canSetLink: true, canSwapNetwork: true },
-  allowsOtherMac: true,
+  macSource: "network",
   removesPodAddresses: true,
   buildLease: ({ remembered }) => buildRecordedLease(remembered),
   addressSource: "guest",
@@ -157,7 +160,7 @@ const MASQUERADE: BindingModule = {
   buildWiring: buildMasqueradeWiring,
   findTap: ({ tapName }) => tapName,
   live: { canPlug: false, canSetLink: true, canSwapNetwork: false },
-  allowsOtherMac: true,
+  macSource: "guest",
   removesPodAddresses: false,
   buildLease: (facts) => buildMasqueradeLease(buildMasqueradeWiring(facts)),
   addressSource: "pod",
@@ -176,7 +179,7 @@ export function planNatSubnets(
   network: Network | undefined,
   podAddresses: readonly string[],
 ): { readonly ipv4?: NatSubnet; readonly ipv6?: NatSubnet } {
-  // Link-local pod addresses are unreachable beyond the link and cannot be translated.
+  // Link-local pod addresses are not translated, because they are unreachable beyond the link.
   const podIps = podAddresses
     .filter((text) => !isLinkLocal(text))
     .flatMap((text) => parseIp(text) ?? []);
@@ -195,7 +198,7 @@ export function planNatSubnets(
 const MANAGED_TAP: BindingModule = {
   ...BRIDGE,
   kind: "managedTap",
-  // The plugin's setup depends on the NIC's name, which a network swap changes.
+  // The plugin sets up the NIC by name, and a network swap replaces it by a NIC with another name.
   live: { ...BRIDGE.live, canSwapNetwork: false },
   buildWiring: toBridgeWiring,
   buildLease: () => undefined,
@@ -214,10 +217,10 @@ const TAP: BindingModule = {
   // If no tap has that name, the pod NIC itself is the tap. Source: KubeVirt network/setup/podinterface.go
   findTap: ({ podInterfaceName, tapName }, links) =>
     links.has(tapName) ? tapName : podInterfaceName,
-  // Each network has its own tap, so a swap would need a new device.
+  // The plugin of each network creates its own tap, so a network swap would need a new device.
   live: { canPlug: true, canSetLink: true, canSwapNetwork: false },
-  // A macvtap passes only frames for its own MAC.
-  allowsOtherMac: false,
+  // A tap has its own MAC, which differs from the guest's.
+  macSource: "random",
   removesPodAddresses: false,
   buildLease: () => undefined,
   addressSource: "guest",
@@ -230,7 +233,7 @@ const VHOST_USER: BindingModule = {
   findTap: () => "",
   // libvirt has no link state for vhost-user. Each network has its own socket, so a swap would need a new device.
   live: { canPlug: true, canSetLink: false, canSwapNetwork: false },
-  allowsOtherMac: true,
+  macSource: "random",
   removesPodAddresses: false,
   buildLease: () => undefined,
   addressSource: "guest",

@@ -60,6 +60,45 @@ const ATTACHED: Attachment = { ...IDENTITY, state: "Attached" };
 const REMOVING: Attachment = { ...IDENTITY, state: "Removing" };
 const PRESENT = { name: "default/blue", interface: POD_NIC };
 
+describe("a MAC that the network did not assign", () => {
+  const [MAC, OTHER] = ["02:00:00:00:00:01", "02:00:00:00:00:02"] as const;
+  const NIC = { ...PRESENT, mac: OTHER };
+
+  function attachmentWith(element: object, attachments?: Attachment[]): Attachment | undefined {
+    const pod = {
+      ...NOTHING,
+      elements: [{ name: "blue", namespace: "default", interface: POD_NIC, ...element }],
+      networkStatus: [NIC],
+    };
+    const status: VmiStatus = attachments === undefined ? {} : { attachments };
+    const vmi = aVmi({ nics: [{ name: "one", mac: MAC }], status });
+    return attachmentStatuses({ vmi, bindings: {} }, pod)[0];
+  }
+
+  test("fails the attachment, and the message names both", () => {
+    expect(attachmentWith({ mac: MAC })).toEqual({
+      ...IDENTITY,
+      state: "Failed",
+      reason: "RequestNotMet",
+      message: expect.stringMatching(
+        `assigned MAC ${OTHER} instead of the requested ${MAC}`,
+      ) as string,
+    });
+    expect(attachmentWith({ mac: MAC }, [REQUESTED])).toMatchObject({ state: "Failed" });
+  });
+
+  test.each([
+    { name: "was only preferred", element: { mac: MAC, "io.patchbay.kept-mac": true } },
+    { name: "was not requested, as by a migration's target", element: {} },
+  ])("does not matter if it $name", ({ element }) => {
+    expect(attachmentWith(element)).toMatchObject({ state: "Attached", mac: OTHER });
+  });
+
+  test("does not fail a NIC that is attached already", () => {
+    expect(attachmentWith({ mac: MAC }, [ATTACHED])).toMatchObject({ state: "Attached" });
+  });
+});
+
 describe("an attachment that the status does not contain", () => {
   test.each<{ name: string; pod: Partial<PodNetworkFacts>; state?: string; want: unknown }>([
     { name: "is omitted before it has an outcome", pod: {}, want: [] },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds `status.interfaces` while libvirt does not respond and links and domain cannot be observed.
+// Builds `status.interfaces` from the earlier status while libvirt does not respond, so that links and domain cannot be observed.
 import type {
   BindingRegistry,
   IfacePhase,
@@ -47,7 +47,7 @@ function buildReportedDevice(reported: IfaceStatus | undefined): DeviceFacts | u
   };
 }
 
-/** Returns the network swap with its pod NIC's state from the status. */
+/** Returns the pending network swap, with the state of its new pod NIC as the status reports it. */
 function buildReportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
   if (swap === undefined) return {};
   const bridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;
@@ -56,7 +56,10 @@ function buildReportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "sw
 }
 
 /** Reasons of a ready NIC that still apply while libvirt does not respond. */
-const READY_REASONS: readonly (string | undefined)[] = ["MtuDiffers"] satisfies readonly Reason[];
+const READY_REASONS: readonly (string | undefined)[] = [
+  "MtuDiffers",
+  "NetworkChanged",
+] satisfies readonly Reason[];
 
 function withReadyReason(status: IfaceStatus, previous: IfaceStatus | undefined): IfaceStatus {
   const { hotplug } = previous ?? {};

@@ -16,7 +16,7 @@ import {
   findVolumeDevice,
   findVolumeDirectory,
   readClaimBytes,
-  readClaimMode,
+  readVolumeMode,
   findHostPath,
   type DiskFile,
 } from "../spec/disk-files.ts";
@@ -34,7 +34,7 @@ export interface DiskPart {
   readonly copySources?: readonly VolumeMount[];
   readonly env?: readonly EnvVar[];
   readonly files?: ImageFiles;
-  /** Maximum disk space in MiB, without space in claims. */
+  /** Maximum disk space in MiB that the disk uses on the node. Excludes space in claims. */
   readonly diskMiB: number;
 }
 
@@ -46,7 +46,7 @@ export interface DiskFacts {
 const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
 /** Maximum disk space of a copied image or an overlay. */
 const OVERLAY_MIB = 64 * 1024;
-/** Maximum disk space of a disk with small files. Kubernetes limits a Secret or ConfigMap to 1 MiB. */
+/** Maximum disk space of a disk with small files. */
 const SMALL_DISK_MIB = 8;
 export const QCOW2_OVERHEAD_MIB = 64;
 
@@ -61,7 +61,7 @@ export function escapeExpansion(text: string): string {
 
 type ClaimSource = Extract<DiskSource, { readonly claimName: string }>;
 
-/** Mounts the claim. The mount is read-only unless the guest writes to the disk. */
+/** Mounts the claim. The mount is read-only if the source is read-only or an overlay receives the guest's writes. */
 function mountClaim(
   disk: GuestDisk,
   source: ClaimSource,
@@ -95,14 +95,14 @@ function buildArguments(
     return ["overlay", disk.name, buildDiskFile(disk, "Filesystem").path, file.path, limit];
   }
   if (file.kind === "block") return ["block", disk.name, file.path, ...readOnly];
-  // An import creates the file of a DataVolume. An empty file would hide a failed import.
+  // No file is created for a DataVolume, because an empty file would hide a failed import.
   const isCreated = kind === "persistentVolumeClaim" && !disk.readOnly;
   return ["file", disk.name, file.path, limit, ...(isCreated ? ["make"] : []), ...readOnly];
 }
 
 export function buildClaimPart(disk: GuestDisk, source: ClaimSource, facts: DiskFacts): DiskPart {
   const claim = facts.claims.get(source.claimName);
-  const file = buildClaimFile(disk.name, readClaimMode(claim));
+  const file = buildClaimFile(disk.name, readVolumeMode(claim));
   const limit = String(readClaimBytes(claim) ?? IMAGE_LIMIT_BYTES);
   return {
     group: buildArguments(disk, source, { file, limit }),
@@ -136,13 +136,13 @@ export function buildContainerDiskPart(
   };
 }
 
-/** Builds the part for a disk on the node. Its directory must exist, because the kubelet would create it for root only. */
+/** Builds the pod parts for a disk in a directory of the node. The directory must exist, because only root could write to a new one. */
 export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
 ): DiskPart {
   const name = buildPodVolumeName(disk.volumeIndex);
-  // A VM with an invalid path never starts.
+  // The default is never used, because an invalid path prevents the start.
   const directory = findHostPath(source.path)?.directory ?? "/";
   const { path } = buildDiskFile(disk, "Filesystem");
   const limit = String(source.bytes ?? IMAGE_LIMIT_BYTES);
@@ -168,7 +168,7 @@ function buildVolume(name: string, source: FilesSource): PodVolume {
     case "secret":
       return { name, secret: { secretName: source.name, optional: source.optional } };
     case "downwardAPI": {
-      // Kubernetes requires the container name for resources of a downwardAPI volume.
+      // Adds the container name, which Kubernetes requires for resources of a downwardAPI volume.
       const items = source.files.map((file) =>
         file.resourceFieldRef === undefined
           ? file
@@ -248,7 +248,7 @@ class Files {
   }
 }
 
-/** Default user data. cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
+/** Default user data. cloud-init ignores a disk that has no user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
 const NO_USER_DATA: TextSource = { kind: "inline", text: "" };
 
 function buildFiles(

@@ -4,6 +4,7 @@ import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { printNetworks } from "@patchbay/api/annotations";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { readRetainedAddresses } from "../../nics/addresses/retained-addresses.ts";
+import { readRetainedMacs } from "../../nics/mac.ts";
 import { toLabelValue, buildHostname } from "../spec/guest-names.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../nics/addresses/resolver.ts";
@@ -12,6 +13,7 @@ const EXCLUDED_ANNOTATIONS = [
   "kubectl.kubernetes.io/last-applied-configuration",
   names.PCIE_TOPOLOGY_ANNOTATION,
   names.RETAINED_ADDRESSES_ANNOTATION,
+  names.RETAINED_MACS_ANNOTATION,
   names.NETWORKS_ANNOTATION,
   names.NETWORK_STATUS_ANNOTATION,
   names.ATTACHMENT_ERRORS_ANNOTATION,
@@ -33,7 +35,8 @@ export function buildPodLabels({
 export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<string, string>> {
   const { vmi } = owner;
   const retainedAddresses = readRetainedAddresses(vmi);
-  const elements = planPodNetworks({ ...owner, retainedAddresses: retainedAddresses }, []);
+  const retainedMacs = readRetainedMacs(vmi);
+  const elements = planPodNetworks({ ...owner, retainedAddresses, retainedMacs }, []);
   const inheritedAnnotations = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !EXCLUDED_ANNOTATIONS.includes(key),
   );

@@ -12,9 +12,11 @@ import {
   isReadableSelection,
   NETWORKS_MAX,
   type RetainedAddresses,
+  type RetainedMac,
   type NetworkSelection,
 } from "@patchbay/api/annotations";
 import { findPreferredIps } from "../../nics/addresses/retained-addresses.ts";
+import { requestMac } from "../../nics/mac.ts";
 import { resolveBinding } from "../../nics/bindings/resolve-binding.ts";
 import { buildExtraInterfaceName, isOwnPodInterfaceName } from "../../nics/names.ts";
 import { toPodNics, choosePodNic } from "../../nics/pod-nic.ts";
@@ -27,10 +29,12 @@ function toElement(
   iface: Iface,
   network: Network,
   names: { readonly podInterfaceName: string; readonly namespace: string },
+  { vmi, retainedMacs: retained = [] }: NetworksOwner,
 ): NetworkSelection {
+  const networkName = networkNameOf(network, names.namespace) ?? "";
   return {
     ...splitNetworkName(network.multus?.networkName ?? "", names.namespace),
-    ...(iface.macAddress === undefined ? {} : { mac: iface.macAddress }),
+    ...requestMac(iface, vmi, { networkName, retained }),
     interface: names.podInterfaceName,
     ...(iface.ips === undefined ? {} : { ips: iface.ips }),
     ...(iface.ipamClaimName === undefined ? {} : { "ipam-claim-reference": iface.ipamClaimName }),
@@ -78,15 +82,18 @@ export interface NetworksOwner {
   readonly bindings: BindingRegistry;
   /** Networks for which the node cannot create NICs. The annotation omits them. */
   readonly absences?: UnavailableNetworks;
-  /** Previous addresses. Set only when the pod is created. */
+  /** Addresses of the NICs in the previous pod. Set only when a pod is created. */
   readonly retainedAddresses?: readonly RetainedAddresses[];
+  /** MACs that the networks assigned to the last guest. Set only when the pod is created. */
+  readonly retainedMacs?: readonly RetainedMac[];
 }
 
 /** Lists the elements of all wanted interfaces. Omits invalid names, because one invalid name invalidates the whole annotation. */
 function listWantedElements(
-  { vmi, bindings, retainedAddresses: lastAddresses }: NetworksOwner,
+  owner: NetworksOwner,
   currentElements: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
+  const { vmi, bindings, retainedAddresses: lastAddresses } = owner;
   const namespace = vmi.metadata.namespace ?? "";
   const attachments = vmi.status?.attachments ?? [];
   const sources = { namespace, attachments, nics: toPodNics(currentElements, namespace) };
@@ -101,7 +108,7 @@ function listWantedElements(
     return [
       ...(isDefaultNetwork(network)
         ? []
-        : [withPreferredAddresses(toElement(iface, network, names), iface, lastAddresses)]),
+        : [withPreferredAddresses(toElement(iface, network, names, owner), iface, lastAddresses)]),
       ...(extraNetwork === undefined ? [] : [toExtraElement(network, extraNetwork, names)]),
     ].filter(isReadableSelection);
   });
@@ -126,7 +133,7 @@ export function listNetworkNames(
 
 type NicUse = "wanted" | "in-use" | "released" | "unknown";
 
-/** Returns the use of a pod NIC. The use is unknown if the NIC is not wanted and has no attachment. */
+/** Returns how a pod NIC is used. `unknown` means that the NIC is not wanted and has no attachment. */
 function findNicUse(
   vmi: VirtualMachineInstance,
   wantedElements: readonly NetworkSelection[],

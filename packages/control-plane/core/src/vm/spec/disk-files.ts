@@ -48,7 +48,7 @@ export function buildDiskFile(disk: GuestDisk, mode: VolumeMode): DiskFile {
     : { kind: "file", path: `${base}.qcow2`, format: "qcow2" };
 }
 
-/** Returns the claim's volume mode from the status. */
+/** Returns the claim's volume mode from the status. The default is Filesystem. */
 export function findVolumeMode({ status }: VirtualMachineInstance, volume: string): VolumeMode {
   const info = status?.volumeStatus?.find(({ name }) => name === volume)?.persistentVolumeClaimInfo;
   return info?.volumeMode === "Block" ? "Block" : "Filesystem";
@@ -71,7 +71,7 @@ export function findHostPath(path: string): HostPath | undefined {
   return { directory: `/${parts.slice(0, -1).join("/")}`, file };
 }
 
-export function readClaimMode(claim: PersistentVolumeClaim | undefined): VolumeMode {
+export function readVolumeMode(claim: PersistentVolumeClaim | undefined): VolumeMode {
   return claim?.spec.volumeMode === "Block" ? "Block" : "Filesystem";
 }
 

@@ -13,6 +13,7 @@ import { AppError, isAppError } from "@patchbay/base";
 import {
   networkNameOf,
   networksOf,
+  listDefinitionChanges,
   listInterfaces,
   isOwnPodInterfaceName,
   type AttachmentFacts,
@@ -23,15 +24,16 @@ import type { ObjectKey, Sandbox } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import { reasonOf } from "@patchbay/core/reasons";
 import type { JournalRow } from "@patchbay/cni";
+import { isUnusableDefinition, readDefinition } from "./attachment/definition.ts";
 import { buildStatusEntries, selectRows, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 
 /** Namespace whose networks every pod may use. Source: Multus, default of `globalNamespaces`. */
 const SHARED_NAMESPACE = "default";
 
-/** Pattern of the command of KubeVirt's launchers, which Patchbay's lack. Source: KubeVirt, pkg/virt-controller/services/template.go. */
+/** Pattern of the command of KubeVirt's launchers. Source: KubeVirt, pkg/virt-controller/services/template.go. */
 const KUBEVIRT_LAUNCHER = /(?:^|\/)virt-launcher(?:-monitor)?$/;
 
-/** Returns whether the pod is a launcher of KubeVirt. The pod's spec suffices, because a forged launcher affects only itself. */
+/** Returns whether the pod is a launcher of KubeVirt. Trusts the pod's spec, because a forged launcher affects only itself. */
 function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   if (pod?.metadata.labels?.[names.KUBEVIRT_LABEL] !== names.LAUNCHER_LABEL_VALUE) return false;
   return pod.spec.containers.some(
@@ -40,7 +42,7 @@ function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   );
 }
 
-/** Finds the pod's VMI on the API server. Compares the UID, because pod authors can forge owner references. */
+/** Finds the pod's VMI on the API server. Compares the UID, because a new VMI may have the same name. */
 export async function findVmiOf(
   pod: Pod | undefined,
   deps: Pick<Deps, "store">,
@@ -72,7 +74,7 @@ interface PodOfNamespace {
   readonly attachments: { readonly namespace: string };
 }
 
-/** Returns whether the pod may use the network. A launcher may use the networks that its VMI names. */
+/** Returns whether namespace isolation permits the network. A launcher may also use the networks that its VMI names. */
 export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
   const owner = parseKey(network).namespace;
@@ -96,7 +98,7 @@ export async function assertMayUse(
 /** Annotation of a mirror pod with the UID of its static pod. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/** Returns whether the pod or its static pod has the UID. The annotation may be forged, so callers also compare the names. */
+/** Returns whether the pod or its static pod has the UID. Callers must also compare the names, because the annotation may be forged. */
 export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
   if (pod === undefined) return false;
   return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
@@ -108,7 +110,7 @@ interface RuntimeUnavailable {
   readonly report: AttachmentError;
 }
 
-/** Converts an error of the container runtime, and records an event for the first error. Returns undefined for other errors. */
+/** Returns undefined unless the error means that the runtime is unavailable. Records an event for the first such error. */
 function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,
@@ -123,19 +125,19 @@ function toRuntimeUnavailable(
   return { error, report };
 }
 
-/** Finds the sandbox. Returns undefined if the pod has ended or uses the host's network, and `none` before the pod runs. */
+/** Finds the sandbox. Without one, returns `none` before the pod runs, and undefined if the pod has ended or uses the host's network. */
 async function findSandbox(
   key: string,
   uid: string,
   context: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
 ): Promise<Sandbox | undefined | "none"> {
   const sandbox = await context.deps.sandboxes.find(uid);
-  // Ignores a sandbox of a pod with another name.
+  // Compares the pod's name as well, because a forged annotation can name the UID of another pod.
   const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
   if (isOwn) return sandbox;
   if (context.isOver) return undefined;
   if (context.pod?.spec.hostNetwork === true) return undefined;
-  // The change to Running triggers the next pass.
+  // No retry is needed, because the pod's change to Running triggers the next pass.
   if (context.pod?.status?.phase !== "Running") return "none";
   throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
 }
@@ -146,18 +148,18 @@ export interface PodFacts {
   readonly uid: string;
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
-  /** Set if the container runtime does not answer. The pass then changes no attachments. */
+  /** Set if the container runtime does not answer. The pass then attaches and detaches nothing. */
   readonly runtimeUnavailable?: RuntimeUnavailable;
   readonly attachments: AttachmentFacts<OwnedRow>;
-  /** Whether the pod is deleted and the container runtime must still detach its default network. */
+  /** Whether the pod is deleted, but the runtime has not yet detached the pod's default network. */
   readonly isLeftToRuntime?: boolean;
-  /** Whether the runtime is creating the sandbox, so that the pod's status describes an earlier sandbox or none. */
+  /** Whether the runtime is creating the sandbox. The pod's status then does not describe this sandbox. */
   readonly isNewSandbox?: true;
 }
 
 const NO_NETWORKS: NetworksAnnotation = { ok: true, elements: [] };
 
-/** Returns `over` if no container of the pod can use a NIC any longer. */
+/** Returns `over` if no container can use a NIC any longer, `ending` during a deletion, and otherwise `alive`. */
 function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["podState"] {
   if (pod === undefined || isPodFinished(pod)) return "over";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
@@ -181,7 +183,7 @@ function readRequests(
   };
 }
 
-/** Maximum number of entries in a status annotation. A longer annotation is ignored, because only a pod's author can write it. */
+/** Maximum number of entries in a status annotation. A longer annotation is ignored, because no container runtime writes so many. */
 const STATUS_ENTRIES_MAX = 2 * NETWORKS_MAX;
 
 function listForeign(
@@ -246,6 +248,21 @@ async function findLocation(
   }
 }
 
+/** Compares the journal with the network's definition, which users may edit while pods use it. */
+async function withDefinitionChanges(owned: OwnedRow, deps: Deps): Promise<OwnedRow> {
+  const { row, network, state, isAdopted } = owned;
+  // Skips adopted attachments, whose configuration may have been read from the definition after ADD.
+  if (state !== "attached" || isAdopted) return owned;
+  try {
+    const current = await readDefinition(network, deps);
+    const definitionChanges = listDefinitionChanges(row.request.config, current);
+    return definitionChanges.length === 0 ? owned : { ...owned, definitionChanges };
+  } catch (error) {
+    if (isUnusableDefinition(error)) return owned;
+    throw error;
+  }
+}
+
 export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);
@@ -260,6 +277,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
   const isNothingLeft =
     isGone && location.sandbox === undefined && location.runtimeUnavailable === undefined;
   const selected = selectRows(rows, isNothingLeft);
+  const owned = selected.map((row) => toOwned(row, { ...location, bootId: deps.bootId }));
   return {
     key,
     uid,
@@ -269,7 +287,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
     attachments: {
       namespace: parseKey(key).namespace ?? "",
       ...readRequests(pod),
-      owned: selected.map((row) => toOwned(row, { ...location, bootId: deps.bootId })),
+      owned: await Promise.all(owned.map((each) => withDefinitionChanges(each, deps))),
       foreign: listForeign(pod, rows),
       mode: deps.mode,
       podState: findPodStage(pod),

@@ -18,7 +18,7 @@ import { type WantedAttachment, mergeNetworkStatus } from "@patchbay/core/nics";
 import { parseKey, type FailedStep } from "@patchbay/kube";
 import type { CniResult, DefaultRoute } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
-import type { PreferredAddresses } from "./attachment/preferred-addresses.ts";
+import type { Preferences } from "./attachment/preferences.ts";
 import { type PodFacts, isPodOf } from "./observe.ts";
 import { interfaceNameOf, type Action } from "./step.ts";
 import { pointerToken } from "@patchbay/core/status";
@@ -41,20 +41,20 @@ function describeRejection({
   preferred,
   rejection,
 }: {
-  preferred: PreferredAddresses;
+  preferred: Preferences;
   rejection: string | undefined;
 }): string {
   if (preferred.request === undefined) return "the network does not support requested addresses";
   return rejection ?? "the network assigned other addresses without an error";
 }
 
-/** Reports that the network did not assign some previous addresses again. */
+/** Reports previous addresses that the network has not assigned again. */
 export function reportLostAddresses(
   { network, interfaceName: link }: WantedAttachment,
   context: {
     facts: PodFacts;
     result: CniResult;
-    preferred: PreferredAddresses;
+    preferred: Preferences;
     rejection: string | undefined;
   },
   deps: Deps,
@@ -74,7 +74,7 @@ export function reportLostAddresses(
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** Reports a detach. A failed attachment gets no event, because its failure was already reported. */
+/** Reports a detach. The pod gets an event only if the network had been attached; a failed attachment was reported before. */
 export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
   const { network } = row;
   const link = row.request.interfaceName;
@@ -85,7 +85,7 @@ export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): vo
   deps.events.record(facts.pod, { type: "Normal", reason, message, about: link });
 }
 
-/** Returns the pod, or a reference to the deleted pod, for events. */
+/** Returns the object for events: the pod, or a reference if the pod is deleted. */
 function podReference(row: JournalRow, { pod }: PodFacts) {
   const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
   return pod ?? { apiVersion: "v1", kind: "Pod", metadata };
@@ -140,7 +140,7 @@ export function reportRouteLost(
   });
 }
 
-/** Reports a failed step. The event repeats the first message of its kind, so that repeated events are counted as one. */
+/** Reports a failed step. The event uses the first message of this kind of failure, so that repeated events are counted as one. */
 export function reportFailed(
   { action, summary, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
   facts: PodFacts,
@@ -163,7 +163,7 @@ export function reportFailed(
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** Reports the fault on the network's definition, without naming the pod, which may belong to another tenant. */
+/** Records a definition's fault as an event of the definition. The event omits the pod, which may belong to another tenant. */
 function reportOnDefinition(
   { network }: WantedAttachment,
   { thrown, summary }: { readonly thrown: unknown; readonly summary: AttachmentError },
@@ -191,7 +191,7 @@ export interface ActResult {
 
 type Annotations = Readonly<Record<string, string | undefined>>;
 
-/** Returns the annotations that must change. A status that differs only in formatting does not change. */
+/** Returns the annotations that must change. A status that differs only in formatting is not written again. */
 export function findChangedAnnotations(
   current: Annotations,
   entries: readonly NetworkStatus[],
@@ -208,7 +208,7 @@ export function findChangedAnnotations(
   };
 }
 
-/** Builds a JSON patch that fails if the pod was recreated or an annotation has changed. Source: RFC 6902. */
+/** Builds a JSON patch that fails if the pod was recreated or an annotation was changed meanwhile. Source: RFC 6902. */
 export function buildAnnotationPatch(
   pod: {
     readonly uid: string;
@@ -219,7 +219,7 @@ export function buildAnnotationPatch(
 ): readonly JsonPatchOperation[] {
   const { uid, resourceVersion, annotations } = pod;
   const changes = Object.entries(changed);
-  // JSON Patch cannot test that a field is missing, so the patch tests the resource version.
+  // JSON Patch cannot test that an annotation is missing, so the patch tests the resource version instead.
   const isNew = changes.some(([name]) => annotations?.[name] === undefined);
   return [
     { op: "test", path: "/metadata/uid", value: uid },
@@ -248,7 +248,7 @@ async function findCurrent(facts: PodFacts, deps: Deps): Promise<Pod | undefined
   return isPodOf(pod, facts.uid) ? pod : undefined;
 }
 
-/** Writes the annotations. Returns false after a conflict, and true if they are written or the pod is deleted. */
+/** Writes the annotations. Returns false after a conflict, otherwise true, even if the pod is deleted. */
 async function writeOnce(
   pod: Pod,
   options: {
@@ -303,7 +303,7 @@ export async function report(facts: PodFacts, actResult: ActResult, deps: Deps):
     if (row.state === "removed") await deps.journal.remove(row);
   }
   if (!rows.every((row) => row.state === "removed")) return;
-  // A pod without rows but with errors stays tracked, so that its failures are deleted with the pod.
+  // A pod without rows but with errors stays tracked, so that `failures.forget` is called when the pod is deleted.
   if (facts.pod !== undefined && actResult.errors.size > 0)
     deps.trackedPods.add(facts.key, facts.uid);
   else deps.trackedPods.remove(facts.key, facts.uid);

@@ -185,3 +185,35 @@ test("reports changes of an attached element, retains it, and clears the error a
   await ask(before);
   expect(await world.errorReasons()).toEqual({});
 });
+
+describe("an edit of a network's definition", () => {
+  const network = { namespace: "ns1", name: "a" };
+
+  test("is reported while the pod uses the former one, and not after it is undone", async () => {
+    const world = new World();
+    world.putNad(network, { cniVersion: "1.0.0", type: "bridge", bridge: "br7" });
+    await world.putPod({ networks: "a" });
+    expect(await world.pass()).toBeUndefined();
+    world.putNad(network, { cniVersion: "1.0.0", type: "bridge", bridge: "br8", mtu: 1400 });
+    expect(await world.pass()).toBeUndefined();
+    expect(await world.errorReasons()).toEqual({ net1: "NetworkChanged" });
+    expect(world.cni.calls).toHaveLength(1);
+    expect(world.notes.at(-1)).toMatchObject({
+      reason: "NetworkChanged",
+      message: expect.stringContaining("plugins[0].bridge, plugins[0].mtu") as string,
+    });
+    world.putNad(network, { cniVersion: "1.0.0", type: "bridge", bridge: "br7" });
+    expect(await world.pass()).toBeUndefined();
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("does not matter if the definition was deleted or is invalid", async () => {
+    const world = new World();
+    world.putNads("a");
+    await world.putPod({ networks: "a" });
+    expect(await world.pass()).toBeUndefined();
+    world.putNad(network, { cniVersion: "1.0.0" });
+    expect(await world.pass()).toBeUndefined();
+    expect(await world.errorReasons()).toEqual({});
+  });
+});

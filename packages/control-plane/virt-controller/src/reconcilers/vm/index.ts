@@ -88,7 +88,7 @@ function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | u
   });
 }
 
-/** Returns the missing DataVolumes of a VM without VMI. Reads the API server, because clusters without CDI do not serve the kind. */
+/** Returns the missing DataVolumes of a VM without VMI. Uses no cache, because clusters without CDI do not serve the kind. */
 async function findMissingDataVolumes(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -108,7 +108,6 @@ async function observeParts(vm: VirtualMachine, { parts }: Deps): Promise<Pick<V
   return { parts: collectPartsFacts(vm, partObjects) };
 }
 
-/** Returns the problems that prevent a start of the VM. */
 function findStartProblems(
   vm: VirtualMachine,
   { parts }: Pick<VmFacts, "parts">,
@@ -119,7 +118,7 @@ function findStartProblems(
   return [...(parts?.problems ?? []), ...problems];
 }
 
-/** Reads the facts of a VM. Returns undefined if the VM does not exist. */
+/** Observes a VM. Returns undefined if the VM does not exist. */
 async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> {
   const object = parseKey(key);
   const cached = deps.vms.find(object);
@@ -236,11 +235,12 @@ async function patchVm(
 }
 
 /** Sets MACs and bindings of a VM that bypassed admission. Retains the MACs of a running VMI. */
-async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> {
+async function setMacAddresses({ vm, vmi, bindings }: VmFacts, deps: Deps): Promise<void> {
   const path = "/spec/template/spec/domain/devices/interfaces";
   const { spec } = vm.spec.template;
   const ifaces = withMacs(spec, {
     namespace: vm.metadata.namespace ?? "",
+    bindings,
     earlier: vmi === undefined ? [] : [vmi.spec],
     randomBytes: deps.randomBytes,
   }).map((iface) => withDefaultBinding(iface, networksOf(spec)));
@@ -262,7 +262,7 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
     const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
     deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });
   } catch (error) {
-    // The cache is stale. A watch event will add the existing VMI.
+    // Ignores an existing VMI that the cache does not contain yet. Its watch event causes another reconcile pass.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
@@ -316,7 +316,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   }
 }
 
-/** Runs the steps. New generations restart the steps' backoff, because the API server validates them against the spec. */
+/** Runs the steps. A new generation of the VM or VMI restarts the backoff of failed steps, because the new spec may prevent the failure. */
 function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<ObjectStepsResult> {
   const { vm, vmi, hasNameConflict } = facts;
   const inputs = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");
@@ -327,7 +327,7 @@ function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<O
 /** Returns the milliseconds for which the status write can be deferred. */
 function findDelayMs({ vm, vmi }: VmFacts, status: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
-  // A write of this pass or a watch event may have changed the VMI.
+  // A write of this reconcile pass or a watch event may have changed the VMI.
   const newestVmi = vmi && deps.mutationCache.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
   return canDeferVmStatus(vm, newestVmi, status) ? deps.deferrals.remainingMs(uid) : 0;
 }

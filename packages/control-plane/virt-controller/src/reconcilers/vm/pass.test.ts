@@ -2,6 +2,7 @@
 // One pass over one VM: writes, their preconditions, and the time of the next pass.
 import {
   isAbsent,
+  KUBEVIRTS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type VirtualMachine,
@@ -168,31 +169,44 @@ describe("a VMI of another owner that is being deleted", () => {
   });
 });
 
-describe("MACs", () => {
+describe("MACs of NICs whose network reports none", () => {
+  const SOCKET = { name: "one", binding: "socket" };
+
+  beforeEach(async () => {
+    const binding = { socket: { domainAttachmentType: "vhostuser" } };
+    await bench.put(KUBEVIRTS, {
+      apiVersion: "kubevirt.io/v1",
+      kind: "KubeVirt",
+      metadata: { namespace: "kubevirt", name: "kubevirt" },
+      spec: { configuration: { network: { binding } } },
+    });
+  });
+
   test("are set together with the default binding", async () => {
-    const vm = aVm({ nics: [{ name: "one" }] });
+    const vm = aVm({ nics: [SOCKET, { name: "two" }] });
     const { spec } = vm.spec.template;
-    const bare = { ...spec, domain: { devices: { interfaces: [{ name: "one" }] } } };
+    const interfaces = [...ifacesOf(spec).slice(0, 1), { name: "two" }];
+    const bare = { ...spec, domain: { devices: { interfaces } } };
     await putVm({ ...vm, spec: { ...vm.spec, template: { spec: bare } } });
     await bench.passVm();
-    const [iface] = ifacesOf((await bench.vm())?.spec.template.spec ?? spec);
-    expect(iface).toMatchObject({ name: "one", bridge: {} });
-    expect(iface?.macAddress).toMatch(/:/);
+    const [socket, iface] = ifacesOf((await bench.vm())?.spec.template.spec ?? spec);
+    expect(socket?.macAddress).toMatch(/:/);
+    expect(iface).toEqual({ name: "two", bridge: {} });
   });
 
   test("are set before the VMI is created", async () => {
-    await putVm({ ...aVm({ nics: [{ name: "one" }] }), status: {} });
+    await putVm({ ...aVm({ nics: [SOCKET] }), status: {} });
     await bench.passVm();
     expect(await bench.vmi()).toBeUndefined();
     const spec = (await bench.vm())?.spec.template.spec;
     expect(spec?.domain.devices?.interfaces).toEqual([
-      { name: "one", bridge: {}, macAddress: "02:01:01:01:01:01" },
+      { name: "one", binding: { name: "socket" }, macAddress: "02:01:01:01:01:01" },
     ]);
     expect(bench.lines).toEqual(['set mac addresses {"vm":"default/vm1"}']);
   });
 
   test("are copied from the running guest", async () => {
-    await putVm({ ...aVm({ nics: [{ name: "one" }] }), status: {} });
+    await putVm({ ...aVm({ nics: [SOCKET] }), status: {} });
     await putVmi(running([ONE]));
     await bench.passVm();
     const spec = (await bench.vm())?.spec.template.spec;
@@ -200,7 +214,7 @@ describe("MACs", () => {
   });
 
   test("do not overwrite a concurrent change", async () => {
-    await putVm({ ...aVm({ nics: [{ name: "one" }] }), status: {} });
+    await putVm({ ...aVm({ nics: [SOCKET] }), status: {} });
     await putVm(aVm({ nics: [ONE] }), "meanwhile");
     await expect(bench.passVm()).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
     const spec = (await bench.vm())?.spec.template.spec;

@@ -22,9 +22,10 @@ import {
   type VmiFacts,
   listNetworkNames,
   hasMissingImage,
-  planImageVolumeProbe,
+  buildImageVolumeTestPod,
   type VmiAction,
   planVmi,
+  readPodNetworkElements,
 } from "@patchbay/core/vm";
 import {
   isNodeUnresponsive,
@@ -59,7 +60,12 @@ import {
   statusPatch,
   type ControllerVmiStatus,
 } from "@patchbay/core/status";
-import { toNicsPatch, findNewAddressChange } from "@patchbay/core/nics";
+import {
+  findMacChanges,
+  MAC_CHANGED,
+  toNicsPatch,
+  findNewAddressChange,
+} from "@patchbay/core/nics";
 
 export function findClaims(
   vmi: VirtualMachineInstance,
@@ -132,7 +138,7 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
   if (pod !== undefined && hasMissingImage(pod)) deps.imageVolumes.reportLost();
-  const testPod = planImageVolumeProbe(facts);
+  const testPod = buildImageVolumeTestPod(facts);
   if (testPod === undefined) return facts;
   const supportsImageVolumes = await deps.imageVolumes.areSupported(testPod);
   return { ...facts, settings: { ...facts.settings, supportsImageVolumes } };
@@ -150,7 +156,7 @@ function findDefinitions(
   return new Map(found);
 }
 
-/** Reads the facts of a VMI. Returns undefined if the VMI does not exist. */
+/** Observes a VMI. Returns undefined if the VMI does not exist. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
   if (cached === undefined) return undefined;
@@ -255,7 +261,7 @@ async function patchPodNetworks({ pod }: VmiFacts, networks: string, deps: Deps)
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks });
 }
 
-/** Writes the network-info annotation of the newest pod, because an earlier step may have changed its annotations. */
+/** Writes the network-info annotation to the latest version of the pod, because an earlier step may have changed the pod's annotations. */
 async function patchPodNetworkInfo(
   { pod }: VmiFacts,
   networkInfo: string,
@@ -310,7 +316,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** Runs the steps. A new generation restarts the steps' backoff, because the API server validates them against the spec. */
+/** Runs the steps. A new generation restarts the backoff of failed steps, because the new spec may prevent the failure. */
 function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,
@@ -328,7 +334,7 @@ function buildPreconditions(current: VmiStatus | undefined): readonly JsonPatchO
     .map((field) => ({ op: "test", path: `/status/${field}`, value: current?.[field] }));
 }
 
-/** Returns the status fields to write. Undefined attachments are removed; other undefined fields are retained. */
+/** Sets `attachments` even if it is undefined. The patch removes undefined fields, and retains fields that are not set. */
 function toStatusFields(status: ControllerVmiStatus): object {
   return { ...status, attachments: status.attachments };
 }
@@ -352,11 +358,14 @@ async function reportVmi(
     await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options),
   );
   const syncError = newSyncError(vmi.status?.conditions, status.conditions);
-  // virt-handler records the events of its own errors.
+  // Skips errors that virt-handler reported, because virt-handler records their events.
   const isNewError = syncError !== undefined && syncError.reason !== vmi.status?.hindrance?.reason;
   if (isNewError) deps.events.record(vmi, { type: "Warning", ...syncError });
   const change = findNewAddressChange(vmi.status?.conditions, status.conditions);
   if (change !== undefined) deps.events.record(vmi, { type: "Warning", ...change });
+  const elements = facts.pod === undefined ? [] : readPodNetworkElements(facts.pod);
+  for (const message of findMacChanges(vmi, status.attachments ?? [], elements))
+    deps.events.record(vmi, { type: "Normal", reason: MAC_CHANGED, message });
 }
 
 export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
@@ -365,7 +374,7 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const plan = planVmi(facts);
   const performed = await actVmi(plan, facts, deps);
   const hasFinalizer = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
-  // After the removal of the finalizer, the VMI may be deleted.
+  // After the removal of its finalizer, the VMI may no longer exist, so its status is not written.
   const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
   rethrowFirst(performed);

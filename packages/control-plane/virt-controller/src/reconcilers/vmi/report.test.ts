@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A VMI's status, fields of other writers, and events.
+import { createHash } from "node:crypto";
 import {
   names,
   PODS,
@@ -117,6 +118,31 @@ describe("a sync error", () => {
     const conditions = (await bench.vmi())?.status?.conditions ?? [];
     expect(conditions.map(({ type }) => type)).toEqual(["Ready", "AddressChanged"]);
     expect(bench.events).toEqual([`VirtualMachineInstance Warning AddressNotKept: ${message}`]);
+  });
+
+  test("is separate from a changed MAC, which is recorded as one event", async () => {
+    const [before, now] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
+    const interfaceName = `pod${createHash("sha256").update("one").digest("hex").slice(0, 11)}`;
+    const element = {
+      name: "blue",
+      interface: interfaceName,
+      mac: before,
+      "io.patchbay.kept-mac": true,
+    };
+    const assigned = { name: "default/blue", interface: interfaceName, mac: now };
+    const annotations = {
+      [names.NETWORKS_ANNOTATION]: JSON.stringify([element]),
+      [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([assigned]),
+    };
+    const pod = launcher();
+    await putVmi(aVmi({ nics: [{ name: "one" }], status: STARTED }));
+    for (let passes = 0; passes < 2; passes += 1) {
+      await bench.put(PODS, { ...pod, metadata: { ...pod.metadata, annotations } });
+      await bench.settleVmi();
+    }
+    expect(bench.events.filter((each) => each.includes("MacChanged"))).toEqual([
+      expect.stringContaining(`interface one now has MAC ${now}`),
+    ]);
   });
 
   test("that virt-handler reports is not recorded twice", async () => {

@@ -35,13 +35,14 @@ import { prepareDeviceInfo, withDeviceInfo, type RequestWithDevice, addDevice } 
 import { requireSandbox, listLinks } from "./netns.ts";
 import { findForbidden, isRejection, assertAllowed } from "./policy.ts";
 import {
-  readPreferredAddresses,
+  readPreferences,
   mayBeRejection,
-  type PreferredAddresses,
-} from "./preferred-addresses.ts";
+  withoutPreferredMac,
+  type Preferences,
+} from "./preferences.ts";
 import { reportLostAddresses, reportAttached } from "../report.ts";
 
-/** Attributes that are passed to plugins unchanged, each with its CNI capability. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
+/** Attributes that plugins receive unchanged, each with its CNI capability. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
 const CAPABILITIES = [
   ["portMappings", "portMappings"],
   ["bandwidth", "bandwidth"],
@@ -118,7 +119,7 @@ function buildCapabilityArgs(
   };
 }
 
-/** Builds the request for ADD. @throws AppError with the errors of {@link readDefinition}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET */
+/** Builds the ADD request. @throws AppError with CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET, and the errors of {@link readDefinition} */
 export async function buildRequest(
   wanted: WantedAttachment,
   target: { readonly facts: PodFacts; readonly sandbox: Sandbox },
@@ -126,13 +127,14 @@ export async function buildRequest(
 ): Promise<AttachmentRequest> {
   const { facts, sandbox } = target;
   const config = await readRequestedConfig(wanted, deps);
+  const selection = withoutPreferredMac(wanted.selection);
   return {
     containerId: sandbox.id,
     netnsPath: sandbox.netnsPath,
     interfaceName: wanted.interfaceName,
     config,
-    args: [...buildPodArgs(facts, sandbox), ...buildArgs(wanted.selection)],
-    capabilityArgs: buildCapabilityArgs(wanted.selection, config),
+    args: [...buildPodArgs(facts, sandbox), ...buildArgs(selection)],
+    capabilityArgs: buildCapabilityArgs(selection, config),
   };
 }
 
@@ -141,13 +143,13 @@ function toCanonicalIp(text: string): string | undefined {
   return ip && printAddress(ip);
 }
 
-/** Returns requested values that the result lacks. `observedMac` replaces a missing MAC. Source: NPWG 1.3 section 4.1.2.1. */
+/** Returns the requested MAC and addresses that the NIC lacks. `observedMac` is used if the result has no MAC. */
 function findMissing(
   wanted: WantedAttachment,
   result: CniResult,
   observedMac: string | undefined,
 ): { readonly mac?: string; readonly ips?: string } {
-  const { mac, ips = [] } = wanted.selection;
+  const { mac, ips = [] } = withoutPreferredMac(wanted.selection);
   const assigned = findNetworkStatus(result, wanted.network, wanted.interfaceName);
   const actualMac = assigned.mac ?? observedMac;
   const assignedIps = new Set((assigned.ips ?? []).map(toCanonicalIp));
@@ -160,7 +162,7 @@ function findMissing(
   };
 }
 
-/** Builds a journal row with the pod's next sequence number. Later attachments may depend on earlier attachments. */
+/** Builds a journal row. The sequence number records the order of attachment, because networks are detached in reverse order. */
 async function buildRow(
   { network }: { readonly network: string },
   options: {
@@ -217,11 +219,11 @@ export async function beginAttachment(
 interface AddedAttachment {
   readonly row: JournalRow;
   readonly result: CniResult;
-  /** Reason why the network rejected the preferred addresses; unset if the network rejected none. */
+  /** Error message if the network rejected the previous MAC and addresses; otherwise unset. */
   readonly rejection?: string;
 }
 
-/** Runs ADD. If ADD or the check fails, runs DEL, because a NIC or a lease may remain. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
+/** Runs ADD. If a step fails, runs DEL, because ADD may have created a NIC or a lease. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
 export async function addOrUndo(
   begun: JournalRow,
   options: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
@@ -241,7 +243,7 @@ export async function addOrUndo(
     await claimDefaultRoutes(row, saveRow, deps);
     return { row, result };
   } catch (error) {
-    // If DEL also fails, the row stays in state "begun", so that the next pass retries DEL. The caller gets the error of ADD.
+    // The caller gets the error of ADD. If DEL also fails, the row stays in state "begun", and the next pass retries DEL.
     await detach(row, facts, deps).catch((undoError: unknown) => {
       const reason = messageOf(undoError);
       deps.log.warn("failed to undo an attachment", { pod: facts.key, reason });
@@ -254,7 +256,7 @@ interface AttachmentConfig extends Pick<AttachmentRequest, "config" | "args" | "
   readonly result?: CniResult;
 }
 
-/** Builds the configuration for a later DEL. */
+/** Builds the configuration that a later DEL of an adopted attachment needs. */
 async function buildConfig(
   network: string,
   facts: PodFacts,
@@ -332,7 +334,7 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   }
   const startMs = deps.clock.monotonicMs();
   const withDevice = await addDevice(wanted, { facts, sandbox, request }, deps);
-  const preferred = readPreferredAddresses(wanted.selection, withDevice.request);
+  const preferred = readPreferences(wanted.selection, withDevice.request);
   const intent = { facts, sandbox, ...withDevice, preferred };
   const { row, result, rejection } = await addWithPreferred(wanted, intent, deps).catch(
     async (error: unknown) => {
@@ -346,11 +348,11 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
     reportLostAddresses(wanted, { facts, result, preferred, rejection }, deps);
 }
 
-/** Returns a problem of the definition instead of the plugin's error if possible, because plugins describe missing links vaguely. */
+/** Returns the definition's problem instead of the plugin's error if possible, because some plugins describe a missing link vaguely. */
 async function explainFailure(error: unknown, network: string, deps: Deps): Promise<unknown> {
   if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
-  const problems = await deps.findProblems(network).catch(() => []); // the plugin's error is returned instead
-  // A policy warning does not explain the plugin's failure.
+  const problems = await deps.findProblems(network).catch(() => []);
+  // Skips policy warnings, which do not explain the plugin's failure.
   return problems.find(({ code }) => code !== "CNI_DEFINITION_TOLERATED") ?? error;
 }
 
@@ -373,10 +375,10 @@ async function addNew(
   return addOrUndo(row, { facts, check }, deps);
 }
 
-/** Requests the NIC's previous addresses if the network supports requests. If the network rejects them, accepts other addresses. */
+/** Requests the NIC's previous MAC and addresses if the network supports that. Runs ADD without them if the network rejects them. */
 async function addWithPreferred(
   wanted: WantedAttachment,
-  { preferred, ...intent }: Intent & { readonly preferred: PreferredAddresses | undefined },
+  { preferred, ...intent }: Intent & { readonly preferred: Preferences | undefined },
   deps: Deps,
 ): Promise<AddedAttachment> {
   if (preferred?.request === undefined) return addNew(wanted, intent, deps);
@@ -392,7 +394,7 @@ async function addWithPreferred(
   }
 }
 
-/** Returns whether the container runtime has attached the network without an interface. Source: CNI SPEC 1.1, "ADD". */
+/** Returns whether the runtime attached a network whose CNI result contains no interface. Source: CNI SPEC 1.1, "ADD". */
 async function isAttachedWithoutInterface(
   { containerId, interfaceName, config }: AttachmentRequest,
   { mode, resultCache }: Deps,
@@ -406,7 +408,7 @@ async function isAttachedWithoutInterface(
   );
 }
 
-/** Adopts the existing NIC if the container runtime created it for this network. @throws AppError with CNI_NAME_TAKEN */
+/** Adopts the existing NIC if the runtime or Multus created it for this network. @throws AppError with CNI_NAME_TAKEN */
 async function adoptOrThrow(
   { network, interfaceName }: WantedAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
@@ -426,12 +428,12 @@ async function adoptOrThrow(
   );
   const isAttached =
     isReported || (await isCached({ network, interfaceName }, { facts, existing }, deps));
-  // The NIC must not be adopted, because a later DEL would destroy another component's attachment.
+  // A NIC of another component must not be adopted, because a later DEL would remove it.
   if (!isAttached) throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Returns whether libcni's cache contains this NIC for this network, because the pod's status may have been overwritten. */
+/** Returns whether libcni's cache contains this NIC for this network. Needed because the pod's status may have been overwritten. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
@@ -446,8 +448,8 @@ async function isCached(
 }
 
 /**
- * Checks that the result has the requested addresses and MAC. The MAC of a launcher is exempt, because virt-handler sets it for plugins
- * that cannot.
+ * Checks that the result has the requested addresses and MAC. A launcher's MAC is not checked, because virt-handler sets the MAC if the
+ * plugin cannot.
  * @throws AppError with CNI_REQUEST_NOT_MET
  */
 export async function assertRequestMet(
@@ -462,7 +464,7 @@ export async function assertRequestMet(
   throw new AppError("CNI_REQUEST_NOT_MET", { what: mac });
 }
 
-/** Reads the MAC from the NIC if a MAC was requested and the result has no MAC, as before CNI 0.3.0. */
+/** Reads the MAC from the NIC if a MAC was requested but the result has none. Results before CNI 0.3.0 have no MAC. */
 async function readActualMac(
   wanted: WantedAttachment,
   { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Previous addresses of a NIC are requested from networks that support it, and are never required.
+// Previous addresses and MACs of a NIC are requested from networks that support it, and are never required.
 import { AppError } from "@patchbay/base";
 import type { CniResult } from "@patchbay/core/interfaces";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -167,5 +167,52 @@ describe("the preference is retained", () => {
     await world.pass();
     expect(world.cni.calls.map((call) => call.slice(0, 3))).toEqual(["ADD", "DEL", "DEL", "ADD"]);
     expect(asked().at(-1)).toEqual(BY_ARGS);
+  });
+});
+
+describe("a previous MAC", () => {
+  const MAC = "02:00:00:00:00:0a";
+  const element = [{ name: "a", interface: "net1", mac: MAC, "io.patchbay.kept-mac": true }];
+
+  async function attachWithMac(plugin: object): Promise<unknown> {
+    world.putNad({ namespace: "ns1", name: "a" }, { cniVersion: "1.0.0", ...plugin });
+    await world.putPod({ networks: JSON.stringify(element) });
+    return world.pass();
+  }
+
+  function requestedMacs(): readonly unknown[] {
+    return world.requests.map(({ request: { args, capabilityArgs } }) => ({
+      argument: args.find(([key]) => key === "MAC")?.[1],
+      capability: capabilityArgs["mac"],
+    }));
+  }
+
+  test.each([
+    { name: "argument", plugin: { type: "own" }, want: { argument: MAC, capability: undefined } },
+    {
+      name: "argument and declared capability",
+      plugin: { type: "own", capabilities: { mac: true } },
+      want: { argument: MAC, capability: MAC },
+    },
+  ])("is requested as $name", async ({ plugin, want }) => {
+    expect(await attachWithMac(plugin)).toBeUndefined();
+    expect(requestedMacs()).toEqual([want]);
+    expect(await world.networkStatus()).toMatchObject([{ mac: MAC }]);
+  });
+
+  test("may be ignored by the network", async () => {
+    world.cni.ignoreMacs();
+    expect(await attachWithMac({ type: "own" })).toBeUndefined();
+    expect(await world.errorReasons()).toEqual({});
+    const [status] = await world.networkStatus();
+    expect(status?.mac).not.toBe(MAC);
+  });
+
+  test("may be rejected by the network, which then assigns another", async () => {
+    world.cni.failNext("add", REFUSED);
+    expect(await attachWithMac({ type: "own" })).toBeUndefined();
+    expect(world.cni.calls.map((call) => call.slice(0, 3))).toEqual(["ADD", "DEL", "ADD"]);
+    expect(requestedMacs().at(-1)).toEqual({ argument: undefined, capability: undefined });
+    expect(await world.errorReasons()).toEqual({});
   });
 });
