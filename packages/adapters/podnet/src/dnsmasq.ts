@@ -194,7 +194,7 @@ interface AddressServersOptions {
   readonly family: string;
 }
 
-/** Maximum delay of a timer, in milliseconds. The server is restarted afterwards. Source: Node.js, setTimeout */
+/** Time after which a server is restarted, in milliseconds: the longest that a timer allows. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
 const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;

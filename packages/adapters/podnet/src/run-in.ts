@@ -3,7 +3,7 @@
 import { AppError } from "@patchbay/base";
 import type { NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 
-/** Time limit of a program, in milliseconds, far above the usual few milliseconds, or 100 ms to delete links. */
+/** Time limit of a program, in milliseconds. Programs usually take a few milliseconds; those that delete links take about 100 ms. */
 const TIMEOUT_MS = 10_000;
 
 /** Programs of iproute2 and nftables, and `sh` for constant scripts. */

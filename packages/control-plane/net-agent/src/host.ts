@@ -10,7 +10,7 @@ import { createNodeView } from "./reconcilers/definition/node-view.ts";
 /** Kinds of links that lead to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
 const GUEST_LINK_KINDS: readonly string[] = ["veth", "tun"];
 
-/** Returns the bridges with a port that leads neither to a pod (veth) nor to a guest (tap). */
+/** Returns the bridges that connect the host itself: those with a port that is neither a pod's (veth) nor a guest's (tap). */
 export function findOwnBridges(links: readonly Link[]): ReadonlySet<string> {
   return new Set(
     links.flatMap(({ kind, master }) =>

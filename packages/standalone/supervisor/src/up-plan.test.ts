@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { parseLastReason, planUp, selectSettings } from "./up-plan.ts";
+import { parseLastReason, planUp, pickMachineSettings } from "./up-plan.ts";
 
 test.each([
   { phase: undefined, want: "start" },
@@ -42,6 +42,6 @@ test("contains only settings that are set", () => {
     dataplaneGroup: 900,
   };
   const settings = { ...all, dataDir: "/d", installService: true };
-  expect(selectSettings(settings)).toStrictEqual(all);
-  expect(selectSettings({})).toStrictEqual({});
+  expect(pickMachineSettings(settings)).toStrictEqual(all);
+  expect(pickMachineSettings({})).toStrictEqual({});
 });

@@ -15,7 +15,7 @@ export function planUp(phase: SupervisorPhase | undefined): UpPlan {
   return phase === "starting" ? "follow" : "replace";
 }
 
-export function selectSettings(options: WantedSettings): WantedSettings {
+export function pickMachineSettings(options: WantedSettings): WantedSettings {
   const { apiPort, apiAddress, nodeName, podSubnet, serviceSubnet, bridge } = options;
   const { dataplaneGroup } = options;
   return omitUndefined({

@@ -13,7 +13,7 @@ import { installService } from "./host/service-unit.ts";
 import { describeIgnoredFlags } from "./settings/problems.ts";
 import { checkSettings, readSettings, type WantedSettings } from "./settings/settings.ts";
 import { findSupervisor, findFailureReason, type SupervisorState } from "./supervisor/state.ts";
-import { parseLastReason, planUp, selectSettings } from "./up-plan.ts";
+import { parseLastReason, planUp, pickMachineSettings } from "./up-plan.ts";
 
 const UP_TIMEOUT_MS = 180_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -35,7 +35,7 @@ interface Deps {
 
 async function startSupervisor(options: Options, paths: Paths): Promise<ProcessName> {
   return startDetached({
-    argv: buildCommand("supervisor", options.dataDir, selectSettings(options)),
+    argv: buildCommand("supervisor", options.dataDir, pickMachineSettings(options)),
     env: { PATH },
     outFile: join(paths.run, "supervisor.out"),
     logFile: join(paths.logs, "supervisor.log"),
@@ -47,7 +47,7 @@ async function writeService(
   files: Files,
   action: "enable" | "start",
 ): Promise<"enabled" | "started" | "written"> {
-  const command = buildCommand("supervisor", options.dataDir, selectSettings(options));
+  const command = buildCommand("supervisor", options.dataDir, pickMachineSettings(options));
   const outcome = await installService({ files, runner: createProcessRunner() }, command, action);
   const texts = {
     enabled: "is enabled: it starts at the next boot",
@@ -113,7 +113,11 @@ async function followUp(processName: ProcessName, options: Options, deps: Deps):
 }
 
 async function startChecked(options: Options, deps: Deps): Promise<ProcessName> {
-  await checkSettings(deps, selectSettings(options), createMachineFacts(createProcessRunner()));
+  await checkSettings(
+    deps,
+    pickMachineSettings(options),
+    createMachineFacts(createProcessRunner()),
+  );
   await makeDirectories(deps);
   return launch(options, deps.files, deps.paths);
 }
@@ -160,7 +164,7 @@ async function followStartingSupervisor(
 
 /** Reports flags that the running machine ignores, and enables the service if requested. */
 async function reportRunning(options: Options, deps: Deps): Promise<void> {
-  const messages = describeIgnoredFlags(selectSettings(options), await readSettings(deps));
+  const messages = describeIgnoredFlags(pickMachineSettings(options), await readSettings(deps));
   for (const message of messages) options.print(message);
   if (options.installService !== true) return;
   await writeService(options, deps.files, "enable");

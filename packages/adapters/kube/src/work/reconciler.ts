@@ -351,7 +351,7 @@ export interface ReconcileMetrics {
   addQueue(name: string, read: () => QueueStats): void;
 }
 
-/** Reports repeated write conflicts as events. */
+/** What a reconciler needs to report repeated write conflicts as events. */
 export interface LostWriteReporter {
   readonly events: EventRecorder;
   /** Returns the cached object. `resource` is the plural name of its kind. */

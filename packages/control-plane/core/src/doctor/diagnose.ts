@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PathFacts } from "./facts.ts";
-import type { Faults, JudgedFacts } from "./frame-loss.ts";
+import type { Faults, FactsWithFaults } from "./frame-loss.ts";
 import { judgeDevice, judgeGuest } from "./judge-guest.ts";
 import { judgeGateway, judgeNodeBridge, judgeNodePeer, judgeUplink } from "./judge-node.ts";
 import {
@@ -12,7 +12,7 @@ import {
 } from "./judge-pod.ts";
 import { HOPS, type DoctorReport, type HopName, type HopReport, type Verdict } from "./report.ts";
 
-const JUDGES: Readonly<Record<HopName, (facts: JudgedFacts) => Verdict>> = {
+const JUDGES: Readonly<Record<HopName, (facts: FactsWithFaults) => Verdict>> = {
   guest: judgeGuest,
   device: judgeDevice,
   tap: judgeTap,

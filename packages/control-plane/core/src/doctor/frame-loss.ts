@@ -239,7 +239,7 @@ const HOPS_IN_ORDER: readonly HopName[] = [
 
 export type Faults = ReadonlyMap<HopName, string | undefined>;
 
-export interface JudgedFacts extends PathFacts {
+export interface FactsWithFaults extends PathFacts {
   readonly faults?: Faults;
 }
 
@@ -314,7 +314,7 @@ function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath)
 }
 
 export function judgeFrameLoss(
-  facts: JudgedFacts,
+  facts: FactsWithFaults,
   hop: HopName,
   name?: string,
 ): Verdict | undefined {

@@ -6,7 +6,7 @@ import {
   judgeFrameLoss,
   findExternalMac,
   judgeMtu,
-  type JudgedFacts,
+  type FactsWithFaults,
   isMisdirected,
 } from "./frame-loss.ts";
 import type { ObservedPath, PathFacts, PathLink } from "./facts.ts";
@@ -166,7 +166,7 @@ function judgeHiddenPeer(facts: PathFacts): Verdict {
   return dead("PeerElsewhere", why, nic.name);
 }
 
-export function judgeNodePeer(facts: JudgedFacts): Verdict {
+export function judgeNodePeer(facts: FactsWithFaults): Verdict {
   const { observed } = facts;
   if (observed === undefined || observed.links.onNode === "unseen") return judgeHiddenPeer(facts);
   if (observed.links.onNode === "parent")
@@ -219,7 +219,7 @@ function judgeNodeNeighbor(facts: PathFacts, observed: ObservedPath): Verdict | 
   return withFix(`\`ip neigh del ${address} dev ${link}\`; `, dead("NeighborWrong", why, link));
 }
 
-export function judgeNodeBridge(facts: JudgedFacts): Verdict {
+export function judgeNodeBridge(facts: FactsWithFaults): Verdict {
   const { observed } = facts;
   if (observed === undefined || observed.links.onNode === "unseen") return unknown(NO_VISIBLE_PEER);
   const bridge = observed.links.nodeBridge;
@@ -264,7 +264,7 @@ function judgeMissingUplink(facts: PathFacts, observed: ObservedPath): Verdict {
     : notApplicable(`${why}, and needs none`);
 }
 
-export function judgeUplink(facts: JudgedFacts): Verdict {
+export function judgeUplink(facts: FactsWithFaults): Verdict {
   const { observed } = facts;
   if (observed === undefined || observed.links.onNode === "unseen") return unknown(NO_VISIBLE_PEER);
   const { uplinks } = observed.links;
@@ -278,7 +278,7 @@ export function judgeUplink(facts: JudgedFacts): Verdict {
   return fault ?? judgeFrameLoss(facts, "uplink", name) ?? ok("it is up", name);
 }
 
-export function judgeGateway(facts: JudgedFacts): Verdict {
+export function judgeGateway(facts: FactsWithFaults): Verdict {
   const { observed } = facts;
   if (observed?.target === undefined) return unknown("no gateway and no neighbour of it is known");
   const { address } = observed.target;
@@ -311,7 +311,7 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
 }
 
 /** Judges only the loss of large frames and of frames with unfinished checksums, because a gateway may ignore ordinary pings. */
-function judgeSpecialFrameLoss(facts: JudgedFacts, address: string): Verdict | undefined {
+function judgeSpecialFrameLoss(facts: FactsWithFaults, address: string): Verdict | undefined {
   const loss = judgeFrameLoss(facts, "gateway", address);
   return loss?.reason === "FramesLost" || loss?.reason === "LossyLink" ? undefined : loss;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts on the hops in the pod: tap, bridge, DHCP, translation and pod NIC.
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
-import { findFrameLoss, judgeFrameLoss, judgeMtu, type JudgedFacts } from "./frame-loss.ts";
+import { findFrameLoss, judgeFrameLoss, judgeMtu, type FactsWithFaults } from "./frame-loss.ts";
 import type { ObservedPath, PathFacts, PathLink, WiringFault } from "./facts.ts";
 import { describeDhcpRequests, hasNoDhcpServer, findTrace } from "./judge-guest.ts";
 import type { DoctorReason } from "./reasons.ts";
@@ -100,7 +100,7 @@ function judgeTapLink(tap: PathLink): Verdict | undefined {
     : undefined;
 }
 
-export function judgeTap(facts: JudgedFacts): Verdict {
+export function judgeTap(facts: FactsWithFaults): Verdict {
   const { observed, device } = facts;
   if (observed === undefined)
     return device === undefined ? unknown("nothing is there yet") : unknown(NOT_IN_POD_KERNEL);
@@ -156,7 +156,7 @@ function judgePodNeighbor(
   return withFix(fix, dead("NeighborWrong", why, link.name));
 }
 
-export function judgePodBridge(facts: JudgedFacts): Verdict {
+export function judgePodBridge(facts: FactsWithFaults): Verdict {
   const { observed, binding } = facts;
   if (binding === "tap") return notApplicable("the network's plugin made the tap");
   if (observed === undefined) return unknown(NOT_IN_POD_KERNEL);
@@ -233,7 +233,7 @@ function judgeNicLink(
   return dead("NoCarrier", "it has no carrier", nic.name);
 }
 
-export function judgePodNic(facts: JudgedFacts): Verdict {
+export function judgePodNic(facts: FactsWithFaults): Verdict {
   const { observed, blockedReason } = facts;
   if (observed === undefined) return unknown(blockedReason ?? NOT_IN_POD_KERNEL);
   const nic = observed.links.podNic;

@@ -90,7 +90,7 @@ function listIpamTexts(ipam: JsonObject): readonly string[] {
   return texts;
 }
 
-function listPluginTexts(plugin: unknown): readonly string[] {
+function listPluginSubnets(plugin: unknown): readonly string[] {
   if (!isJsonObject(plugin)) return [];
   const { ipam } = plugin;
   const subnets = plugin[SUBNETS_MEMBER];
@@ -110,5 +110,5 @@ export function listPrefixes({ spec }: NetworkAttachmentDefinition): readonly Ip
   const config = parseJson(spec?.config);
   if (!isJsonObject(config)) return [];
   const plugins = Array.isArray(config["plugins"]) ? (config["plugins"] as readonly unknown[]) : [];
-  return [config, ...plugins].flatMap(listPluginTexts).flatMap((text) => parsePrefix(text) ?? []);
+  return [config, ...plugins].flatMap(listPluginSubnets).flatMap((text) => parsePrefix(text) ?? []);
 }

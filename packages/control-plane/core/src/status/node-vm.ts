@@ -123,7 +123,7 @@ function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport)
 
 const MULTUS_SOURCE = "multus-status";
 
-/** Checks whether Multus reports the interface. Multus reports only secondary networks. Source: KubeVirt network/controllers/vmi.go. */
+/** Checks whether `multus-status` is a source of the interface: the pod has its secondary network. Source: KubeVirt network/controllers/vmi.go. */
 function isReportedByMultus({ attachment, network, reported }: IfaceFacts): boolean {
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (attachment?.state === "Attached") return true;

@@ -275,7 +275,7 @@ async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): 
   }
 }
 
-/** Replaces the agent's path of the network namespace by the runtime's path, in the result for the runtime. */
+/** Returns the result with the network namespace's path as the runtime knows it. The agent may see it under another path. */
 function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
   const { netnsPath = "" } = call;
   if (result.interfaces === undefined) return result;

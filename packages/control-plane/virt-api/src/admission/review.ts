@@ -212,11 +212,17 @@ function isVmiSpec(value: unknown): value is VmiSpec {
 }
 
 /** Text fields of a matcher. Source: KubeVirt InstancetypeMatcher. */
-const MATCHER_FIELDS = ["name", "kind", "inferFromVolume", "inferFromVolumeFailurePolicy"];
+const MATCHER_FIELDS = [
+  "name",
+  "kind",
+  "inferFromVolume",
+  "inferFromVolumeFailurePolicy",
+  "revisionName",
+];
 
 function isMatcher(value: unknown): boolean {
   if (!isJsonObject(value)) return false;
-  const texts = [...MATCHER_FIELDS, "revisionName"].map((field) => value[field]);
+  const texts = MATCHER_FIELDS.map((field) => value[field]);
   return texts.every((text) => text === undefined || isText(text));
 }
 

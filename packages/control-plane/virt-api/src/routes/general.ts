@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes for the installation, and routes that always respond with an error.
+// Routes for version and health, and routes of KubeVirt that Patchbay answers with an explanation.
 import { KUBEVIRTS } from "@patchbay/api";
 import { messageOf } from "@patchbay/base";
 import { configHealth } from "@patchbay/daemon";

@@ -65,13 +65,13 @@ function sendAnswer(socket: Duplex, { code, body }: Answer): void {
   socket.end(`${head.join("\r\n")}\r\n\r\n${text}`);
 }
 
-type OpenedGuest = { readonly guest: Duplex } | { readonly answer: Answer };
+type GuestStreamResult = { readonly guest: Duplex } | { readonly answer: Answer };
 
 async function openPort(
   address: string,
   forward: ForwardRequest,
   objectRef: ObjectRef,
-): Promise<OpenedGuest> {
+): Promise<GuestStreamResult> {
   try {
     return { guest: await openForward(address, forward) };
   } catch (error) {
@@ -95,7 +95,7 @@ async function openGuest(
   { vmi, objectRef }: Subject,
   request: StreamRequest | CaptureRequest,
   deps: Deps,
-): Promise<OpenedGuest> {
+): Promise<GuestStreamResult> {
   const problem =
     request.stream === CAPTURE ? checkRunning(vmi) : checkGuestStream(vmi, request.stream);
   if (problem !== undefined) return { answer: toRefusalAnswer(problem, objectRef) };
@@ -113,7 +113,7 @@ function openCapture(
   query: string,
   { subject, user }: { readonly subject: Subject; readonly user: User },
   deps: Deps,
-): Promise<OpenedGuest> {
+): Promise<GuestStreamResult> {
   const parsed = parseCaptureQuery(query);
   if ("options" in parsed) {
     const request = { stream: CAPTURE, options: parsed.options, user: user.name } as const;
@@ -124,7 +124,7 @@ function openCapture(
   return Promise.resolve({ answer: toFailureAnswer({ code: 400, message, objectRef }) });
 }
 
-async function openTarget({ target, user }: StreamCall, deps: Deps): Promise<OpenedGuest> {
+async function openTarget({ target, user }: StreamCall, deps: Deps): Promise<GuestStreamResult> {
   const { namespace, name } = target;
   const type = target.isVm ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
   const objectRef = { type, name };

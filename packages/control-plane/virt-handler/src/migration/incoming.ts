@@ -44,7 +44,7 @@ interface IncomingMigration {
   readonly deps: Deps;
 }
 
-/** Returns whether the guest has left the source, according to the relay or to virt-controller, which has seen the source pod end. */
+/** Returns whether the guest has left the source: the relay reports it, or virt-controller reports that the source pod has ended. */
 function isOffAtSource({ migration, run }: IncomingMigration): boolean {
   return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }

@@ -45,7 +45,7 @@ class BackoffSessions implements Sessions {
   }
 
   backoffMs(pod: LauncherPod): number {
-    return this.#stepBackoff.findDelay(toStep(pod))?.pauseMs ?? 0;
+    return this.#stepBackoff.findDelay(toBackoffKey(pod))?.pauseMs ?? 0;
   }
 
   close(pod: LauncherPod): void {
@@ -73,7 +73,7 @@ class BackoffSessions implements Sessions {
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
     // All failures have the same code, because a different code would reset the backoff.
-    this.#stepBackoff.fail(toStep(pod), { code: "launcher", summary: undefined });
+    this.#stepBackoff.fail(toBackoffKey(pod), { code: "launcher", summary: undefined });
   }
 
   async #withTimeout<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
@@ -103,7 +103,7 @@ function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
 
-function toStep(pod: LauncherPod): { scope: string; name: string; inputs: string } {
+function toBackoffKey(pod: LauncherPod): { scope: string; name: string; inputs: string } {
   return { scope: toPodKey(pod), name: "session", inputs: "" };
 }
 

@@ -93,7 +93,7 @@ export function keyRange(scope: Scope): readonly [string, string] {
     : [`${bucket}/${namespace}/${name}`, `${bucket}/${namespace}/${name}\0`];
 }
 
-/** Returns the first keys of the scopes that contain the address, from the widest to the narrowest scope. */
+/** Returns keys that identify the three scopes of the address: its bucket, its namespace and the object itself. */
 export function scopeKeys({ bucket, namespace, name }: Address): readonly [string, string, string] {
   return [`${bucket}/`, `${bucket}/${namespace}/`, `${bucket}/${namespace}/${name}`];
 }

@@ -3,11 +3,14 @@ import { notFound } from "../meta/status.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { type Call, type Reply, toResourceRef, toAddress } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
-import { checkReached, parseRevision } from "./options/list-options.ts";
+import { assertRevisionReached, parseRevision } from "./options/list-options.ts";
 
 /** Returns the stored object. Throws a StatusError 400, 404 or 504. */
 export function getStored(call: Call, deps: VerbDeps): StoredObject {
-  checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, deps.store.revision());
+  assertRevisionReached(
+    parseRevision(call.query.get("resourceVersion")) ?? 0,
+    deps.store.revision(),
+  );
   const stored = deps.store.find(toAddress(call));
   if (stored === undefined) {
     throw notFound(toResourceRef(call.kind), call.name);

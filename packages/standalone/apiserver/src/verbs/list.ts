@@ -8,7 +8,7 @@ import type { StoredObject } from "../storage/store.ts";
 import type { Call, Reply } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import {
-  checkReached,
+  assertRevisionReached,
   checkRevisionMatch,
   parseCount,
   parseRevision,
@@ -144,7 +144,7 @@ async function buildPage(
 export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = parseOptions(call);
   const current = deps.store.revision();
-  checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, current);
+  assertRevisionReached(parseRevision(call.query.get("resourceVersion")) ?? 0, current);
   const { continuation } = options;
   const requested = continuation?.revision ?? options.requiredRevision ?? current;
   const revision = requested < 0 ? current : requested;

@@ -12,7 +12,7 @@ import type { ContainerdLayout } from "../layout.ts";
 export const SHIM_SOCKETS = "/run/containerd/s";
 /** Path of the containers' bundles, relative to the state. Source: containerd, runtime v2. */
 const BUNDLES_PATH = "io.containerd.runtime.v2.task/k8s.io";
-/** Suffixes of the texts whose hashes are the sockets' names. Shims of containerd 2 have a second socket. */
+/** A shim has one socket, and with containerd 2 another one for debugging. Each suffix belongs to the address of one of them. */
 const SOCKET_SUFFIXES = ["", "/debug"];
 
 export interface ShimDeps {

@@ -185,7 +185,7 @@ class Bench implements VolumeBench {
   }
 }
 
-/** Creates volumes whose watches end when the signal is aborted. */
+/** Creates a bench for volumes with fakes. Its watches end when the signal is aborted. */
 export function createVolumeBench(signal: AbortSignal = new AbortController().signal): VolumeBench {
   return new Bench(signal);
 }

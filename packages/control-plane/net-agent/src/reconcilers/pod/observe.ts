@@ -251,7 +251,7 @@ async function findLocation(
 /** Compares the journal with the network's definition, which users may edit while pods use it. */
 async function withDefinitionChanges(owned: OwnedRow, deps: Deps): Promise<OwnedRow> {
   const { row, network, state, isAdopted } = owned;
-  // Skips adopted attachments, whose configuration may have been read from the definition after ADD.
+  // For attachments that the runtime made, the journal may contain a later definition than the one that ADD used.
   if (state !== "attached" || isAdopted) return owned;
   try {
     const current = await readDefinition(network, deps);

@@ -18,7 +18,7 @@ export function parseRevision(text: string | null): number | undefined {
 }
 
 /** Throws a StatusError 504 if the store has not reached the revision. */
-export function checkReached(requested: number, current: number): void {
+export function assertRevisionReached(requested: number, current: number): void {
   if (requested > current) {
     throw tooLargeResourceVersion(requested, current);
   }
