@@ -391,6 +391,24 @@ test.each([
     command: "`bridge vlan add vid VLAN dev veth7`",
   },
   {
+    name: "an uplink without the guest's VLAN",
+    change: {
+      links: {
+        nodePeer: link("veth7", { master: "br0", untaggedVlan: 7, vlans: [7] }),
+        nodeBridge: link("br0", { canFilterVlans: true }),
+        uplinks: [link("eno7", { vlans: [1] })],
+      },
+    },
+    command: "`bridge vlan add vid 7 dev eno7`",
+  },
+  {
+    name: "a fixed forwarding entry",
+    change: {
+      observed: { entries: [{ at: "node" as const, port: "eno1", mac: "02:00:00:00:5e:01" }] },
+    },
+    command: "`bridge fdb del 02:00:00:00:5e:01 dev eno1 master`",
+  },
+  {
     name: "an uplink that is down",
     change: { links: { uplinks: [link("eno7", { up: false })] } },
     command: "`ip link set eno7 up`",

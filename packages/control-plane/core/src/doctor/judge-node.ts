@@ -11,15 +11,7 @@ import {
 } from "./frame-loss.ts";
 import type { ObservedPath, PathFacts, PathLink } from "./facts.ts";
 import { findTrace } from "./judge-guest.ts";
-import {
-  notApplicable,
-  dead,
-  findFirstVerdict,
-  ok,
-  unknown,
-  withFix,
-  type Verdict,
-} from "./report.ts";
+import { notApplicable, dead, findFirstVerdict, ok, unknown, type Verdict } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
 /** Returns the MACs that wrongly answer for the gateway: MACs of other hosts if the node is the gateway, otherwise all but the first. */
@@ -53,6 +45,10 @@ function judgeReplyAddress(facts: PathFacts, { target }: ObservedPath): Verdict 
   return dead("NeighborWrong", why, target?.address);
 }
 
+function nameBridge({ nodeBridge }: ObservedPath["links"]): { readonly BRIDGE?: string } {
+  return nodeBridge === undefined ? {} : { BRIDGE: nodeBridge.name };
+}
+
 /** Reports a fault if the node is the guest's gateway, but none of its subnets contains the guest's address. */
 function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefined {
   const guest = source === undefined ? undefined : parseIp(source);
@@ -65,7 +61,7 @@ function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefin
   });
   if (gatewayAddresses.length === 0 || coversGuest) return undefined;
   const why = `it answers ARP, not IP: the node has it as ${gatewayAddresses.join(", ")}, a network without ${source ?? ""}`;
-  return dead("GatewayPrefixWrong", why, target.address);
+  return dead("GatewayPrefixWrong", why, target.address, nameBridge(links));
 }
 
 function judgeForwarding({ forwarded, target }: ObservedPath): Verdict | undefined {
@@ -194,6 +190,7 @@ function judgeBridgeVlan(observed: ObservedPath, bridge: PathLink): Verdict | un
     "VlanMissing",
     `the gateway is reached through VLAN ${String(vlan)}, which this bridge does not carry`,
     bridge.name,
+    { VLAN: String(vlan) },
   );
 }
 
@@ -201,11 +198,8 @@ function judgeForwardingEntry(observed: ObservedPath): Verdict | undefined {
   const wrongEntry = (observed.entries ?? []).find(({ at }) => at === "node");
   if (wrongEntry === undefined) return undefined;
   const { mac, port } = wrongEntry;
-  const fix = `\`bridge fdb del ${mac} dev ${port} master\`; `;
-  return withFix(
-    fix,
-    dead("EntryElsewhere", `a fixed forwarding entry leads ${mac} to ${port}`, port),
-  );
+  const why = `a fixed forwarding entry leads ${mac} to ${port}`;
+  return dead("EntryElsewhere", why, port, { MAC: mac });
 }
 
 function judgeNodeNeighbor(facts: PathFacts, observed: ObservedPath): Verdict | undefined {
@@ -216,7 +210,7 @@ function judgeNodeNeighbor(facts: PathFacts, observed: ObservedPath): Verdict | 
   if (wrongNeighbor === undefined || mac === undefined) return undefined;
   const { address, link } = wrongNeighbor;
   const why = `the node has a fixed neighbor entry for ${address} with MAC ${wrongNeighbor.mac}, which is at ${mac}`;
-  return withFix(`\`ip neigh del ${address} dev ${link}\`; `, dead("NeighborWrong", why, link));
+  return dead("NeighborWrong", why, link, { ADDRESS: address });
 }
 
 export function judgeNodeBridge(facts: FactsWithFaults): Verdict {
@@ -249,7 +243,9 @@ function judgeUplinkLink(
     () =>
       vlan === undefined || uplink.vlans.includes(vlan)
         ? undefined
-        : dead("VlanMissing", `it does not take VLAN ${String(vlan)} of the guest`, name),
+        : dead("VlanMissing", `it does not take VLAN ${String(vlan)} of the guest`, name, {
+            VLAN: String(vlan),
+          }),
     () => judgeMtu(facts, uplink),
   );
 }
@@ -303,7 +299,7 @@ export function judgeGateway(facts: FactsWithFaults): Verdict {
   if (observed.target.isMissing === true) {
     const why =
       "the node translates for this network, and its bridge has not the gateway's address";
-    return dead("GatewayAddressMissing", why, address);
+    return dead("GatewayAddressMissing", why, address, nameBridge(observed.links));
   }
   return findFrameLoss(trace, observed) === "gateway"
     ? dead("GatewaySilent", "requests reach the last observable hop, and no reply arrives", address)

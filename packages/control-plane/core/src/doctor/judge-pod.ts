@@ -137,7 +137,7 @@ function judgeForwardingEntry(observed: ObservedPath): Verdict | undefined {
     : undefined;
   if (wrongEntry === undefined) return undefined;
   const why = `a fixed forwarding entry leads the gateway's MAC ${wrongEntry.mac} to ${wrongEntry.port}`;
-  return dead("EntryElsewhere", why, wrongEntry.port);
+  return dead("EntryElsewhere", why, wrongEntry.port, { MAC: wrongEntry.mac });
 }
 
 function judgePodNeighbor(
@@ -152,8 +152,8 @@ function judgePodNeighbor(
   if (wrongNeighbor === undefined || macs.length === 0) return undefined;
   const { address, mac } = wrongNeighbor;
   const why = `the pod has a fixed neighbor entry for ${address} with MAC ${mac}, which is at ${macs.join(", ")}`;
-  const fix = `\`ip neigh del ${address} dev ${link.name}\` in the pod's network namespace; `;
-  return withFix(fix, dead("NeighborWrong", why, link.name));
+  const where = "in the pod's network namespace: ";
+  return withFix(where, dead("NeighborWrong", why, link.name, { ADDRESS: address }));
 }
 
 export function judgePodBridge(facts: FactsWithFaults): Verdict {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Fix for each reason. The doctor replaces `DEV` with the name of the link. */
+/** Fix for each reason. The doctor replaces `DEV` with the name of the link, and other words in capitals if it knows their value. */
 export const DOCTOR_FIXES = {
   AddressServerDown:
     "see the log of virt-handler on the node; virt-handler restarts the server at the next reconcile of the VM",
@@ -8,7 +8,7 @@ export const DOCTOR_FIXES = {
   BridgeDown: "virt-handler sets it up again; find the program that changes links in launcher pods",
   BridgeMissing: "virt-handler recreates it; find the program that removes links in launcher pods",
   ChecksumUnfinished:
-    "switch checksum offloading off at the last link before the loss (`ethtool -K LINK tx off`), or let the next hop complete checksums",
+    "switch checksum offloading off at the last link before the loss (`ethtool -K DEV tx off`), or let the next hop complete checksums",
   DeviceLinkDown: "set `state: up` at the interface of the VM",
   DuplicateAddress: "assign another address to one of the two hosts",
   EntryMissing:
@@ -20,7 +20,7 @@ export const DOCTOR_FIXES = {
   FramesLost:
     "check the rules (nft, iptables, tc, XDP) at this link, and whether a policy of the network refuses the guest",
   GatewayAddressMissing:
-    "add the address to the node's bridge again, with the network's prefix length: `ip addr add GATEWAY/LENGTH dev BRIDGE`",
+    "add the address to the node's bridge again, with the network's prefix length: `ip addr add DEV/LENGTH dev BRIDGE`",
   GatewayClaimed: "find the host with the other MAC, and remove the address from it",
   GatewayPrefixWrong:
     "set the network's prefix length for the address on the node: `ip addr show to DEV`, `ip addr replace DEV/LENGTH dev BRIDGE`",
@@ -46,7 +46,7 @@ export const DOCTOR_FIXES = {
   NicWrongMac:
     "virt-handler sets the guest's MAC on it again; find the program that changes links in the pod",
   NeighborWrong:
-    "delete the neighbor entry: `ip neigh show`, `ip neigh del ADDRESS dev LINK` on the host that has it",
+    "delete the neighbor entry: `ip neigh show`, `ip neigh del ADDRESS dev DEV` on the host that has it",
   NoAddressInGuest: "request an address by DHCP in the guest, or configure one on its NIC",
   NoDefaultRoute: "request the DHCP lease again in the guest, or set the route there",
   NoCarrier: "check the other end of this link: `ip -d link show DEV`, `ethtool DEV`",

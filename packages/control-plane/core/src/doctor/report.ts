@@ -44,9 +44,18 @@ export function ok(why: string, name?: string): Verdict {
   return { ...withName(name), state: "ok", why };
 }
 
-export function dead(reason: DoctorReason, why: string, name?: string): Verdict {
+/** Values for the words in capitals in a fix. A word without a value stays as it is. */
+type FixValues = Partial<Readonly<Record<"ADDRESS" | "BRIDGE" | "MAC" | "VLAN", string>>>;
+
+export function dead(
+  reason: DoctorReason,
+  why: string,
+  name?: string,
+  values: FixValues = {},
+): Verdict {
   const text: string = DOCTOR_FIXES[reason];
-  const fix = name === undefined ? text : text.replaceAll(/\bDEV\b/g, () => name);
+  const known = new Map(Object.entries({ DEV: name, ...values }));
+  const fix = text.replaceAll(/\b[A-Z]{3,}\b/g, (word) => known.get(word) ?? word);
   return { ...withName(name), state: "dead", reason, why, fix };
 }
 
