@@ -193,7 +193,7 @@ export function combinedRequest(
   };
 }
 
-/** Returns a verdict with the messages that only the combined dry run returned; undefined if there are none. */
+/** Returns a verdict with the messages that only the combined dry run returned; undefined if it returned no others. */
 export function combinedVerdict(
   answer: Answer,
   singleTexts: readonly string[],

@@ -59,7 +59,7 @@ async function tryParse(path: string, text: string): Promise<ParsedKubeConfig> {
   }
 }
 
-/** Decodes embedded base64 data. If there is none, reads the file, whose path is relative to the kubeconfig. */
+/** Decodes embedded base64 data. Without embedded data, reads the file, whose path is relative to the kubeconfig. */
 async function readMaterial(
   path: string,
   data: string | undefined,

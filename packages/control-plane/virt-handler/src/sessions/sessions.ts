@@ -208,7 +208,7 @@ class SharedSession implements Session {
 
 interface PodEntry {
   readonly pod: LauncherPod;
-  /** Session that is open or being opened; undefined if there is none. */
+  /** Session that is open or being opened; undefined while the launcher has no session. */
   session: Promise<SharedSession> | undefined;
   opened: SharedSession | undefined;
   /** Controller that ends the watch for a launcher that does not exist yet. */

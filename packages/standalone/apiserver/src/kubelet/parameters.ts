@@ -118,7 +118,7 @@ function ambiguousMessage(pod: KubeObject): string {
     : `${text} or one of the init containers: [${initContainers.join(" ")}]`;
 }
 
-/** Returns the requested container, or the only container if none is requested. Source: Kubernetes registry core/pod, validateContainer. */
+/** Returns the requested container, or the only container if the request names no container. Source: Kubernetes registry core/pod, validateContainer. */
 export function chooseContainer(pod: KubeObject, requested: string): string {
   const containers = containerNames(pod, "containers");
   if (requested === "") {

@@ -209,7 +209,7 @@ export class ExecSessions {
       await this.#killUntilEnded(containerId, startedIds);
   }
 
-  /** Waits for programs that are not in `existingIds`, and returns their ids. Closes the stream if none appears in time. */
+  /** Waits for programs that are not in `existingIds`, and returns their ids. Closes the stream if no such program appears in time. */
   async #findStarted(
     containerId: string,
     existingIds: readonly string[],

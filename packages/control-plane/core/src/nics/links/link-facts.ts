@@ -35,7 +35,7 @@ interface LinkSources {
   readonly deviceTaps?: DeviceTaps;
 }
 
-/** Checks whether the device has this tap or socket open. True if none was observed before. */
+/** Checks whether the device has this tap or socket open. True if no tap or socket was observed before. */
 function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,

@@ -255,7 +255,7 @@ function listHistoryChanges(
     : [{ op: "add", path: "/status/interfaceHistory", value: history }];
 }
 
-/** Milliseconds until a postponed write is due; 0 if none was postponed. */
+/** Milliseconds until a postponed write is due; 0 if no write was postponed. */
 type DelayMs = number;
 
 /** Returns whether the write must wait. Writes of a changed phase are exempt, because they are rare. */

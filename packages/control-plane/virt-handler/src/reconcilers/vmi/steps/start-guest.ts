@@ -59,7 +59,7 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
   }
 }
 
-/** Returns the reason to wait while hook calls are pending. Returns undefined if none are pending or the step is in backoff. */
+/** Returns the reason to wait while hook calls are pending. Returns undefined if no calls are pending or the step is in backoff. */
 function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,
