@@ -20,6 +20,7 @@ import {
 import { isSecondary } from "@patchbay/api/validate";
 import { MAC_BYTES, normalizeMac, isNicMac } from "@patchbay/api/values";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./nics.ts";
+import { findReadyAttachment } from "./addresses/retained-addresses.ts";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
 import { resolveBinding } from "./bindings/resolve-binding.ts";
 import { BINDINGS, type BindingModule } from "./bindings/binding.ts";
@@ -255,20 +256,6 @@ function findRetainableMac(
   return networkName === undefined ? undefined : { source, networkName };
 }
 
-/** Whether the reported MAC is that of a working NIC on this network. */
-function isOnNetwork(
-  vmi: VirtualMachineInstance | undefined,
-  name: string,
-  { networkName }: MacOnNetwork,
-): boolean {
-  if (networkName === undefined) return true;
-  if (findByName(vmi?.status?.interfaces, name)?.hotplug?.phase !== "Ready") return false;
-  const attachments = vmi?.status?.attachments ?? [];
-  return attachments.some(
-    (each) => each.name === name && each.networkName === networkName && each.state === "Attached",
-  );
-}
-
 /**
  * Returns the MACs to record in the VM's status: the running guest's MACs, or else the recorded MACs. Drops interfaces that
  * were removed or moved to another network.
@@ -283,9 +270,9 @@ export function collectRetainedMacs(
     const retainable = findRetainableMac(vm, iface, bindings);
     if (retainable === undefined) return [];
     const { networkName } = retainable;
-    const reported = isOnNetwork(vmi, name, retainable)
-      ? (findByName(vmi?.status?.interfaces, name)?.mac ?? "")
-      : "";
+    const isReported =
+      networkName === undefined || findReadyAttachment(vmi, name, networkName) !== undefined;
+    const reported = isReported ? (findByName(vmi?.status?.interfaces, name)?.mac ?? "") : "";
     const recorded = findByName(vm.status?.macAddresses, name);
     const known = recorded?.networkName === networkName ? recorded?.macAddress : undefined;
     // The launcher's report is not trusted, and an invalid MAC would make the VMI invalid.

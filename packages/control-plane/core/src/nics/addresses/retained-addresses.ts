@@ -35,16 +35,16 @@ function findRetainingNetwork(vm: VirtualMachine, iface: Iface): string | undefi
   return networkNameOf(network, vm.metadata.namespace ?? "");
 }
 
-function findAttachedAddresses(
+/** Finds the attachment of a working NIC to a network (NAMESPACE/NAME). */
+export function findReadyAttachment(
   vmi: VirtualMachineInstance | undefined,
   name: string,
   networkName: string,
-): readonly string[] | undefined {
+): Attachment | undefined {
   if (findByName(vmi?.status?.interfaces, name)?.hotplug?.phase !== "Ready") return undefined;
-  const attachment = vmi?.status?.attachments?.find(
+  return vmi?.status?.attachments?.find(
     (each) => each.name === name && each.networkName === networkName && each.state === "Attached",
   );
-  return attachment && normalizeAddresses(attachment.ips);
 }
 
 /** Lists the addresses to record in the VM's status: current addresses, or else recorded addresses of the same network. */
@@ -58,7 +58,8 @@ export function listRetainedAddresses(
     if (networkName === undefined) return [];
     const recorded = findByName(vm.status?.ipAddresses, name);
     const recordedIps = recorded?.networkName === networkName ? recorded.ips : [];
-    const ips = findAttachedAddresses(vmi, name, networkName) ?? recordedIps;
+    const attachment = findReadyAttachment(vmi, name, networkName);
+    const ips = (attachment && normalizeAddresses(attachment.ips)) ?? recordedIps;
     return ips.length === 0 ? [] : [{ name, networkName, ips: [...ips] }];
   });
 }
