@@ -85,4 +85,18 @@ describe("tests that did not pass", () => {
   test("reports a suite without tests as failed", () => {
     expect(countReport({ testResults: [] }, "/root")).toMatchObject({ passed: 0, failed: 1 });
   });
+
+  test("quotes the end of the output as the reason of a suite without tests", () => {
+    const output = [
+      "first\n",
+      ...Array.from({ length: 59 }, () => "more\n"),
+      "\n",
+      "\u001b[31mlast\u001b[39m\n",
+    ];
+    const { failures } = countReport({ testResults: [] }, "/root", output);
+    const lines = failures.join("").split("\n");
+    expect(lines).toHaveLength(61);
+    expect(lines.at(1)).toBe("    more");
+    expect(lines.at(-1)).toBe("    last");
+  });
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts the results in a vitest report: passed, failed, and not possible because a program is missing.
 import { relative } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { NOT_POSSIBLE } from "@patchbay/support";
 
 export interface VitestReport {
@@ -31,8 +32,8 @@ export interface ReportCounts {
   readonly notPossible?: { readonly count: number; readonly why: string };
 }
 
-/** For errors outside tests, which the reports lack. */
-export const WHERE = "where the suite ran, above";
+/** Lines of output in the summary when a report has no reason. */
+const END_LINES = 60;
 
 /** Width of a reason in the summary. */
 const REASON_COLUMNS = 500;
@@ -45,6 +46,16 @@ function reasonOf(messages: readonly string[] = []): string {
     return stack === -1 ? all : all.slice(0, stack);
   });
   return lines.map((line) => `\n    ${line.slice(0, REASON_COLUMNS)}`).join("");
+}
+
+/**
+ * The last lines of a program's output, without colors and blank lines. For errors outside tests, which reports lack:
+ * a CI keeps only the end of a long log.
+ */
+export function quoteEnd(output: readonly string[]): string {
+  const lines = output.map((line) => stripVTControlCharacters(line).trimEnd());
+  const last = lines.filter((line) => line !== "").slice(-END_LINES);
+  return last.map((line) => `\n    ${line.slice(0, REASON_COLUMNS)}`).join("");
 }
 
 /** The text after the mark in an error's first line; undefined for other errors. */
@@ -82,15 +93,23 @@ function judgeFile(
     });
 }
 
-/** Counts skipped tests, files that failed to load and empty suites as failed. */
-export function countReport({ testResults }: VitestReport, root: string): ReportCounts {
+/**
+ * Counts skipped tests, files that failed to load and empty suites as failed.
+ *
+ * @param output - what the suite printed, by lines; its end is the reason of an empty suite
+ */
+export function countReport(
+  { testResults }: VitestReport,
+  root: string,
+  output: readonly string[] = [],
+): ReportCounts {
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
   const passed = tests.filter(({ status }) => status === "passed").length;
   const results = testResults.flatMap((file) => judgeFile(file, root));
   const failures = results.filter(({ missing }) => missing === undefined).map(({ name }) => name);
   const reasons = results.flatMap(({ missing }) => missing ?? []);
   if (passed === 0 && results.length === 0) {
-    failures.push(`no test has run; the reason is ${WHERE}`);
+    failures.push(`no test has run; the suite's output ends with${quoteEnd(output)}`);
   }
   const notPossible = { count: reasons.length, why: [...new Set(reasons)].join("; ") };
   return {

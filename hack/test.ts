@@ -3,13 +3,13 @@
 // skips files named *.long.test.ts.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { FILE_TIMES, type FileTime } from "./file-times.ts";
 import { secondsOfEnded, secondsOfMachine } from "./processor-time.ts";
-import { countReport, WHERE, type ReportCounts, type VitestReport } from "./test-report.ts";
+import { countReport, quoteEnd, type VitestReport } from "./test-report.ts";
 
 const LONG_FLAG = "--long";
 const isLong = process.argv.includes(LONG_FLAG);
@@ -74,14 +74,20 @@ function check(name: string, argv: readonly string[]): Suite {
     const { ok, processorSeconds } = await runProgram(argv, (text) => said.push(text));
     printHeading(name);
     process.stdout.write(said.join(""));
-    return { passed: ok ? 1 : 0, failed: ok ? 0 : 1, processorSeconds };
+    if (ok) return { passed: 1, failed: 0, processorSeconds };
+    return {
+      passed: 0,
+      failed: 1,
+      failures: [`its output ends with${quoteEnd(said)}`],
+      processorSeconds,
+    };
   };
   return { name, run };
 }
 
-function readReport(path: string): ReportCounts {
-  // Written by vitest's json reporter.
-  return countReport(JSON.parse(readFileSync(path, "utf8")) as VitestReport, root);
+/** A reporter's file; `missing` when vitest ended before it wrote one. */
+function readWritten<T>(path: string, missing: T): T {
+  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as T) : missing;
 }
 
 /** A part of a project's tests that runs as its own suite. */
@@ -113,16 +119,20 @@ function suite(project: string, part?: Part): Suite {
       ];
       const vitest = ["vitest", "run", "--project", project, ...chosen, ...SHORT, ...reports];
       const argv = [...runner, ...vitest];
+      const said: string[] = [];
       const tell = (text: string): void => {
+        said.push(text);
         process.stdout.write(text);
       };
+      // Of an earlier run.
+      for (const path of [output, times]) rmSync(path, { force: true });
       const { ok, processorSeconds } = await runProgram(argv, tell, { [FILE_TIMES]: times });
-      // Written by that reporter.
-      const files = JSON.parse(readFileSync(times, "utf8")) as readonly FileTime[];
-      const counts = { ...readReport(output), files, processorSeconds };
+      const files = readWritten<readonly FileTime[]>(times, []);
+      const report = readWritten<VitestReport>(output, { testResults: [] });
+      const counts = { ...countReport(report, root, said), files, processorSeconds };
       // Vitest ends with an error where tests were not possible.
       if (ok || counts.failed > 0 || counts.notPossible !== undefined) return counts;
-      const failures = [`an error outside of its tests; it is told ${WHERE}`];
+      const failures = [`an error outside of its tests; its output ends with${quoteEnd(said)}`];
       return { ...counts, failed: 1, failures };
     },
   };
