@@ -130,7 +130,7 @@ export class TenantNode {
       images: { mount: noToken, unmount: () => Promise.resolve() },
       claims: { begin: noToken, end: () => Promise.resolve() },
       mayUseHostPaths: () => false,
-      findHostDisks: () => Promise.resolve(undefined),
+      readHostDiskDirectories: () => Promise.resolve(undefined),
     };
   }
 

@@ -119,7 +119,7 @@ class World {
     const plan = planVmi({ ...facts, settings: SETTINGS });
     for (const action of plan) {
       if (action.kind === "createPod") this.pod = this.#started(action.pod);
-      if (action.kind === "patchPodNetworks") this.#setNetworks(action.to);
+      if (action.kind === "patchPodNetworks") this.#setNetworks(action.value);
       if (action.kind === "labelNode") {
         const labels = { [names.NODE_NAME_LABEL]: action.node };
         this.vmi = { ...this.vmi, metadata: { ...this.vmi.metadata, labels } };

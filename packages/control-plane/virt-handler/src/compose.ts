@@ -77,7 +77,7 @@ const PROCESSES_MAX = 8;
 
 /** Path of the pod-resources socket below the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
 const POD_RESOURCES_SOCKET = "pod-resources/kubelet.sock";
-/** Interval for reading from the kubelet which pods use socket directories, in milliseconds. */
+/** Interval between removals of socket directories that no pod uses any more, in milliseconds. */
 const SWEEP_INTERVAL_MS = 30_000;
 
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };

@@ -13,6 +13,6 @@ export interface AdmissionDeps {
 export interface ServerExtensions {
   /** Returns an Admission that adds steps to the server's own admission. */
   readonly wrapAdmission?: (admission: Admission, deps: AdmissionDeps) => Admission;
-  /** `startRevision` is the revision of the store when the server starts. */
+  /** Changes what watches deliver. `startRevision`: the store's revision when the server started. */
   readonly makeWatchBehavior?: (startRevision: number) => WatchBehavior;
 }

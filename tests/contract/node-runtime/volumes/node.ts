@@ -28,7 +28,7 @@ import { createClaimUses } from "../../../../packages/standalone/node-runtime/sr
 import {
   createPodObjects,
   createPodTokens,
-  createHostDiskFinder,
+  createHostDiskDirectoriesReader,
   refreshVolumes,
   prepareVolumes,
   removeVolumes,
@@ -88,7 +88,7 @@ export class VolumeNode {
         disk: createClaimDisk({ runner: createProcessRunner() }),
       }),
       mayUseHostPaths: () => false,
-      findHostDisks: createHostDiskFinder(client.store),
+      readHostDiskDirectories: createHostDiskDirectoriesReader(client.store),
     };
   }
 

@@ -117,7 +117,8 @@ class HostVhostSockets implements VhostSockets {
   /** Links the socket into the launchers' directory. link(2) takes a path, so the new link's inode is checked before the rename. */
   #linkForLauncher({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
-    if (this.#isLinkedForLauncher(path, checkedSocket)) return; // rename(2) has no effect between links to the same inode.
+    // Otherwise the temporary link would remain: rename(2) has no effect between links to the same inode.
+    if (this.#isLinkedForLauncher(path, checkedSocket)) return;
     const name = basename(path);
     withPathBeneath(
       { root, path: dirname(launcherPathRelativeToRun(path)) },

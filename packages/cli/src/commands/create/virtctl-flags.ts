@@ -126,7 +126,7 @@ function readPartName(part: MatcherFlag["part"], text: string): Matcher {
   throw flagError(`--${part}`, `it must be NAME or KIND/NAME, KIND one of ${kinds.join(", ")}`);
 }
 
-/** Returns the field of the VM, or undefined if no flag sets it. @throws AppError with FLAG_INVALID */
+/** Returns the VM's `spec.instancetype` or `spec.preference`, undefined if no flag sets it. @throws AppError with FLAG_INVALID */
 export function readMatcher({ part, text, isInferred, boot }: MatcherFlag): Matcher | undefined {
   if (!isInferred) return text === undefined ? undefined : readPartName(part, text);
   if (boot !== undefined && "claim" in boot.source) return { inferFromVolume: boot.name };

@@ -25,7 +25,7 @@ function toText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Replaces the prefix `template.spec.containers[virt-api].` of a path by `virt-api: `. */
+/** Names the container instead of its path in the pod template, for example `virt-api: ` for `template.spec.containers[virt-api].`. */
 function shortenPath(path: string): string {
   return path
     .replace(/^template\.spec\.containers\[([^\]]+)\]\.?/, "$1: ")

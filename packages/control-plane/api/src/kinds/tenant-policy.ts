@@ -91,7 +91,7 @@ export type PolicyFieldName = keyof typeof POLICY_FIELDS;
 // The cast is safe, because the object has only the keys of its type.
 export const POLICY_FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyFieldName[];
 
-/** Lists in the cluster's configuration. Flags of net-agent override each list, and defaults apply to unset lists. */
+/** The tenant policy of the cluster's configuration. A flag of net-agent overrides the list of its name. Unset lists have defaults. */
 export type ClusterTenantPolicy = Readonly<Partial<Record<PolicyFieldName, readonly string[]>>>;
 
 const ENTRIES_MAX = 256;

@@ -76,7 +76,7 @@ export interface IfaceFacts {
   readonly incomingPodUid?: string;
   /** Pod NIC on the new network during a network swap. */
   readonly swap?: SwapFacts;
-  /** Names of pod NICs of earlier networks that still have a bridge of Patchbay. */
+  /** Pod NICs whose bridges a network swap left behind. */
   readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
 }

@@ -75,9 +75,9 @@ function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
 }
 
 /** Applies all network swaps if the result is valid. Otherwise applies them one by one and skips swaps that make the spec invalid. */
-function withNetworkSwaps(sides: NicsSyncInput, isAcceptable: (nics: Nics) => boolean): Nics {
-  const { desired, actual } = sides;
-  const swaps = actual.ifaces.flatMap(({ name }) => findNetworkSwap(sides, name) ?? []);
+function withNetworkSwaps(input: NicsSyncInput, isAcceptable: (nics: Nics) => boolean): Nics {
+  const { desired, actual } = input;
+  const swaps = actual.ifaces.flatMap(({ name }) => findNetworkSwap(input, name) ?? []);
   const swap = (nics: Nics, network: Network): Nics => withNetworkSwap(nics, network, desired);
   const swappedNics = swaps.reduce(swap, actual);
   if (swaps.length === 0 || isAcceptable(swappedNics)) return swappedNics;
@@ -210,14 +210,14 @@ export function planNicsChange(
     isDesiredValid ??= isAllowed(vmi.spec, withoutAbsent(desired));
     return !isDesiredValid || isAllowed(vmi.spec, nics);
   };
-  const sides = { desired, actual, bindings };
+  const input = { desired, actual, bindings };
   const synced = withoutUnplugged(vmi, {
-    ifaces: actual.ifaces.map((iface) => syncIface(iface, sides)),
+    ifaces: actual.ifaces.map((iface) => syncIface(iface, input)),
     networks: actual.networks,
   });
-  const planned = withNetworkSwaps({ ...sides, actual: synced }, isAcceptable);
+  const planned = withNetworkSwaps({ ...input, actual: synced }, isAcceptable);
   const plugs: Plug[] = [];
-  for (const plug of listPlugs(sides)) {
+  for (const plug of listPlugs(input)) {
     if (isAcceptable(withPlug(plugs.reduce(withPlug, planned), plug))) plugs.push(plug);
   }
   return { planned, plugs };

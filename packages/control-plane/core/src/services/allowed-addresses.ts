@@ -13,7 +13,10 @@ export interface ServiceAddress {
   readonly text: string;
 }
 
-/** Addresses that the API server rejects in EndpointSlices, and IPv4-mapped IPv6 addresses. Source: Kubernetes ValidateNonSpecialIP. */
+/**
+ * Addresses that are no single host's, and those of each host itself. The API server rejects most of them in EndpointSlices. Source:
+ * Kubernetes ValidateNonSpecialIP; RFC 6890.
+ */
 const FORBIDDEN_PREFIXES = [
   "0.0.0.0/8",
   "127.0.0.0/8",

@@ -216,7 +216,7 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes can be written later, except new addresses in the first three. */
+/** Fields whose changes wait for the next write of the status. New addresses and PCI addresses in them do not wait. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "ipAddresses",
   "macAddresses",

@@ -171,7 +171,7 @@ function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
   ];
 }
 
-/** Starts the VMI paused if the first request contains this option. Source: KubeVirt StartRequestDataPausedKey. */
+/** Starts the VMI paused if the first request is a start with `paused: "true"`. Source: KubeVirt StartRequestDataPausedKey. */
 function withStartOptions(
   vmi: VirtualMachineInstance,
   [request]: readonly StateChangeRequest[],

@@ -122,7 +122,7 @@ describe("the networks of the pod", () => {
 
   test("are those that the VMI requests", () => {
     expect(plan(scheduled([ONE]), aPod())).toEqual([
-      { kind: "patchPodNetworks", to: printNetworks([ELEMENT]) },
+      { kind: "patchPodNetworks", value: printNetworks([ELEMENT]) },
     ]);
     expect(plan(scheduled([ONE]), requested([ELEMENT]))).toEqual([]);
   });
@@ -142,7 +142,7 @@ describe("the networks of the pod", () => {
   test("retain their order and foreign entries", () => {
     const foreign = { name: "red", namespace: "x", interface: "net7" };
     const [patch] = plan(scheduled([ONE]), requested([foreign]));
-    const to = patch?.kind === "patchPodNetworks" ? parseNetworks(patch.to) : undefined;
+    const to = patch?.kind === "patchPodNetworks" ? parseNetworks(patch.value) : undefined;
     expect(to).toEqual({ ok: true, elements: [foreign, ELEMENT] });
   });
 });

@@ -41,8 +41,8 @@ export type VmiAction =
       readonly graceSeconds: number;
     }
   | { readonly kind: "labelNode"; readonly node: string }
-  | { readonly kind: "patchPodNetworks"; readonly to: string }
-  | { readonly kind: "patchPodNetworkInfo"; readonly to: string }
+  | { readonly kind: "patchPodNetworks"; readonly value: string }
+  | { readonly kind: "patchPodNetworkInfo"; readonly value: string }
   | { readonly kind: "patchVmiNics"; readonly to: Nics };
 
 export interface VmiFacts {
@@ -94,7 +94,7 @@ function planNetworks(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
   const currentElements = readPodNetworkElements(pod);
   const elements = planPodNetworks(owner, currentElements);
   if (isEqual(currentElements, elements)) return [];
-  return [{ kind: "patchPodNetworks", to: printNetworks(elements) }];
+  return [{ kind: "patchPodNetworks", value: printNetworks(elements) }];
 }
 
 function planNetworkInfo(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
@@ -103,7 +103,7 @@ function planNetworkInfo(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
   const isCurrent = pod.metadata.annotations?.[names.NETWORK_INFO_ANNOTATION] === annotation;
   return annotation === undefined || isCurrent
     ? []
-    : [{ kind: "patchPodNetworkInfo", to: annotation }];
+    : [{ kind: "patchPodNetworkInfo", value: annotation }];
 }
 
 function planNics(vmi: VirtualMachineInstance): readonly VmiAction[] {

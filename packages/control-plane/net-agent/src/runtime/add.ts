@@ -157,9 +157,8 @@ async function readNamedNetwork(
 }
 
 /**
- * Returns the default network of a new sandbox.
- * @throws AppError with CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_PLUGIN_CALLS_ITSELF, and the errors of an attachment from
- *   an annotation
+ * Returns the network of a new sandbox's eth0: the one that the pod's annotation names, or the cluster's.
+ * @throws AppError with CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_PLUGIN_CALLS_ITSELF
  */
 function resolveDefaultNetwork(
   call: PluginCall,

@@ -8,7 +8,7 @@ export interface RuntimeOptions {
   readonly nodeName: string;
   /** PID of a process in the runtime's mount namespace; unset if the agent runs in the same mount namespace. */
   readonly hostProcess?: number;
-  /** Called when the server answers calls. */
+  /** Called once, when the server has started to answer. */
   readonly onServing: () => Promise<void>;
   readonly onEnd: () => Promise<void>;
 }

@@ -95,8 +95,11 @@ function describeFailure({ migration, run }: OutgoingMigration, error: unknown):
   return `no data was transferred for ${String(seconds)} s (progressTimeout)`;
 }
 
-/** Waits for the end of the migration, and reports "gone" to the target's node, which resumes the guest only after that. */
-async function awaitMigration(
+/**
+ * Migrates the guest, and then reports "gone" to the target's node, which resumes the guest only after that. A failure is recorded in the
+ * run.
+ */
+async function migrate(
   outgoing: OutgoingMigration,
   connection: HypervisorConnection,
 ): Promise<void> {
@@ -130,7 +133,7 @@ async function startMigration(outgoing: OutgoingMigration, { launcher }: Session
   const { run, deps } = outgoing;
   const connection = await deps.hypervisor.open({ kind: "socket", fd: launcher.socketFd });
   run.call = "running";
-  void awaitMigration(outgoing, connection);
+  void migrate(outgoing, connection);
 }
 
 export const PROGRESS_INTERVAL_MS = 2_000;

@@ -38,13 +38,13 @@ export class WakeFilter {
     this.#wakeIfNeeded();
   }
 
-  /** Marks the start of an observation, which includes the effects of all earlier events. */
+  /** Drops recorded events and link changes when an observation starts, because it sees their effects. */
   markObserved(): void {
     this.#hasEvent = false;
     this.#changes = [];
   }
 
-  /** Marks the start of an observation of links only. Recorded libvirt events still wake the loop. */
+  /** Drops only recorded link changes when an observation of links starts. Recorded libvirt events still wake the loop. */
   markLinksObserved(): void {
     this.#changes = [];
   }

@@ -14,7 +14,10 @@ export interface PendingWrite {
   readonly current?: KubeObject;
 }
 
-/** Claims the values, and changes the object. Throws a StatusError 422. */
+/**
+ * Assigns the values of the object that must be unique in its kind, such as a Service's cluster IP and node ports.
+ * @throws StatusError 422 if the object requests a value that another object has
+ */
 export function claimUniqueValues(
   { kind, address, object, current }: PendingWrite,
   transaction: Transaction,

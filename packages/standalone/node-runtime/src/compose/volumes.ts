@@ -27,7 +27,7 @@ import type { NodeFacts } from "../translate/node-facts.ts";
 import {
   createPodObjects,
   createPodTokens,
-  createHostDiskFinder,
+  createHostDiskDirectoriesReader,
   enforceStorageLimits,
   refreshVolumes,
   prepareVolumes,
@@ -108,7 +108,7 @@ export function createVolumeDeps(context: DaemonContext, machine: VolumeMachine)
     tokens: createPodTokens(createTokenRequester(client), { clock, log }),
     mutex: new KeyedMutex(),
     mayUseHostPaths: isProductPod,
-    findHostDisks: createHostDiskFinder(client.store),
+    readHostDiskDirectories: createHostDiskDirectoriesReader(client.store),
   };
 }
 

@@ -30,5 +30,5 @@ export interface VolumeDeps {
   readonly claims: ClaimUses;
   readonly mayUseHostPaths: (pod: Pod) => boolean;
   /** Returns the host directories that VMs may use; undefined if the feature is disabled. */
-  readonly findHostDisks: () => Promise<readonly string[] | undefined>;
+  readonly readHostDiskDirectories: () => Promise<readonly string[] | undefined>;
 }

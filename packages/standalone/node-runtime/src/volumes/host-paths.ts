@@ -8,7 +8,9 @@ import type { VolumeDeps } from "./deps.ts";
 import { buildHostDiskPath } from "./layout.ts";
 
 /** Returns a function that reads the KubeVirt object on each call, so that a changed configuration applies immediately. */
-export function createHostDiskFinder(store: Pick<Store, "list">): VolumeDeps["findHostDisks"] {
+export function createHostDiskDirectoriesReader(
+  store: Pick<Store, "list">,
+): VolumeDeps["readHostDiskDirectories"] {
   return async () => readStorageConfig((await store.list(KUBEVIRTS)).items[0]).hostDisks;
 }
 
@@ -26,14 +28,14 @@ function findProblem(path: string, directories: readonly string[] | undefined): 
  * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED
  */
 export async function mountHostDisk(
-  { disk, findHostDisks, node }: VolumeDeps,
+  { disk, readHostDiskDirectories, node }: VolumeDeps,
   pod: Pod,
   volume: { readonly name: string; readonly hostPath: NonNullable<PodVolume["hostPath"]> },
 ): Promise<string> {
   const { name, hostPath } = volume;
   const path = buildHostDiskPath(node.podsDir, pod.metadata.uid ?? "", name);
   if ((await disk.listMounts(path)).includes(path)) return path;
-  const problem = findProblem(hostPath.path, await findHostDisks());
+  const problem = findProblem(hostPath.path, await readHostDiskDirectories());
   if (problem !== undefined) throw buildVolumeError(name, problem);
   await disk.mountDirectory(path, hostPath.path);
   return path;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 export { refreshVolumes } from "./refresh.ts";
 export type { ImageMounts, VolumeDeps } from "./deps.ts";
-export { createHostDiskFinder } from "./host-paths.ts";
+export { createHostDiskDirectoriesReader } from "./host-paths.ts";
 export { createPodObjects, type OpenCache } from "./objects/pod-objects.ts";
 export { createPodTokens } from "./objects/pod-tokens.ts";
 export { createTokenRequester } from "./objects/pod-tokens.ts";

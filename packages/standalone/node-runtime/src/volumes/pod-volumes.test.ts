@@ -2,7 +2,7 @@
 import { KUBEVIRTS } from "@patchbay/api";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
-import { createHostDiskFinder } from "./host-paths.ts";
+import { createHostDiskDirectoriesReader } from "./host-paths.ts";
 import { makeEmptyDir } from "./empty-dir.ts";
 import { prepareVolumes, removeVolumes } from "./pod-volumes.ts";
 import { aConfigMap, aPodWith, aSecret, createVolumeBench, UID } from "./testing.ts";
@@ -238,7 +238,7 @@ describe("a host disk directory", () => {
     { name: "has no feature gate", gates: [], want: undefined },
   ])("reads the configuration each time: the configuration $name", async ({ gates, want }) => {
     const store = createFakeStore();
-    const find = createHostDiskFinder(store);
+    const find = createHostDiskDirectoriesReader(store);
     expect(await find()).toBeUndefined();
     const developerConfiguration = { featureGates: gates };
     const configuration = { developerConfiguration, hostDiskDirectories: ["/srv/disks"] };

@@ -129,7 +129,7 @@ class Bench implements VolumeBench {
         },
       },
       mayUseHostPaths: ({ metadata }) => metadata.namespace === "patchbay",
-      findHostDisks: () => Promise.resolve(this.#hostDisks),
+      readHostDiskDirectories: () => Promise.resolve(this.#hostDisks),
     };
   }
 

@@ -19,7 +19,7 @@ export type MigrationAction =
   /** Adds the finalizer and the label with the VMI's name. */
   | { readonly kind: "markMigration"; readonly migration: Migration }
   | { readonly kind: "createTargetPod"; readonly pod: Pod }
-  | { readonly kind: "patchTargetNetworks"; readonly pod: Pod; readonly to: string }
+  | { readonly kind: "patchTargetNetworks"; readonly pod: Pod; readonly value: string }
   /** Writes the migration state into the VMI's status, which both nodes read. */
   | { readonly kind: "tellMigration"; readonly members: VmiMigrationFields }
   /** Updates the VMI's labels by which each node watches its VMIs. */

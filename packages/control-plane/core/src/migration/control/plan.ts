@@ -43,7 +43,7 @@ function planNetworks(facts: MigrationFacts): readonly MigrationAction[] {
   const currentElements = readPodNetworkElements(pod);
   const elements = planPodNetworks(owner, currentElements);
   if (isEqual(currentElements, elements)) return [];
-  return [{ kind: "patchTargetNetworks", pod, to: printNetworks(elements) }];
+  return [{ kind: "patchTargetNetworks", pod, value: printNetworks(elements) }];
 }
 
 function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly MigrationAction[] {

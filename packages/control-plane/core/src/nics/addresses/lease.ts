@@ -72,7 +72,7 @@ export interface GuestLease {
 const SERVER_ADDRESS = "169.254.75.10/32";
 /** Longest prefix length with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_LENGTH_MAX = 126;
-/** Server's prefix length if the prefix of the NIC is longer than /126 or shorter than /64. Source: RFC 4291 section 2.5.4; dnsmasq(8). */
+/** Usual length of an IPv6 subnet prefix, and the shortest that dnsmasq serves. Source: RFC 4291 section 2.5.4; dnsmasq(8). */
 export const IPV6_SUBNET_LENGTH = 64;
 
 function isDefault(route: NicRoute): boolean {

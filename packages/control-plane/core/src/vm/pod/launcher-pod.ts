@@ -225,7 +225,7 @@ export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Contai
 
 /** Seconds added to the initial delay of probes, in which libvirt starts. Source: KubeVirt LibvirtStartupDelay. */
 const LIBVIRT_STARTUP_SECONDS = 10;
-/** Seconds added to the kubelet's probe timeout, in which `virt-probe` reports the guest agent's answer. */
+/** Seconds added to a probe's timeout in the kubelet, so that `virt-probe` can report the guest agent's late answer. */
 const AGENT_ANSWER_SECONDS = 1;
 const DEFAULT_TIMEOUT_SECONDS = 1;
 

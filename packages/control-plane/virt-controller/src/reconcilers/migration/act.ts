@@ -91,7 +91,7 @@ async function changeTarget(
 ): Promise<void> {
   if (action.kind === "patchTargetNetworks") {
     const annotation = names.NETWORKS_ANNOTATION;
-    await patchAnnotation(action.pod, { annotation, to: action.to }, deps);
+    await patchAnnotation(action.pod, { annotation, value: action.value }, deps);
   } else if (guest !== undefined) await createLauncher(action.pod, guest.vmi, deps);
 }
 

@@ -209,14 +209,14 @@ export async function createLauncher(
 /** Writes an annotation of the pod. The patch fails if the old value has changed. */
 export async function patchAnnotation(
   pod: Pod,
-  { annotation, to }: { readonly annotation: string; readonly to: string },
+  { annotation, value }: { readonly annotation: string; readonly value: string },
   deps: Deps,
 ): Promise<void> {
   const path = `/metadata/annotations/${pointerToken(annotation)}`;
   const from = pod.metadata.annotations?.[annotation];
   const operations: readonly JsonPatchOperation[] = [
     from === undefined ? versionTest(pod) : { op: "test", path, value: from },
-    { op: "add", path, value: to },
+    { op: "add", path, value },
   ];
   deps.mutationCache.note(await deps.store.patch(PODS, keyOf(pod), { type: "json", operations }));
 }
@@ -257,7 +257,7 @@ async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<vo
 
 async function patchPodNetworks({ pod }: VmiFacts, networks: string, deps: Deps): Promise<void> {
   if (pod === undefined) return;
-  await patchAnnotation(pod, { annotation: names.NETWORKS_ANNOTATION, to: networks }, deps);
+  await patchAnnotation(pod, { annotation: names.NETWORKS_ANNOTATION, value: networks }, deps);
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks });
 }
 
@@ -271,7 +271,7 @@ async function patchPodNetworkInfo(
   const newest = deps.mutationCache.newest(pod);
   await patchAnnotation(
     newest,
-    { annotation: names.NETWORK_INFO_ANNOTATION, to: networkInfo },
+    { annotation: names.NETWORK_INFO_ANNOTATION, value: networkInfo },
     deps,
   );
 }
@@ -304,10 +304,10 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
       return;
     }
     case "patchPodNetworks":
-      await patchPodNetworks(facts, action.to, deps);
+      await patchPodNetworks(facts, action.value, deps);
       return;
     case "patchPodNetworkInfo":
-      await patchPodNetworkInfo(facts, action.to, deps);
+      await patchPodNetworkInfo(facts, action.value, deps);
       return;
     case "patchVmiNics": {
       const place = { object: vmi, base: "/spec", spec: vmi.spec };

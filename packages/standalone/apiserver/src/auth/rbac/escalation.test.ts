@@ -10,7 +10,7 @@ import {
   parseRules,
 } from "../authorizer.ts";
 import type { User } from "../user.ts";
-import { type Grant, checkEscalation } from "./escalation.ts";
+import { type RoleWrite, checkEscalation } from "./escalation.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
 const JANE: User = { name: "jane", groups: ["devs"] };
@@ -52,7 +52,7 @@ function objectWith(fields: Fields, meta: Partial<Meta> = {}): KubeObject {
   return { apiVersion: `${RBAC}/v1`, kind: "Role", metadata: { name: "r", ...meta }, ...fields };
 }
 
-function grantOf(resource: string, fields: Fields, change: Partial<Grant> = {}): Grant {
+function grantOf(resource: string, fields: Fields, change: Partial<RoleWrite> = {}): RoleWrite {
   const kind = { group: RBAC, version: "v1", resource };
   const object = objectWith(fields);
   return { kind, namespace: "default", user: JANE, object, oldObject: undefined, ...change };
@@ -166,7 +166,7 @@ describe("writing a binding", () => {
 describe("the escalation check skips", () => {
   const much: Fields = { rules: ALL };
 
-  test.each<{ name: string; change: Partial<Grant> }>([
+  test.each<{ name: string; change: Partial<RoleWrite> }>([
     { name: "masters", change: { user: { name: "root", groups: ["system:masters"] } } },
     {
       name: "objects of other groups",

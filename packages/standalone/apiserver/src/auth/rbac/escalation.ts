@@ -137,7 +137,8 @@ export function printRules(rules: readonly PolicyRule[]): string {
   return [...lines].sort((left, right) => (left < right ? -1 : 1)).join("\n");
 }
 
-export interface Grant {
+/** A write of a role or binding that is checked for escalation. */
+export interface RoleWrite {
   readonly kind: Pick<Kind, "group" | "resource" | "version">;
   readonly namespace: string;
   readonly user: User;
@@ -151,11 +152,11 @@ const ALL_RIGHTS: readonly PolicyRule[] = parseRules([
 ]);
 
 function isAllowed(
-  grant: Grant,
+  write: RoleWrite,
   authorizer: Authorizer,
   overrides: Partial<AccessAttributes>,
 ): boolean {
-  const { kind, namespace, user } = grant;
+  const { kind, namespace, user } = write;
   const { group, version, resource } = kind;
   const attributes = {
     verb: "",
@@ -170,42 +171,42 @@ function isAllowed(
   return authorizer.authorize(user, { ...attributes, ...overrides }).allowed;
 }
 
-function reject(grant: Grant, reason: string): never {
-  const { kind, object } = grant;
+function reject(write: RoleWrite, reason: string): never {
+  const { kind, object } = write;
   throw forbiddenBecause({ ...kind, name: object.metadata.name }, reason);
 }
 
-function checkRights(grant: Grant, authorizer: Authorizer, rules: readonly PolicyRule[]): void {
-  const { user, namespace } = grant;
+function checkRights(write: RoleWrite, authorizer: Authorizer, rules: readonly PolicyRule[]): void {
+  const { user, namespace } = write;
   const heldRules = authorizer.listUserRules(user, namespace);
   const missingRules = findMissingRules(heldRules.rules, rules);
   if (missingRules.length > 0) {
     const errors =
       heldRules.errors.length === 0 ? "" : `; resolution errors: [${heldRules.errors.join(" ")}]`;
     reject(
-      grant,
+      write,
       `user ${JSON.stringify(user.name)} (groups=${quoteAll(user.groups)}) is attempting to grant RBAC permissions not currently held:\n${printRules(missingRules)}${errors}`,
     );
   }
 }
 
-function checkRole(grant: Grant, authorizer: Authorizer): void {
-  const { object, oldObject } = grant;
+function checkRole(write: RoleWrite, authorizer: Authorizer): void {
+  const { object, oldObject } = write;
   const name = oldObject?.metadata.name ?? "";
-  if (isAllowed(grant, authorizer, { verb: "escalate", name })) {
+  if (isAllowed(write, authorizer, { verb: "escalate", name })) {
     return;
   }
   const rule = object["aggregationRule"];
   const isAggregated = rule !== undefined && rule !== null;
-  const heldRules = authorizer.listUserRules(grant.user, grant.namespace).rules;
+  const heldRules = authorizer.listUserRules(write.user, write.namespace).rules;
   if (isAggregated && findMissingRules(heldRules, ALL_RIGHTS).length > 0) {
-    reject(grant, "must have cluster-admin privileges to use the aggregationRule");
+    reject(write, "must have cluster-admin privileges to use the aggregationRule");
   }
-  checkRights(grant, authorizer, parseRules(object["rules"]));
+  checkRights(write, authorizer, parseRules(object["rules"]));
 }
 
-function checkBinding(grant: Grant, authorizer: Authorizer): void {
-  const { object, namespace } = grant;
+function checkBinding(write: RoleWrite, authorizer: Authorizer): void {
+  const { object, namespace } = write;
   const roleRef: RoleRef = {
     apiGroup: textAt(object, "roleRef", "apiGroup"),
     kind: textAt(object, "roleRef", "kind"),
@@ -213,14 +214,14 @@ function checkBinding(grant: Grant, authorizer: Authorizer): void {
   };
   const resource = roleRef.kind === "Role" ? "roles" : "clusterroles";
   const bindAttributes = { verb: "bind", resource, group: roleRef.apiGroup, name: roleRef.name };
-  if (isAllowed(grant, authorizer, bindAttributes)) {
+  if (isAllowed(write, authorizer, bindAttributes)) {
     return;
   }
   const rules = authorizer.listRoleRules(roleRef, namespace);
   if (rules === undefined) {
     throw notFound({ group: RBAC_GROUP, resource, kind: roleRef.kind }, roleRef.name);
   }
-  checkRights(grant, authorizer, rules);
+  checkRights(write, authorizer, rules);
 }
 
 function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean {
@@ -238,15 +239,15 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
 }
 
 /** Throws a StatusError 403 if the write grants rights that the user neither has nor may grant (verbs bind and escalate). */
-export function checkEscalation(grant: Grant, authorizer: Authorizer): void {
-  const { kind, user, object, oldObject } = grant;
+export function checkEscalation(write: RoleWrite, authorizer: Authorizer): void {
+  const { kind, user, object, oldObject } = write;
   const isUnchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);
   if (kind.group !== RBAC_GROUP || isSystemMaster(user) || isUnchanged) {
     return;
   }
   if (kind.resource.endsWith("bindings")) {
-    checkBinding(grant, authorizer);
+    checkBinding(write, authorizer);
   } else {
-    checkRole(grant, authorizer);
+    checkRole(write, authorizer);
   }
 }
