@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { readProcessStartTime } from "@patchbay/os";
 import { endTrial, openTrial } from "@patchbay/support";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 
 const ROOT = join(import.meta.dirname, "../../..");
 /** An impossible pid. Source: Linux, PID_MAX_LIMIT is 2^22. */
@@ -46,6 +46,15 @@ test("removes the machine of a dead process", async () => {
   const remaining = trialOf(DEAD);
   await openAndEnd();
   expect(existsSync(remaining)).toBe(false);
+});
+
+test("two runs that start together remove it once", async () => {
+  const remaining = trialOf(DEAD);
+  const print = vi.spyOn(process.stdout, "write");
+  await Promise.all([openAndEnd(), openAndEnd()]);
+  const removals = print.mock.calls.filter(([text]) => String(text).startsWith(remaining));
+  print.mockRestore();
+  expect(removals).toHaveLength(1);
 });
 
 test("removes what it left before the machine began to start", async () => {

@@ -13,7 +13,14 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { isRunning, readProcessStartTime, type ProcessName } from "@patchbay/os";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  acquireFileLock,
+  isRunning,
+  readProcessStartTime,
+  type FileLock,
+  type ProcessName,
+} from "@patchbay/os";
 import { Machine } from "./machine.ts";
 import { SecondNode } from "./second-node.ts";
 
@@ -21,6 +28,11 @@ const PREFIX = "patchbay-";
 const OWNER = "owner.json";
 /** In the data directory; `up` writes it first, and a purge removes it last. */
 const SETTINGS = "standalone.json";
+/** One run at a time removes what killed runs left: two that start together would stop the same machine. */
+const CLEANUP_LOCK = "/run/patchbay-trials.lock";
+const LOCK_RETRY_MS = 100;
+/** 15 minutes: a machine takes at most five to stop. */
+const LOCK_ATTEMPTS = 9000;
 
 /** The process that will remove the directory; undefined for a foreign directory. */
 function ownerOf(directory: string): ProcessName | undefined {
@@ -50,6 +62,15 @@ export function endTrial(machine: Machine): string {
   return output;
 }
 
+async function lockCleanup(): Promise<FileLock> {
+  for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt += 1) {
+    const outcome = acquireFileLock(CLEANUP_LOCK);
+    if ("release" in outcome) return outcome;
+    await delay(LOCK_RETRY_MS);
+  }
+  throw new Error(`another run has locked ${CLEANUP_LOCK} for 15 minutes`);
+}
+
 async function endAbandoned(root: string): Promise<void> {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(PREFIX))) {
     const directory = join(tmpdir(), name);
@@ -69,7 +90,12 @@ async function endAbandoned(root: string): Promise<void> {
  * @param purpose - part of the directory's name; short, because socket paths are below it
  */
 export async function openTrial(root: string, purpose: string): Promise<Machine> {
-  await endAbandoned(root);
+  const lock = await lockCleanup();
+  try {
+    await endAbandoned(root);
+  } finally {
+    lock.release();
+  }
   const directory = mkdtempSync(join(tmpdir(), `${PREFIX}${purpose}-`));
   const { pid } = process;
   const owner: ProcessName = { pid, startTime: (await readProcessStartTime(pid)) ?? "" };
