@@ -4,6 +4,7 @@ import {
   parseResult,
   buildDefaultNetworkStatuses,
   buildNetworkStatuses,
+  listResultGateways,
   findNetworkStatus,
 } from "./formats.ts";
 
@@ -238,4 +239,37 @@ test.each([
   const result = parseResult(text, "1.0.0");
   expect(result && buildNetworkStatuses(result, "ns1/n", "net1")).toHaveLength(want);
   expect(result && buildDefaultNetworkStatuses(result, "cbr0", "eth0")).toHaveLength(1);
+});
+
+test.each([
+  {
+    name: "those of default routes before those of addresses",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [NIC],
+      ips: [{ address: "1.1.1.3/24", gateway: "1.1.1.1" }],
+      routes: [{ dst: "0.0.0.0/0", gw: "1.1.1.254" }],
+    },
+    want: ["1.1.1.254", "1.1.1.1"],
+  },
+  {
+    name: "an address's gateway without a route",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [{ name: "br" }, NIC],
+      ips: [{ interface: 1, address: "1.1.1.3/24", gateway: "1.1.1.1" }],
+    },
+    want: ["1.1.1.1"],
+  },
+  {
+    name: "none of another NIC",
+    result: {
+      cniVersion: "1.0.0",
+      interfaces: [NIC, { name: "aux", sandbox: "/x" }],
+      ips: [{ interface: 1, address: "1.1.1.3/24", gateway: "1.1.1.1" }],
+    },
+    want: [],
+  },
+])("lists the gateways of a NIC: $name", ({ result, want }) => {
+  expect(listResultGateways(result, NIC.name)).toEqual(want);
 });

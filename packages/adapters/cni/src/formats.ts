@@ -318,20 +318,28 @@ function findRequestedNic(sandboxNics: readonly SandboxNic[], interfaceName: str
   return requestedNic ?? sandboxNics[0] ?? { index: undefined, nic: {} };
 }
 
-/** Lists the addresses of an interface. An address without a valid interface index belongs to the requested interface. */
+/** Selects the addresses of an interface. An address without a valid interface index belongs to the requested interface. */
+function selectAddresses(
+  result: CniResult,
+  index: number | undefined,
+  isRequested: boolean,
+): readonly Address[] {
+  const interfaceCount = result.interfaces?.length ?? 0;
+  return (result.ips ?? []).filter(({ interface: nicIndex }) =>
+    nicIndex === undefined || nicIndex < 0 || nicIndex >= interfaceCount
+      ? isRequested
+      : nicIndex === index,
+  );
+}
+
 function listAddresses(
   result: CniResult,
   index: number | undefined,
   isRequested: boolean,
 ): readonly string[] {
-  const interfaceCount = result.interfaces?.length ?? 0;
-  return (result.ips ?? [])
-    .filter(({ interface: nicIndex }) =>
-      nicIndex === undefined || nicIndex < 0 || nicIndex >= interfaceCount
-        ? isRequested
-        : nicIndex === index,
-    )
-    .map(({ address }) => address.replace(/\/.*/, ""));
+  return selectAddresses(result, index, isRequested).map(({ address }) =>
+    address.replace(/\/.*/, ""),
+  );
 }
 
 /** Lists the gateways of default routes. For a default route without a gateway, lists the gateways of all addresses. */
@@ -343,6 +351,13 @@ function listGateways(result: CniResult): readonly string[] {
   const addressGateways = result.ips?.map(({ gateway }) => gateway) ?? [];
   const gateways = routes.flatMap(({ gw }) => (gw === undefined ? addressGateways : [gw]));
   return [...new Set(gateways.filter((gateway) => gateway !== undefined))];
+}
+
+/** Lists all gateways of the requested NIC: those of default routes, then those of its addresses, which need no route. */
+export function listResultGateways(result: CniResult, interfaceName: string): readonly string[] {
+  const { index } = findRequestedNic(listSandboxNics(result), interfaceName);
+  const ofAddresses = selectAddresses(result, index, true).flatMap(({ gateway }) => gateway ?? []);
+  return [...new Set([...listGateways(result), ...ofAddresses])];
 }
 
 function readMacAndMtu({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus, "mac" | "mtu"> {

@@ -9,6 +9,7 @@ export {
   buildDefaultNetworkStatuses,
   buildNetworkStatuses,
   findNetworkStatus,
+  listResultGateways,
   printResult,
 } from "./formats.ts";
 export { createBridgeRecorder, listCreatedBridges, recordBridges } from "./created-bridges.ts";

@@ -48,6 +48,7 @@ const NODE_DATA_CHANGED: MatchCondition = {
     changeExpression("labels", names.KUBEVIRT_LABEL),
     changeExpression("annotations", names.NETWORK_STATUS_ANNOTATION),
     changeExpression("annotations", names.ATTACHMENT_ERRORS_ANNOTATION),
+    changeExpression("annotations", names.CNI_GATEWAYS_ANNOTATION),
   ].join(" || "),
 };
 

@@ -36,6 +36,8 @@ export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
 export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
 /** Annotation of a pod with the errors of its failed attachments; writer: net-agent. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
+/** Annotation of a pod with the gateways that CNI returned for each NIC; writer: net-agent. */
+export const CNI_GATEWAYS_ANNOTATION = "patchbay.io/cni-gateways";
 
 /** Annotation of a net-agent pod that must remove its CNI plugin from the node; writer: the uninstaller. */
 export const UNINSTALL_PLUGIN_ANNOTATION = "patchbay.io/leave-runtime";

@@ -73,8 +73,10 @@ export class DoctorScene {
   #wiring: PodWiring = WIRING;
   testsDhcp = false;
   hasAgent = true;
-  /** The probed address on the network. */
-  target: NonNullable<ExaminedNic["target"]> = { address: GATEWAY, isGuest: false };
+  /** The probed addresses on the network. */
+  targets: Pick<ExaminedNic, "gateway" | "neighbor"> = {
+    gateway: { address: GATEWAY, isRouted: true },
+  };
   /** Known addresses of the guest. */
   known: readonly string[] = [ADDRESS];
 
@@ -225,7 +227,7 @@ export class DoctorScene {
       testsDhcp: this.testsDhcp,
       withinMs: 60_000,
       addresses: this.known,
-      target: this.target,
+      ...this.targets,
     };
   }
 

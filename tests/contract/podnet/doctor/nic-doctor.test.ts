@@ -76,7 +76,7 @@ describe.concurrent("the doctor on the kernel", () => {
   test("a neighbor that does not answer leaves the gateway unknown", async () => {
     const { hops, firstDead } = await inScene(93, async (scene) => {
       await scene.wire();
-      scene.target = { address: "10.9.0.77", isGuest: true };
+      scene.targets = { neighbor: "10.9.0.77" };
       return scene.examine();
     });
     expect(firstDead).toBeUndefined();
@@ -87,12 +87,42 @@ describe.concurrent("the doctor on the kernel", () => {
     const { hops, firstDead } = await inScene(94, async (scene) => {
       await scene.wire("masquerade");
       run("ip", "-n", scene.pod, "route", "add", "default", "via", GATEWAY, "dev", "pod1");
-      scene.target = { address: "10.9.0.77", isGuest: true };
+      scene.targets = { neighbor: "10.9.0.77" };
       return scene.examine();
     });
     expect(firstDead).toBeUndefined();
     const gateway = hops.find(({ hop }) => hop === "gateway");
     expect(gateway).toMatchObject({ state: "ok", name: GATEWAY });
+  });
+
+  test.each([
+    { name: "is probed if it answers", number: 86, address: GATEWAY, want: "ok", at: GATEWAY },
+    {
+      name: "is unknown if it does not answer",
+      number: 85,
+      address: "10.9.0.77",
+      want: "unknown",
+      at: "10.9.0.77",
+    },
+    {
+      name: "gives way to another guest if it does not answer",
+      number: 84,
+      address: "10.9.0.77",
+      neighbor: GATEWAY,
+      want: "ok",
+      at: GATEWAY,
+    },
+  ])("a gateway that CNI returned without a route $name", async (row) => {
+    const { hops, firstDead } = await inScene(row.number, async (scene) => {
+      await scene.wire();
+      const gateway = { address: row.address, isRouted: false };
+      scene.targets =
+        row.neighbor === undefined ? { gateway } : { gateway, neighbor: row.neighbor };
+      return scene.examine();
+    });
+    expect(firstDead).toBeUndefined();
+    const gateway = hops.find(({ hop }) => hop === "gateway");
+    expect(gateway).toMatchObject({ state: row.want, name: row.at });
   });
 
   test("a gateway that answers ARP and drops IP is unknown", async () => {

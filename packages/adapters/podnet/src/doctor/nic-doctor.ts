@@ -59,6 +59,8 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
+/** Number of attempts to reach a gateway without a route before another address is probed, and a margin in milliseconds. */
+const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
 
@@ -113,34 +115,48 @@ function seriesReserveMs({ addresses }: ExaminedNic, seriesAndForwardingMs: numb
   return addresses.length === 0 ? 0 : seriesAndForwardingMs;
 }
 
-async function guessTarget(
-  sources: StateSources,
-  nic: ExaminedNic,
-  links: PathLinks,
-): Promise<ProbeTarget | undefined> {
-  const { address: knownAddress, isGuest = false } = nic.target ?? {};
-  const gateway = isGuest ? undefined : knownAddress;
-  const router = gateway ?? (await findPodGateway(sources, nic));
-  if (router !== undefined) {
-    return {
-      address: router,
-      at: isNodeAddress(links, router) ? "bridge" : "beyond",
-      isDefault: true,
-    };
-  }
+/** Checks whether a host answers for an address that CNI returned without a route. */
+async function answers(sources: DoctorSources, facts: ProbeFacts): Promise<boolean> {
+  const outward = buildFirstProbes(facts).filter(({ probe }) => probe === "outward");
+  const probes = outward.map((probe) => ({ ...probe, attempts: UNROUTED_ATTEMPTS }));
+  const untilMs = sources.clock.monotonicMs() + UNROUTED_ATTEMPTS * EXCHANGE_MS + MARGIN_MS;
+  const capturePoints = listCapturePoints(facts.links, facts.nic);
+  const traces = await sendProbes(sources, capturePoints, { probes, untilMs });
+  return traces.some(({ replySeenAt }) => replySeenAt.length > 0);
+}
+
+function findOtherTarget(nic: ExaminedNic, links: PathLinks): ProbeTarget | undefined {
   const node = findNodeAddress(nic, links);
   if (node !== undefined) return { address: node, at: "bridge" };
-  if (knownAddress === undefined) return undefined;
-  return { address: knownAddress, at: links.onNode === "peer" ? "port" : "beyond", isGuest: true };
+  if (nic.neighbor === undefined) return undefined;
+  return { address: nic.neighbor, at: links.onNode === "peer" ? "port" : "beyond", isGuest: true };
+}
+
+async function chooseTarget(
+  sources: DoctorSources,
+  facts: ProbeFacts,
+): Promise<ProbeTarget | undefined> {
+  const { nic, links } = facts;
+  const toGateway = (address: string): ProbeTarget => {
+    return { address, at: isNodeAddress(links, address) ? "bridge" : "beyond" };
+  };
+  const { address: named, isRouted = false } = nic.gateway ?? {};
+  const router = named !== undefined && isRouted ? named : await findPodGateway(sources, nic);
+  if (router !== undefined) return { ...toGateway(router), isDefault: true };
+  const other = findOtherTarget(nic, links);
+  if (named === undefined) return other;
+  const target: ProbeTarget = { ...toGateway(named), isUnrouted: true };
+  if (target.at === "bridge" || other === undefined) return target;
+  return (await answers(sources, { ...facts, target })) ? target : other;
 }
 
 /** Finds the target. The node is the gateway if its bridge has no uplinks and the node has NAT rules for the guest. */
 async function findTarget(
-  sources: StateSources,
-  nic: ExaminedNic,
-  links: PathLinks,
+  sources: DoctorSources,
+  facts: ProbeFacts,
 ): Promise<ProbeTarget | undefined> {
-  const target = await guessTarget(sources, nic, links);
+  const { nic, links } = facts;
+  const target = await chooseTarget(sources, facts);
   const source = findSourceIpv4({ nic, links });
   const isLocal = links.nodeBridge !== undefined && links.uplinks.length === 0;
   if (target?.at !== "beyond" || !isLocal || source === undefined) return target;
@@ -309,9 +325,9 @@ async function examine(
   const links = await readPathLinks(netlink, nic, nic.wiring);
   const state = await readState(nic.pod);
   const earlierRefusals = await listRefusals(sources, nic, state);
-  const target = await findTarget(sources, nic, links);
-  const targetFields = target === undefined ? {} : { target };
   const newId = (): number => randomBytes(4).readUInt32BE();
+  const target = await findTarget(sources, { nic, links, newId });
+  const targetFields = target === undefined ? {} : { target };
   const facts: ProbeFacts = { nic, links, newId, ...targetFields };
   const capturePoints = listCapturePoints(links, nic);
   const probes = buildFirstProbes(facts);

@@ -8,6 +8,8 @@ import {
   parseVhostUserInfo,
   parseAttachmentErrors,
   printAttachmentErrors,
+  parseCniGateways,
+  printCniGateways,
 } from "./network-status.ts";
 
 const ENTRIES: readonly NetworkStatus[] = [
@@ -130,4 +132,21 @@ describe("ignores unreadable values", () => {
   ])("$text", ({ text, errors }) => {
     expect(parseAttachmentErrors(text)).toEqual(errors);
   });
+});
+
+test("round-trips gateways, sorted by NIC and without empty lists", () => {
+  const text = printCniGateways({ pod2: ["fd00::1"], pod1: ["10.9.0.254"], pod3: [] });
+  expect(text).toBe('{"pod1":["10.9.0.254"],"pod2":["fd00::1"]}');
+  expect(parseCniGateways(text)).toEqual({ pod1: ["10.9.0.254"], pod2: ["fd00::1"] });
+  expect(printCniGateways({ pod3: [] })).toBeUndefined();
+});
+
+test.each([
+  { text: undefined, want: {} },
+  { text: "[", want: {} },
+  { text: '["10.9.0.254"]', want: {} },
+  { text: '{"pod1":"10.9.0.254","pod2":[]}', want: {} },
+  { text: '{"pod1":["\\u001b[2J",7,"10.9.0.254"]}', want: { pod1: ["10.9.0.254"] } },
+])("reads only valid gateways of $text", ({ text, want }) => {
+  expect(parseCniGateways(text)).toEqual(want);
 });

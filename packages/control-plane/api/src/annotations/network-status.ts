@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs of the annotations that report a pod's networks and failed attachments. Source: NPWG de-facto standard 1.3 section 5.
+// Codecs of the annotations that report a pod's networks, their gateways, and failed attachments. Source: NPWG de-facto standard 1.3 section 5.
 import { parseIp } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
 import { isLinkName } from "../values/name-syntax.ts";
@@ -117,4 +117,32 @@ export function printAttachmentErrors(
   if (errors.size === 0) return undefined;
   const sorted = [...errors].toSorted(([nic], [otherNic]) => (nic < otherNic ? -1 : 1));
   return JSON.stringify(Object.fromEntries(sorted));
+}
+
+/** Gateways that CNI returned, by the NIC's name in the pod. */
+export type CniGateways = Readonly<Record<string, readonly string[]>>;
+
+/** Maximum number of gateways of a NIC. Plugins return one for each address family. */
+const GATEWAYS_MAX = 8;
+
+/** Parses the annotation and skips invalid addresses and NICs without a valid address. */
+export function parseCniGateways(text: string | undefined): CniGateways {
+  const value = parseJson(text);
+  if (!isJsonObject(value)) return {};
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([nic, list]) => {
+      const gateways = Array.isArray(list) ? list.filter(isIp).slice(0, GATEWAYS_MAX) : [];
+      return gateways.length === 0 ? [] : [[nic, gateways] as const];
+    }),
+  );
+}
+
+/** Prints the gateways sorted by NIC, so that equal gateways print equal text. Returns undefined if no NIC has a gateway. */
+export function printCniGateways(gateways: CniGateways): string | undefined {
+  const present = Object.entries(gateways).filter(([, list]) => list.length > 0);
+  if (present.length === 0) return undefined;
+  const sorted = present.toSorted(([nic], [otherNic]) => (nic < otherNic ? -1 : 1));
+  return JSON.stringify(
+    Object.fromEntries(sorted.map(([nic, list]) => [nic, list.slice(0, GATEWAYS_MAX)])),
+  );
 }

@@ -104,6 +104,11 @@ export const ATTACHMENT_SCHEMA = Type.Object(
     }),
     mac: Type.Optional(Type.String()),
     ips: Type.Optional(Type.Array(Type.String())),
+    gateways: Type.Optional(
+      Type.Array(Type.String(), {
+        description: "Gateways that CNI returned for this NIC, those of its default routes first.",
+      }),
+    ),
     dns: Type.Optional(
       Type.Object(
         { nameservers: Type.Array(Type.String()), search: Type.Array(Type.String()) },

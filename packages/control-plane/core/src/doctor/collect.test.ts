@@ -60,14 +60,59 @@ describe("the guest to probe without a known gateway", () => {
   ])("$name", ({ nics, want }) => {
     const all = sources(vmiWith("own", OWN), vmiWith("other", ...nics));
     const question = planProbes(all, collectPathFacts(all));
-    expect(question?.target).toEqual(
-      want === undefined ? undefined : { address: want, isGuest: true },
-    );
+    expect(question?.neighbor).toBe(want);
   });
 
   test("is not another NIC of the same VM", () => {
     const all = sources(vmiWith("own", OWN, SECOND));
-    expect(planProbes(all, collectPathFacts(all))?.target).toBeUndefined();
+    expect(planProbes(all, collectPathFacts(all))?.neighbor).toBeUndefined();
+  });
+});
+
+describe("the gateway to probe first", () => {
+  const DEFAULT_ROUTE = { destination: "0.0.0.0/0", gateway: "10.9.0.254" };
+  const IPV6_ROUTE = { destination: "::/0", gateway: "fd00::1" };
+  test.each([
+    {
+      name: "is the one that CNI returned, without a route",
+      gateways: ["10.9.0.1"],
+      want: { address: "10.9.0.1", isRouted: false },
+    },
+    {
+      name: "is the one of the default route before one without a route",
+      gateways: ["10.9.0.1"],
+      routes: [DEFAULT_ROUTE],
+      want: { address: "10.9.0.254", isRouted: true },
+    },
+    {
+      name: "is the one of IPv4 before the one of IPv6",
+      gateways: ["fd00::1", "10.9.0.254"],
+      routes: [IPV6_ROUTE, DEFAULT_ROUTE],
+      want: { address: "10.9.0.254", isRouted: true },
+    },
+    {
+      name: "is the one that a route to another network uses",
+      gateways: ["10.9.0.1"],
+      routes: [{ destination: "10.20.0.0/16", gateway: "10.9.0.1" }],
+      want: { address: "10.9.0.1", isRouted: true },
+    },
+    {
+      name: "is the default route's if CNI's result is unknown",
+      gateways: undefined,
+      routes: [IPV6_ROUTE],
+      want: { address: "fd00::1", isRouted: true },
+    },
+    { name: "is unknown if neither names one", gateways: undefined, want: undefined },
+  ])("$name", ({ gateways, routes = [], want }) => {
+    const all = sources(vmiWith("own", OWN));
+    const attachment = all.iface.attachment && {
+      ...all.iface.attachment,
+      ...(gateways && { gateways }),
+    };
+    const remembered = { podInterfaceName: "pod0a", index: 3, addresses: ["10.9.0.5/24"], routes };
+    const iface = { ...all.iface, ...(attachment && { attachment }), remembered };
+    const given = { ...all, iface };
+    expect(planProbes(given, collectPathFacts(given))?.gateway).toEqual(want);
   });
 });
 

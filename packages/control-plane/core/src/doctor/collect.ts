@@ -25,7 +25,8 @@ export interface PathSources {
 export interface ProbeRequest {
   readonly wiring: ObservedWiring;
   readonly addresses: readonly string[];
-  readonly target?: { readonly address: string; readonly isGuest: boolean };
+  readonly gateway?: { readonly address: string; readonly isRouted: boolean };
+  readonly neighbor?: string;
   readonly testsDhcp: boolean;
 }
 
@@ -124,11 +125,24 @@ function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): 
   return [...filterByVersion(4), ...filterByVersion(6)];
 }
 
-function findGateway({ remembered }: IfaceFacts): string | undefined {
+/** Returns the gateway to probe: one with a route before one that CNI only returned with an address, and IPv4 before IPv6. */
+function findGateway({ attachment, remembered }: IfaceFacts): ProbeRequest["gateway"] {
   const routes = remembered?.routes ?? [];
-  return routes.find(
-    ({ destination, gateway }) => destination === "0.0.0.0/0" && gateway !== undefined,
-  )?.gateway;
+  const defaultGateways = routes
+    .filter(({ destination }) => destination.endsWith("/0"))
+    .flatMap(({ gateway }) => gateway ?? []);
+  const routers = routes.flatMap(({ gateway }) => gateway ?? []);
+  const candidates = [...(attachment?.gateways ?? []), ...defaultGateways].map((address) => ({
+    address,
+    isRouted: routers.includes(address),
+    isIpv4: parseIp(address)?.version === 4,
+  }));
+  const best =
+    candidates.find(({ isRouted, isIpv4 }) => isRouted && isIpv4) ??
+    candidates.find(({ isRouted }) => isRouted) ??
+    candidates.find(({ isIpv4 }) => isIpv4) ??
+    candidates[0];
+  return best && { address: best.address, isRouted: best.isRouted };
 }
 
 /** Returns an IPv4 address of another guest on this node and on the same network, from the report of that guest's agent. */
@@ -158,13 +172,13 @@ export function planProbes(
   if (wiring === undefined) return undefined;
   const gateway = findGateway(iface);
   const neighbor = binding === "masquerade" ? undefined : findNeighbor(sources);
-  const address = gateway ?? neighbor;
   const addresses = findAddresses(sources, guest);
   const mayUseNetworkDhcp = binding === "bridge" || binding === "managedTap";
   return {
     wiring,
     addresses,
-    ...(address === undefined ? {} : { target: { address, isGuest: gateway === undefined } }),
+    ...(gateway === undefined ? {} : { gateway }),
+    ...(neighbor === undefined ? {} : { neighbor }),
     testsDhcp: mayUseNetworkDhcp && serves === undefined && addresses.length === 0,
   };
 }

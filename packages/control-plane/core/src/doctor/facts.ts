@@ -122,6 +122,8 @@ export interface ProbeTarget {
   readonly at: "bridge" | "port" | "beyond";
   /** Set if the target is another guest. A missing reply then proves no fault, because that guest may be stopped. */
   readonly isGuest?: true;
+  /** Set if CNI returned the gateway, but no route leads through it. A missing reply then proves no fault, because IPAM may have invented it. */
+  readonly isUnrouted?: true;
   readonly isDefault?: true;
   /** Set if the node should be the gateway, because it has NAT rules for the guest, but does not have the gateway's address. */
   readonly isMissing?: true;

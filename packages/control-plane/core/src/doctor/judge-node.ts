@@ -115,9 +115,14 @@ function isOutwardLost(facts: PathFacts): boolean {
   return (findTrace(facts, "outward")?.replySeenAt.length ?? 0) === 0;
 }
 
-/** Checks whether the gateway sent no reply. False if the target is another guest, which may be stopped. */
+/** Checks whether the target certainly exists. Another guest may be stopped, and IPAM may name a gateway that does not exist. */
+function isCertainTarget({ target }: ObservedPath): boolean {
+  return target !== undefined && target.isGuest !== true && target.isUnrouted !== true;
+}
+
+/** Checks whether a gateway that must exist sent no reply. */
 function isGatewayLost(facts: PathFacts): boolean {
-  const isGateway = facts.observed?.target !== undefined && facts.observed.target.isGuest !== true;
+  const isGateway = facts.observed !== undefined && isCertainTarget(facts.observed);
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
@@ -255,7 +260,7 @@ function judgeMissingUplink(facts: PathFacts, observed: ObservedPath): Verdict {
     return notApplicable("frames are routed on the node");
   const why = "the bridge has no port but those of pods";
   if (observed.target === undefined) return unknown(`${why}: only guests of this node are reached`);
-  return isOutwardLost(facts) && observed.target.at === "beyond"
+  return isOutwardLost(facts) && observed.target.at === "beyond" && isCertainTarget(observed)
     ? dead("UplinkMissing", `${why}, and ${observed.target.address} does not answer`)
     : notApplicable(`${why}, and needs none`);
 }
@@ -294,6 +299,10 @@ export function judgeGateway(facts: FactsWithFaults): Verdict {
   }
   if (observed.target.isGuest === true) {
     const why = "another guest does not answer at this address; no gateway is known to probe";
+    return unknown(why, address);
+  }
+  if (observed.target.isUnrouted === true && observed.target.isMissing !== true) {
+    const why = "CNI returned this gateway without a route, and no host answers: it may not exist";
     return unknown(why, address);
   }
   if (observed.target.isMissing === true) {

@@ -15,9 +15,11 @@ import {
   type NetworkSelection,
   type NetworkStatus,
   type AttachmentErrors,
+  type CniGateways,
   type AttachmentError,
   parseNetworkStatus,
   parseAttachmentErrors,
+  parseCniGateways,
   sanitizeNetworkStatus,
 } from "@patchbay/api/annotations";
 import { isPodFinished, type Pod, type PersistentVolumeClaim } from "@patchbay/api/kubernetes";
@@ -68,6 +70,7 @@ export interface PodNetworkFacts {
   readonly elements: readonly NetworkSelection[];
   readonly networkStatus: readonly NetworkStatus[];
   readonly errors: AttachmentErrors;
+  readonly gateways?: CniGateways;
   readonly podIps: readonly string[];
 }
 
@@ -77,8 +80,13 @@ interface Identity {
   readonly podInterfaceName: string;
 }
 
-function toAttached(identity: Identity, entry: NetworkStatus): Attachment {
+function toAttached(
+  identity: Identity,
+  entry: NetworkStatus,
+  { gateways = {} }: PodNetworkFacts,
+): Attachment {
   const { mac, ips } = entry;
+  const nicGateways = gateways[identity.podInterfaceName];
   const deviceInfo = entry["device-info"];
   const dns = parseNetworkDns(entry.dns);
   return {
@@ -86,6 +94,7 @@ function toAttached(identity: Identity, entry: NetworkStatus): Attachment {
     state: "Attached",
     ...(mac === undefined ? {} : { mac }),
     ...(ips === undefined || ips.length === 0 ? {} : { ips: [...ips] }),
+    ...(nicGateways === undefined ? {} : { gateways: [...nicGateways] }),
     ...(dns === undefined
       ? {}
       : { dns: { nameservers: [...dns.nameservers], search: [...dns.search] } }),
@@ -104,7 +113,7 @@ function buildDefaultAttachment(name: string, pod: PodNetworkFacts): Attachment 
   const identity = { name, podInterfaceName: entry?.interface ?? DEFAULT_POD_INTERFACE };
   if (entry !== undefined) {
     const { ips = [], ...rest } = entry;
-    return toAttached(identity, { ...rest, ips: sortByPodOrder(ips, pod.podIps) });
+    return toAttached(identity, { ...rest, ips: sortByPodOrder(ips, pod.podIps) }, pod);
   }
   return pod.podIps.length > 0
     ? { ...identity, state: "Attached", ips: [...pod.podIps] }
@@ -157,7 +166,7 @@ function buildSecondaryAttachment(
     const macError =
       previous?.state === "Attached" ? undefined : findMacError(identity, entry, pod);
     if (macError !== undefined) return toFailed(identity, macError);
-    return { ...toAttached(identity, entry), ...findWarning(identity, pod) };
+    return { ...toAttached(identity, entry, pod), ...findWarning(identity, pod) };
   }
   const error = findNameProblem(identity) ?? pod.errors[identity.podInterfaceName];
   return error === undefined ? { ...identity, state: "Requested" } : toFailed(identity, error);
@@ -412,6 +421,7 @@ export function podNetworkFacts(pod: Pod): PodNetworkFacts {
       sanitizeNetworkStatus,
     ),
     errors: parseAttachmentErrors(annotations[names.ATTACHMENT_ERRORS_ANNOTATION]),
+    gateways: parseCniGateways(annotations[names.CNI_GATEWAYS_ANNOTATION]),
     podIps: pod.status?.podIPs?.map(({ ip }) => ip) ?? [],
   };
 }

@@ -307,9 +307,10 @@ type Words = Pick<ObjectMeta, "labels" | "annotations">;
 
 const STATUS = { [names.NETWORK_STATUS_ANNOTATION]: "[]" };
 const ERRORS = { [names.ATTACHMENT_ERRORS_ANNOTATION]: "{}" };
+const GATEWAYS = { [names.CNI_GATEWAYS_ANNOTATION]: "{}" };
 const LAUNCHER: Words = {
   labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE },
-  annotations: { ...STATUS, ...ERRORS },
+  annotations: { ...STATUS, ...ERRORS, ...GATEWAYS },
 };
 
 function judgePod(before: Words | undefined, after: Words) {
@@ -333,7 +334,10 @@ test.each<{ name: string; before: Words | undefined; after: Words }>([
   {
     name: "a launcher that requests networks",
     before: LAUNCHER,
-    after: { ...LAUNCHER, annotations: { ...STATUS, ...ERRORS, [names.NETWORKS_ANNOTATION]: "" } },
+    after: {
+      ...LAUNCHER,
+      annotations: { ...LAUNCHER.annotations, [names.NETWORKS_ANNOTATION]: "" },
+    },
   },
 ])("accepts $name", async ({ before, after }) => {
   expect(await judgePod(before, after)).toEqual({ allowed: true });
@@ -342,10 +346,14 @@ test.each<{ name: string; before: Words | undefined; after: Words }>([
 test.each<{ name: string; after: Words }>([
   {
     name: "reports other networks",
-    after: { ...LAUNCHER, annotations: { ...ERRORS, [names.NETWORK_STATUS_ANNOTATION]: "[{}]" } },
+    after: {
+      ...LAUNCHER,
+      annotations: { ...LAUNCHER.annotations, [names.NETWORK_STATUS_ANNOTATION]: "[{}]" },
+    },
   },
-  { name: "reports no networks", after: { ...LAUNCHER, annotations: ERRORS } },
-  { name: "reports no errors", after: { ...LAUNCHER, annotations: STATUS } },
+  { name: "reports no networks", after: { ...LAUNCHER, annotations: { ...ERRORS, ...GATEWAYS } } },
+  { name: "reports no errors", after: { ...LAUNCHER, annotations: { ...STATUS, ...GATEWAYS } } },
+  { name: "reports no gateways", after: { ...LAUNCHER, annotations: { ...STATUS, ...ERRORS } } },
   { name: "loses the launcher label", after: { ...LAUNCHER, labels: {} } },
 ])("rejects a launcher that $name", async ({ after }) => {
   expect(await judgePod(LAUNCHER, after)).toMatchObject({ allowed: false, code: 403 });

@@ -131,6 +131,7 @@ const TRUSTED_FIELDS = [
   ["labels", names.KUBEVIRT_LABEL],
   ["annotations", names.NETWORK_STATUS_ANNOTATION],
   ["annotations", names.ATTACHMENT_ERRORS_ANNOTATION],
+  ["annotations", names.CNI_GATEWAYS_ANNOTATION],
 ] as const;
 
 function readMetadata(object: unknown, section: string, key: string): unknown {

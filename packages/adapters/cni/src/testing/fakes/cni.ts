@@ -38,7 +38,7 @@ interface Failure {
   readonly isHalf: boolean;
 }
 
-/** Creates a fake whose calls succeed. MACs come from `MAC` in CNI_ARGS, otherwise from the NIC's name. */
+/** Creates a fake whose calls succeed. MACs come from `MAC` in CNI_ARGS, otherwise from the NIC's name. The key `gateway` of the first plugin adds an address with that gateway. */
 export function createFakeCni(effects: FakeCniEffects = {}): FakeCni {
   return new MemoryCni(effects);
 }
@@ -171,5 +171,12 @@ function buildResult(request: AttachmentRequest): CniResult {
     .padStart(4, "0")
     .replace(/^(..)(..)$/, "$1:$2");
   const mac = requestedMac ?? `02:fa:ce:00:${tail}`;
-  return { cniVersion: config.cniVersion, interfaces: [{ name, mac, sandbox }] };
+  const gateway = config.plugins[0]?.["gateway"];
+  return {
+    cniVersion: config.cniVersion,
+    interfaces: [{ name, mac, sandbox }],
+    ...(typeof gateway === "string" && {
+      ips: [{ address: `${gateway}/24`, interface: 0, gateway }],
+    }),
+  };
 }

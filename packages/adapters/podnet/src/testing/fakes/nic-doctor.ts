@@ -28,9 +28,10 @@ function buildLink(name: string, more: Partial<PathLink> = {}): PathLink {
 }
 
 function buildIntactPath(
-  { wiring, addresses, target }: ExaminedNic,
+  { wiring, addresses, gateway, neighbor }: ExaminedNic,
   nicsGone: boolean,
 ): ObservedPath {
+  const address = gateway?.address ?? neighbor;
   const bridge =
     wiring.kind === "tap" ? undefined : buildLink(wiring.bridgeName, { kind: "bridge" });
   const master = bridge === undefined ? {} : { master: bridge.name };
@@ -58,7 +59,7 @@ function buildIntactPath(
     wiringFaults: [],
     refused: [],
     traces: addresses.length === 0 || nicsGone ? [] : [inward],
-    ...(target === undefined ? {} : { target: { address: target.address, at: "port" } }),
+    ...(address === undefined ? {} : { target: { address, at: "port" } }),
   };
 }
 

@@ -190,6 +190,16 @@ describe("an attachment that the status contains", () => {
       want: [ATTACHED],
     },
     {
+      name: "contains the gateways of its own NIC",
+      before: ATTACHED,
+      state: "up",
+      pod: {
+        networkStatus: [PRESENT],
+        gateways: { [POD_NIC]: ["10.9.0.254"], net9: ["10.9.9.254"] },
+      },
+      want: [{ ...ATTACHED, gateways: ["10.9.0.254"] }],
+    },
+    {
       name: "stays attached until the node has unwired it",
       before: ATTACHED,
       state: "absent",

@@ -43,6 +43,18 @@ describe("a running pod", () => {
     expect(world.cni.calls).toHaveLength(2);
   });
 
+  test("reports the gateways that CNI returned until their NIC is detached", async () => {
+    const world = await aWorld("c,b");
+    const config = { cniVersion: "1.0.0", type: "bridge", gateway: "10.9.0.254" };
+    world.putNad({ namespace: "ns1", name: "c" }, config);
+    await world.pass();
+    const gateways = () => world.annotation(names.CNI_GATEWAYS_ANNOTATION);
+    expect(await gateways()).toBe('{"net1":["10.9.0.254"]}');
+    await world.putPod({ networks: "b@net2" });
+    await world.pass();
+    expect(await gateways()).toBeUndefined();
+  });
+
   test("is named in the plugins' arguments", async () => {
     const world = await aWorld(`[{"name":"a","mac":"${MAC}","cni-args":{"x":1}}]`);
     await world.pass();

@@ -6,6 +6,7 @@ import { buildAnnotationPatch, findChangedAnnotations } from "./report.ts";
 
 const STATUS = names.NETWORK_STATUS_ANNOTATION;
 const ERRORS = names.ATTACHMENT_ERRORS_ANNOTATION;
+const GATEWAYS = names.CNI_GATEWAYS_ANNOTATION;
 const STATUS_PATH = "/metadata/annotations/k8s.v1.cni.cncf.io~1network-status";
 const ERRORS_PATH = "/metadata/annotations/patchbay.io~1attachment-errors";
 const ENTRY: NetworkStatus = { name: "ns1/a", interface: "net1", dns: {} };
@@ -40,7 +41,8 @@ test.each([
     want: { [STATUS]: JSON.stringify([ENTRY]) },
   },
 ])("writes annotations that changed: $name", ({ current, want }) => {
-  const changed = findChangedAnnotations(current, [ENTRY], FAILED);
+  const networks = { entries: [ENTRY], errors: FAILED, gateways: {} };
+  const changed = findChangedAnnotations(current, networks);
   expect(Object.keys(changed)).toEqual(Object.keys(want));
   expect(JSON.parse(changed[STATUS] ?? "[]")).toEqual(STATUS in want ? [ENTRY] : []);
   expect(changed[ERRORS]).toBe(want[ERRORS]);
@@ -48,9 +50,26 @@ test.each([
 
 test("removes errors that are resolved", () => {
   const current = { [STATUS]: JSON.stringify([ENTRY]), [ERRORS]: FAILED_TEXT };
-  expect(findChangedAnnotations(current, [ENTRY], new Map())).toStrictEqual({
-    [ERRORS]: undefined,
-  });
+  const networks = { entries: [ENTRY], errors: new Map(), gateways: {} };
+  expect(findChangedAnnotations(current, networks)).toStrictEqual({ [ERRORS]: undefined });
+});
+
+const GATEWAYS_TEXT = '{"net1":["10.9.0.254"],"net2":["fd00::1"]}';
+
+test.each([
+  { name: "new gateways", current: {}, want: { [GATEWAYS]: GATEWAYS_TEXT } },
+  { name: "nothing if they are the same", current: { [GATEWAYS]: GATEWAYS_TEXT }, want: {} },
+  {
+    name: "no gateways of detached NICs",
+    current: { [GATEWAYS]: GATEWAYS_TEXT },
+    gateways: {},
+    want: { [GATEWAYS]: undefined },
+  },
+])("reports $name", ({ current, want, gateways }) => {
+  const found = { net2: ["fd00::1"], net1: ["10.9.0.254"], net3: [] };
+  const networks = { entries: [], errors: new Map(), gateways: gateways ?? found };
+  const status = { [STATUS]: "[]", ...current };
+  expect(findChangedAnnotations(status, networks)).toStrictEqual(want);
 });
 
 test.each([

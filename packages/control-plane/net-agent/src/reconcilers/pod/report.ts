@@ -4,14 +4,16 @@ import { names, PODS } from "@patchbay/api";
 import {
   normalizeAddresses,
   type AttachmentError,
+  type CniGateways,
   parseNetworkStatus,
   printNetworkStatus,
   printAttachmentErrors,
   type NetworkStatus,
+  printCniGateways,
 } from "@patchbay/api/annotations";
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import type { Pod } from "@patchbay/api/kubernetes";
-import { findNetworkStatus, type JournalRow } from "@patchbay/cni";
+import { findNetworkStatus, listResultGateways, type JournalRow } from "@patchbay/cni";
 import { isAppError, messageOf, isEqual, AppError } from "@patchbay/base";
 import { isDefinitionFault } from "@patchbay/core/reasons";
 import { type WantedAttachment, mergeNetworkStatus } from "@patchbay/core/nics";
@@ -22,7 +24,7 @@ import type { Preferences } from "./attachment/preferences.ts";
 import { type PodFacts, isPodOf } from "./observe.ts";
 import { interfaceNameOf, type Action } from "./step.ts";
 import { pointerToken } from "@patchbay/core/status";
-import { toOwned } from "./attachment/owned-row.ts";
+import { toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 
 export function reportAttached(
   { network, interfaceName: link }: WantedAttachment,
@@ -191,21 +193,37 @@ export interface ActResult {
 
 type Annotations = Readonly<Record<string, string | undefined>>;
 
+interface ReportedNetworks {
+  readonly entries: readonly NetworkStatus[];
+  readonly errors: ReadonlyMap<string, AttachmentError>;
+  readonly gateways: CniGateways;
+}
+
 /** Returns the annotations that must change. A status that differs only in formatting is not written again. */
 export function findChangedAnnotations(
   current: Annotations,
-  entries: readonly NetworkStatus[],
-  errors: ReadonlyMap<string, AttachmentError>,
+  { entries, errors, gateways }: ReportedNetworks,
 ): Annotations {
   const currentStatus = current[names.NETWORK_STATUS_ANNOTATION];
   const isSame = isEqual(parseNetworkStatus(currentStatus), entries);
-  const errorsText = printAttachmentErrors(errors);
+  const texts = {
+    [names.ATTACHMENT_ERRORS_ANNOTATION]: printAttachmentErrors(errors),
+    [names.CNI_GATEWAYS_ANNOTATION]: printCniGateways(gateways),
+  };
   return {
     ...(isSame ? {} : { [names.NETWORK_STATUS_ANNOTATION]: printNetworkStatus(entries) }),
-    ...(errorsText === current[names.ATTACHMENT_ERRORS_ANNOTATION]
-      ? {}
-      : { [names.ATTACHMENT_ERRORS_ANNOTATION]: errorsText }),
+    ...Object.fromEntries(Object.entries(texts).filter(([name, text]) => current[name] !== text)),
   };
+}
+
+function listGateways(owned: readonly OwnedRow[]): CniGateways {
+  const attached = owned.filter(({ state, isStale }) => state === "attached" && !isStale);
+  return Object.fromEntries(
+    attached.map(({ interfaceName, row: { result } }) => [
+      interfaceName,
+      result === undefined ? [] : listResultGateways(result, interfaceName),
+    ]),
+  );
 }
 
 /** Builds a JSON patch that fails if the pod was recreated or an annotation was changed meanwhile. Source: RFC 6902. */
@@ -264,7 +282,9 @@ async function writeOnce(
   const currentPod = { ...options.facts, bootId: deps.bootId };
   const owned = options.rows.map((row) => toOwned(row, currentPod));
   const entries = mergeNetworkStatus(current, owned);
-  const changed = findChangedAnnotations(annotations ?? {}, entries, options.actResult.errors);
+  const { errors } = options.actResult;
+  const networks = { entries, errors, gateways: listGateways(owned) };
+  const changed = findChangedAnnotations(annotations ?? {}, networks);
   if (Object.keys(changed).length === 0) return true;
   const { uid = "" } = pod.metadata;
   const operations = buildAnnotationPatch({ uid, resourceVersion, annotations }, changed);

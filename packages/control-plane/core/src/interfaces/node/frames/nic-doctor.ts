@@ -9,11 +9,10 @@ export interface ExaminedNic {
   readonly wiring: ObservedWiring;
   /** Addresses of the guest, without prefix lengths. IPv4 addresses come first. */
   readonly addresses: readonly string[];
-  /**
-   * Address to probe on the network. With `isGuest`, it is the address of another guest on this node, which is probed only
-   * if neither the pod NIC's routes nor the node's bridge provide a gateway.
-   */
-  readonly target?: { readonly address: string; readonly isGuest: boolean };
+  /** Gateway that CNI returned, probed first. Without a route through it (`isRouted`), it may not exist. */
+  readonly gateway?: { readonly address: string; readonly isRouted: boolean };
+  /** Address of another guest on this node, probed only if neither CNI, the pod NIC's routes nor the node's bridge provide a gateway. */
+  readonly neighbor?: string;
   /** Whether to request a DHCP offer, without accepting a lease. */
   readonly testsDhcp: boolean;
   /** Time limit in milliseconds, at least 1000. */
