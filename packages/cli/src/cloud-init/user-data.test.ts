@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import { makeUserData } from "@patchbay/core/new-vm";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import {
-  addKeys,
-  findLogin,
-  makePassword,
-  makeUserData,
-  readPublicKeys,
-  userDataProblem,
-} from "./user-data.ts";
+import { addKeys, findLogin, readPublicKeys, userDataProblem } from "./user-data.ts";
 
 const KEY = "ssh-ed25519 AAAAC3 me@here";
 const OTHER = "ecdsa-sha2-nistp256 AAAAE2 you";
-
-test("a password consists of groups of unambiguous letters", () => {
-  const password = makePassword(Uint8Array.from({ length: 16 }, (_, index) => index * 16));
-  expect(password).toMatch(/^[a-z2-9]{4}(-[a-z2-9]{4}){3}$/);
-  expect(password).not.toMatch(/[01ilo]/);
-  expect(makePassword(new Uint8Array(16).fill(255))).not.toBe(password);
-});
 
 describe("readPublicKeys", () => {
   test("returns all lines except comments", () => {
@@ -31,45 +18,6 @@ describe("readPublicKeys", () => {
     { text: `${KEY}\nhello`, want: "f holds no public keys" },
   ])("rejects the file: $want", ({ text, want }) => {
     expect(() => readPublicKeys(text, "f")).toThrow(want);
-  });
-});
-
-describe("generated user data", () => {
-  test("contain the login, which findLogin reads back", () => {
-    const login = { user: "admin", password: "1234: #x" };
-    const text = makeUserData(login, [KEY]);
-    expect(text.split("\n")[0]).toBe("#cloud-config");
-    expect(parse(text)).toMatchObject({
-      users: [
-        {
-          name: "admin",
-          plain_text_passwd: login.password,
-          lock_passwd: false,
-          shell: "/bin/bash",
-          sudo: "ALL=(ALL) NOPASSWD:ALL",
-          ssh_authorized_keys: [KEY],
-        },
-      ],
-    });
-    expect(findLogin(text)).toEqual(login);
-  });
-
-  test("let systemd-networkd run DHCP on NICs that are plugged later", () => {
-    const text = makeUserData({ user: "me", password: "a" }, []);
-    const { write_files: files, runcmd } = parse(text) as {
-      readonly write_files: readonly { readonly path: string; readonly content: string }[];
-      readonly runcmd: unknown;
-    }; // our own text
-    expect(files[0]?.path).toMatch(/^\/etc\/systemd\/network\/9.*\.network$/);
-    expect(files[0]?.content.split("\n")).toEqual(
-      expect.arrayContaining(["Name=en* eth*", "RequiredForOnline=no", "DHCP=ipv4"]),
-    );
-    expect(JSON.stringify(runcmd)).toContain("networkctl reload");
-    expect(text).toContain("content: |");
-  });
-
-  test("omit the list of keys if there are none", () => {
-    expect(makeUserData({ user: "me", password: "a" }, [])).not.toContain("ssh");
   });
 });
 
@@ -117,6 +65,11 @@ test.each([
   { text: "", want: undefined },
 ])("the login of $text is $want", ({ text, want }) => {
   expect(findLogin(text)).toEqual(want);
+});
+
+test("the login of generated user data is found", () => {
+  const login = { user: "admin", password: "1234: #x" };
+  expect(findLogin(makeUserData(login, [KEY]))).toEqual(login);
 });
 
 describe("userDataProblem", () => {

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// User data of cloud-init: logins and SSH keys. Source: cloud-init, "Cloud config examples", cc_set_passwords.
+// Existing user data of cloud-init: finds logins and adds SSH keys. Source: cloud-init, "Cloud config examples", cc_set_passwords.
 import { AppError } from "@patchbay/base";
-import { Document, isMap, isSeq, parseDocument, YAMLMap, YAMLSeq } from "yaml";
+import {
+  CLOUD_CONFIG_HEADER,
+  KEYS_FIELD,
+  printCloudConfig,
+  PUBLIC_KEY,
+} from "@patchbay/core/new-vm";
+import { type Document, isMap, isSeq, parseDocument, YAMLMap, YAMLSeq } from "yaml";
 
 export interface Login {
   /** User of the login; unset for the default user of the image. */
@@ -9,16 +15,8 @@ export interface Login {
   readonly password: string;
 }
 
-/** First line of cloud-config, the only format that this module parses. */
-const HEADER = "#cloud-config";
-const KEYS_FIELD = "ssh_authorized_keys";
-const PUBLIC_KEY = /^(ssh|ecdsa|sk)-\S+ \S+/;
-/** Characters of generated passwords. Ambiguous characters are excluded. */
-const PASSWORD_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
-const GROUP_LENGTH = 4;
-
 function isCloudConfig(text: string): boolean {
-  return text.split("\n")[0]?.trimEnd() === HEADER;
+  return text.split("\n")[0]?.trimEnd() === CLOUD_CONFIG_HEADER;
 }
 
 /** First lines of the formats that cloud-init reads, in lower case. Source: cloud-init, "User data formats". */
@@ -42,15 +40,6 @@ export function userDataProblem(text: string): string | undefined {
   return `cloud-init ignores user data that begin with ${first}; begin them with #cloud-config, #!, ## template: or a MIME header`;
 }
 
-/** Creates a password that is easy to copy from a screen, with one of 31 characters for each random byte. */
-export function makePassword(random: Uint8Array): string {
-  const letters = [...random].map((byte) => PASSWORD_LETTERS[byte % PASSWORD_LETTERS.length] ?? "");
-  const groups = letters.length / GROUP_LENGTH;
-  return Array.from({ length: groups }, (_, group) =>
-    letters.slice(group * GROUP_LENGTH, (group + 1) * GROUP_LENGTH).join(""),
-  ).join("-");
-}
-
 /** Returns the public keys in a file with one key per line. @throws AppError with FLAG_INVALID */
 export function readPublicKeys(text: string, file: string): readonly string[] {
   const lines = text.split("\n").map((line) => line.trim());
@@ -62,48 +51,6 @@ export function readPublicKeys(text: string, file: string): readonly string[] {
   throw new AppError("FLAG_INVALID", { flag: "--ssh-key", reason });
 }
 
-function print(document: Document): string {
-  return `${HEADER}\n${document.toString({ lineWidth: 0, blockQuote: "literal" })}`;
-}
-
-/** Makes systemd-networkd use DHCP on plugged NICs. Files of netplan and cloud-init take precedence. Source: systemd.network(5). */
-const HOTPLUG_NETWORK = {
-  path: "/etc/systemd/network/90-plugged.network",
-  content: [
-    "[Match]",
-    "Type=ether",
-    "Name=en* eth*",
-    "[Link]",
-    "RequiredForOnline=no",
-    "[Network]",
-    "DHCP=ipv4",
-    "[DHCPv4]",
-    "RouteMetric=2048",
-    "",
-  ].join("\n"),
-};
-/** Command that reloads the networks. Guests with another network manager need no reload, so the command ignores failures. */
-const RELOAD_NETWORKS = ["sh", "-c", "networkctl reload || true"];
-
-/** Creates user data for a login with a password on the console, a login with SSH keys, and DHCP on plugged NICs. */
-export function makeUserData({ user, password }: Required<Login>, keys: readonly string[]): string {
-  const administrator = {
-    name: user,
-    plain_text_passwd: password,
-    lock_passwd: false,
-    shell: "/bin/bash",
-    sudo: "ALL=(ALL) NOPASSWD:ALL",
-    ...(keys.length > 0 && { [KEYS_FIELD]: keys }),
-  };
-  return print(
-    new Document({
-      users: [administrator],
-      write_files: [HOTPLUG_NETWORK],
-      runcmd: [RELOAD_NETWORKS],
-    }),
-  );
-}
-
 /** Adds SSH keys to user data. @throws AppError with FLAG_INVALID if the user data is not cloud-config */
 export function addKeys(userData: string, keys: readonly string[]): string {
   if (keys.length === 0) return userData;
@@ -111,7 +58,7 @@ export function addKeys(userData: string, keys: readonly string[]): string {
     new AppError("FLAG_INVALID", { flag: "--ssh-key", reason });
   if (!isCloudConfig(userData)) {
     throw refuse(
-      `the user data does not begin with ${HEADER}, so keys cannot be added; put the keys into the user data`,
+      `the user data does not begin with ${CLOUD_CONFIG_HEADER}, so keys cannot be added; put the keys into the user data`,
     );
   }
   const document: Document = parseDocument(userData.slice(userData.indexOf("\n") + 1));
@@ -123,7 +70,7 @@ export function addKeys(userData: string, keys: readonly string[]): string {
   }
   for (const key of keys) listed.add(document.createNode(key));
   map.set(KEYS_FIELD, listed);
-  return print(document);
+  return printCloudConfig(document);
 }
 
 function findMap({ errors, contents }: Document): YAMLMap | undefined {

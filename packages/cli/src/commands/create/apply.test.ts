@@ -3,7 +3,7 @@ import { PERSISTENT_VOLUME_CLAIMS, SECRETS, VIRTUAL_MACHINES } from "@patchbay/a
 import { createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { createObjects } from "./apply.ts";
-import { createVmObjects } from "./vm-objects.ts";
+import { createVmObjects } from "@patchbay/core/new-vm";
 
 const OBJECTS = createVmObjects({
   name: "web",

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates the objects of a VM. Sends dry runs of all objects first, so that a rejected object leaves no other object behind.
-import {
-  PERSISTENT_VOLUME_CLAIMS,
-  SECRETS,
-  VIRTUAL_MACHINES,
-  type VirtualMachine,
-} from "@patchbay/api";
+import { PERSISTENT_VOLUME_CLAIMS, SECRETS, VIRTUAL_MACHINES } from "@patchbay/api";
 import type { CallOptions, Store } from "@patchbay/core/interfaces";
-import type { NewSecret, VmObjects } from "./vm-objects.ts";
-
-/** Makes the VM the owner of the secret, so that deleting the VM deletes the secret. */
-function withOwner({ apiVersion, kind, metadata }: VirtualMachine, secret: NewSecret): NewSecret {
-  const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
-  return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
-}
+import { withOwner, type VmObjects } from "@patchbay/core/new-vm";
 
 /** Creates the objects. @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED */
 export async function createObjects(

@@ -4,7 +4,7 @@ import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Context, Command } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import type { VmObjects } from "./vm-objects.ts";
+import type { VmObjects } from "@patchbay/core/new-vm";
 
 /** Prints one YAML document for each object, or one list in JSON. */
 async function printManifest(
@@ -64,7 +64,7 @@ async function run(context: Context, input: Input): Promise<void> {
   const { withSession } = await import("../../session.ts");
   const { createObjects } = await import("./apply.ts");
   const { readNewVm } = await import("./read-new-vm.ts");
-  const { createVmObjects } = await import("./vm-objects.ts");
+  const { createVmObjects } = await import("@patchbay/core/new-vm");
   const { namespace, output } = context.global;
   const createObjectsIn = async (targetNamespace: string | undefined): Promise<VmObjects> => {
     const newVm = await readNewVm(createFiles(), input, targetNamespace);

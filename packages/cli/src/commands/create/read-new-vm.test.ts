@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { readMacs, makeNetworkData } from "./read-new-vm.ts";
-import { parse } from "yaml";
+import type { NewVm } from "@patchbay/core/new-vm";
+import { checkNewVm, readMacs } from "./read-new-vm.ts";
 
 const NAMES = ["default", "blue", "red"];
 const [ONE, TWO] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
@@ -40,21 +40,35 @@ describe("--mac", () => {
   });
 });
 
-test("network data enable DHCP on each NIC by MAC and prefer the pod network's default route", () => {
-  const text = makeNetworkData([
-    { name: "default", mac: "02:00:00:00:00:01" },
-    { name: "blue", mac: "02:00:00:00:00:02" },
-  ]);
-  expect(parse(text)).toEqual({
-    version: 2,
-    ethernets: {
-      default: { match: { macaddress: "02:00:00:00:00:01" }, dhcp4: true },
-      blue: {
-        match: { macaddress: "02:00:00:00:00:02" },
-        dhcp4: true,
-        optional: true,
-        "dhcp4-overrides": { "route-metric": 2048 },
-      },
+describe("checkNewVm", () => {
+  const order: NewVm = {
+    name: "web",
+    namespace: undefined,
+    volumes: [{ name: "root", source: { image: "debian12" } }],
+    size: undefined,
+    instancetype: undefined,
+    preference: undefined,
+    userData: "",
+    disks: [],
+    networks: ["blue"],
+    macs: new Map(),
+    isStopped: false,
+  };
+
+  test("returns a VM without problems", () => {
+    expect(checkNewVm(order)).toBe(order);
+  });
+
+  test.each([
+    {
+      more: { volumes: [{ name: "cloud-init", source: { claim: "c" } }] },
+      want: /--volume-containerdisk, --volume-pvc.*two disks would be named cloud-init/,
     },
+    {
+      more: { networks: ["blue", "b/blue"] },
+      want: /--network.*two interfaces would be named blue/,
+    },
+  ])("throws $want", ({ more, want }) => {
+    expect(() => checkNewVm({ ...order, ...more })).toThrow(want);
   });
 });

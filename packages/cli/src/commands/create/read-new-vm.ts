@@ -3,12 +3,20 @@
 import type { Matcher } from "@patchbay/api";
 import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
-import { stringify } from "yaml";
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
-import { chooseMac } from "@patchbay/core/nics";
 import type { Files } from "@patchbay/core/interfaces";
-import { addKeys, makePassword, makeUserData, readPublicKeys } from "../../cloud-init/user-data.ts";
+import {
+  findNewVmProblems,
+  ifaceNames,
+  makeNetwork,
+  makePassword,
+  makeUserData,
+  ROOT,
+  type NewVm,
+  type NewVmProblem,
+} from "@patchbay/core/new-vm";
+import { addKeys, readPublicKeys } from "../../cloud-init/user-data.ts";
 import {
   argumentAt,
   hasFlag,
@@ -22,9 +30,9 @@ import {
   withBootOrder,
   readMatcher,
   readVolumes,
+  VOLUME_FLAGS,
   type MatcherFlag,
 } from "./virtctl-flags.ts";
-import { ifaceNames, ROOT, type NewVm } from "./vm-objects.ts";
 
 interface NamedMac {
   readonly name: string | undefined;
@@ -67,26 +75,6 @@ export function readMacs(
   return new Map(assigned.map(({ name = "", mac }) => [name, normalizeMac(mac)] as const));
 }
 
-interface NewNic {
-  readonly name: string;
-  readonly mac: string;
-}
-
-/** Metric of the default routes of secondary NICs. The pod network takes precedence with its metric of 1024. Source: systemd.network(5). */
-const ROUTE_METRIC = 2048;
-
-/** Creates network data with DHCP on every NIC. Matches NICs by MAC, because guests use different names. */
-export function makeNetworkData(nics: readonly NewNic[]): string {
-  const ethernets = nics.map(({ name, mac }, index) => {
-    const isFirst = index === 0;
-    const secondary = { optional: true, "dhcp4-overrides": { "route-metric": ROUTE_METRIC } };
-    return [name, { match: { macaddress: mac }, dhcp4: true, ...(!isFirst && secondary) }] as const;
-  });
-  return stringify({ version: 2, ethernets: Object.fromEntries(ethernets) });
-}
-
-const PASSWORD_BYTES = 16;
-
 async function readFile(files: Files, flag: string, path: string): Promise<string> {
   const text = await files.readText(resolve(path));
   if (text !== undefined) return text;
@@ -103,7 +91,7 @@ async function readUserData(files: Files, input: Input): Promise<string> {
   const keys = await readKeys(files, listOption(input, "sshKey"));
   const path = textOption(input, "userData");
   if (path !== undefined) return addKeys(await readFile(files, "--user-data", path), keys);
-  const password = makePassword(randomBytes(PASSWORD_BYTES));
+  const password = makePassword(randomBytes);
   return makeUserData({ user: textOption(input, "user") ?? "", password }, keys);
 }
 
@@ -149,20 +137,6 @@ function readMachine(input: Input): VmParts {
 
 type Network = Pick<NewVm, "networks" | "macs" | "networkData">;
 
-/** Returns a MAC for every interface. Generates the MACs that are not assigned. */
-function withNewMacs(
-  names: readonly string[],
-  assigned: ReadonlyMap<string, string>,
-): ReadonlyMap<string, string> {
-  const macs = new Map(assigned);
-  for (const name of names) {
-    const used = new Set(macs.values());
-    macs.set(name, macs.get(name) ?? chooseMac(used, randomBytes));
-  }
-  return macs;
-}
-
-/** Reads the network settings. Creates network data for several NICs, because cloud-init configures only the first NIC by default. */
 async function readNetwork(files: Files, input: Input): Promise<Network> {
   const networks = listOption(input, "network");
   const names = ifaceNames({ networks });
@@ -171,10 +145,28 @@ async function readNetwork(files: Files, input: Input): Promise<Network> {
   if (path !== undefined) {
     return { networks, macs: assigned, networkData: await readFile(files, "--network-data", path) };
   }
-  if (names.length === 1) return { networks, macs: assigned };
-  const macs = withNewMacs(names, assigned);
-  const nics = names.map((name) => ({ name, mac: macs.get(name) ?? "" }));
-  return { networks, macs, networkData: makeNetworkData(nics) };
+  return makeNetwork(networks, assigned, randomBytes);
+}
+
+const PROBLEMS: Readonly<
+  Record<NewVmProblem["field"], (name: string) => readonly [string, string]>
+> = {
+  volumes: (name) => [
+    VOLUME_FLAGS,
+    `two disks would be named ${name}; set another name with name:…`,
+  ],
+  networks: (name) => [
+    "--network",
+    `two interfaces would be named ${name}; add one of them later with: patchbay addinterface`,
+  ],
+};
+
+/** @throws AppError with FLAG_INVALID if two disks or two interfaces would have the same name */
+export function checkNewVm(newVm: NewVm): NewVm {
+  const [problem] = findNewVmProblems(newVm);
+  if (problem === undefined) return newVm;
+  const [flag, reason] = PROBLEMS[problem.field](problem.name);
+  throw new AppError("FLAG_INVALID", { flag, reason });
 }
 
 /** Reads all settings. Without user data, creates a user with a generated password. @throws AppError with FLAG_INVALID */
@@ -185,7 +177,7 @@ export async function readNewVm(
 ): Promise<NewVm> {
   const network = await readNetwork(files, input);
   const machine = readMachine(input);
-  return {
+  return checkNewVm({
     name: argumentAt(input, 0),
     namespace,
     ...machine,
@@ -193,5 +185,5 @@ export async function readNewVm(
     ...network,
     disks: listOption(input, "disk"),
     isStopped: hasFlag(input, "stopped"),
-  };
+  });
 }

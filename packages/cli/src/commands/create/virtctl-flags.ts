@@ -2,14 +2,7 @@
 // Parses virtctl's flags of `create vm`: `src:…,name:…,bootorder:…` and `KIND/NAME`. Source: KubeVirt pkg/virtctl/create/vm.
 import type { Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-
-/** Disk that is created from an image at each start, or an existing PersistentVolumeClaim. */
-export interface NewVolume {
-  readonly name: string;
-  readonly source: { readonly image: string } | { readonly claim: string };
-  /** Position in the boot order, starting at 1. */
-  readonly bootOrder?: number;
-}
+import type { NewVolume } from "@patchbay/core/new-vm";
 
 export const VOLUME_FLAGS = "--volume-containerdisk, --volume-pvc";
 const PARAMETERS = ["src", "name", "bootorder"] as const;

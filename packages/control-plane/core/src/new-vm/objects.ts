@@ -9,8 +9,14 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import type { KubeObject, PersistentVolumeClaim, Secret } from "@patchbay/api/kubernetes";
-import { AppError } from "@patchbay/base";
-import { VOLUME_FLAGS, type NewVolume } from "./virtctl-flags.ts";
+
+/** Disk that is created from an image at each start, or an existing PersistentVolumeClaim. */
+export interface NewVolume {
+  readonly name: string;
+  readonly source: { readonly image: string } | { readonly claim: string };
+  /** Position in the boot order, starting at 1. */
+  readonly bootOrder?: number;
+}
 
 /** Settings of a new VM, with amounts in Kubernetes' notation. */
 export interface NewVm {
@@ -138,22 +144,34 @@ function ifaceName(network: string): string {
   return network.split("/").at(-1) ?? network;
 }
 
-/** @throws AppError with FLAG_INVALID if two disks would have the same name */
-function checkDiskNames(newVm: NewVm): void {
-  const names = [...newVm.volumes.map(({ name }) => name), CLOUD_INIT, ...diskNames(newVm)];
-  const duplicate = names.find((name, index) => names.indexOf(name) !== index);
-  if (duplicate === undefined) return;
-  const reason = `two disks would be named ${duplicate}; set another name with name:…`;
-  throw new AppError("FLAG_INVALID", { flag: VOLUME_FLAGS, reason });
+/** Returns the names of the interfaces, the pod network's first. */
+export function ifaceNames({ networks }: Pick<NewVm, "networks">): readonly string[] {
+  return [POD_NETWORK, ...networks.map(ifaceName)];
 }
 
-/** Returns the names of the interfaces, the pod network's first. @throws AppError with FLAG_INVALID if two names are equal */
-export function ifaceNames({ networks }: Pick<NewVm, "networks">): readonly string[] {
-  const names = [POD_NETWORK, ...networks.map(ifaceName)];
-  const duplicate = names.find((name, index) => names.indexOf(name) !== index);
-  if (duplicate === undefined) return names;
-  const reason = `two interfaces would be named ${duplicate}; add one of them later with: patchbay addinterface`;
-  throw new AppError("FLAG_INVALID", { flag: "--network", reason });
+function findDuplicate(names: readonly string[]): string | undefined {
+  return names.find((name, index) => names.indexOf(name) !== index);
+}
+
+export interface NewVmProblem {
+  /** Field of NewVm that causes the problem. */
+  readonly field: "volumes" | "networks";
+  /** Name that two disks or two interfaces would have. */
+  readonly name: string;
+}
+
+/** Returns the names that more than one disk or more than one interface would have. */
+export function findNewVmProblems(newVm: NewVm): readonly NewVmProblem[] {
+  const disk = findDuplicate([
+    ...newVm.volumes.map(({ name }) => name),
+    CLOUD_INIT,
+    ...diskNames(newVm),
+  ]);
+  const iface = findDuplicate(ifaceNames(newVm));
+  return [
+    ...(disk === undefined ? [] : [{ field: "volumes", name: disk } as const]),
+    ...(iface === undefined ? [] : [{ field: "networks", name: iface } as const]),
+  ];
 }
 
 function buildDevices(newVm: NewVm): NonNullable<Devices> {
@@ -197,9 +215,8 @@ function buildSecret(newVm: NewVm): NewSecret {
   };
 }
 
-/** Builds the objects. @throws AppError with FLAG_INVALID */
+/** Builds the objects of a VM without problems. See {@link findNewVmProblems}. */
 export function createVmObjects(newVm: NewVm): VmObjects {
-  checkDiskNames(newVm);
   const { size, instancetype, preference, isStopped } = newVm;
   const spec: Template = {
     domain: {
@@ -221,4 +238,13 @@ export function createVmObjects(newVm: NewVm): VmObjects {
     },
   };
   return { claims: buildClaims(newVm), vm, secret: buildSecret(newVm) };
+}
+
+/** Makes the VM, as the API server returned it, the owner of the secret, so that deleting the VM deletes the secret. */
+export function withOwner(
+  { apiVersion, kind, metadata }: KubeObject,
+  secret: NewSecret,
+): NewSecret {
+  const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
+  return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
 }

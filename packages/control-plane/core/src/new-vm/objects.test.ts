@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { validateVmChange } from "@patchbay/api/validate";
-import { readDataVolume } from "@patchbay/core/vm";
 import { describe, expect, test } from "vitest";
-import { describeDisks } from "./create-vm.ts";
-import { createVmObjects, type NewVm } from "./vm-objects.ts";
+import { readDataVolume } from "../vm/index.ts";
+import {
+  createVmObjects,
+  findNewVmProblems,
+  withOwner,
+  type NewVm,
+  type NewVmProblem,
+} from "./objects.ts";
 
 const ORDER: NewVm = {
   name: "web",
@@ -132,33 +137,28 @@ test("creates a DataVolume template for a root disk with a size", () => {
   });
 });
 
-describe("describeDisks", () => {
-  test.each([
+describe("findNewVmProblems", () => {
+  test.each<{ more: Partial<NewVm>; want: readonly NewVmProblem[] }>([
+    { more: { disks: ["1Gi"], networks: ["blue"] }, want: [] },
     {
-      name: "only an image",
-      more: {},
-      want: /^its disk root is created anew .* --root SIZE keeps it$/,
+      more: { volumes: [{ name: "cloud-init", source: { claim: "c" } }] },
+      want: [{ field: "volumes", name: "cloud-init" }],
     },
-    {
-      name: "an image and a claim",
-      more: { disks: ["1Gi"] },
-      want: /^its disk root is created anew at each start; the others are kept$/,
-    },
-    {
-      name: "a persistent root disk",
-      more: { rootSize: "10Gi", disks: ["1Gi"] },
-      want: /^its disk root is filled once, before the first start, and deleted with the VM/,
-    },
-  ])("describes $name", ({ more, want }) => {
-    expect(describeDisks(createVmObjects(orderWith(more)))).toMatch(want);
+    { more: { networks: ["blue", "other/blue"] }, want: [{ field: "networks", name: "blue" }] },
+    { more: { networks: ["default"] }, want: [{ field: "networks", name: "default" }] },
+  ])("returns $want", ({ more, want }) => {
+    expect(findNewVmProblems(orderWith(more))).toEqual(want);
   });
 });
 
-test("rejects two disks with the same name", () => {
-  const volumes = [{ name: "cloud-init", source: { claim: "c" } }];
-  expect(() => createVmObjects(orderWith({ volumes }))).toThrow(
-    /two disks would be named cloud-init/,
-  );
+test("the VM that the API server returned owns the secret", () => {
+  const { vm, secret } = createVmObjects(ORDER);
+  const stored = { ...vm, metadata: { ...vm.metadata, uid: "7" } };
+  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "web", uid: "7" };
+  expect(withOwner(stored, secret)).toEqual({
+    ...secret,
+    metadata: { ...secret.metadata, ownerReferences: [owner] },
+  });
 });
 
 test("each disk has a claim of its size and a serial number for the guest", () => {
@@ -207,13 +207,4 @@ describe("networks", () => {
       { name: "blue", bridge: {}, macAddress: "02:00:00:00:00:01" },
     ]);
   });
-
-  test.each([{ networks: ["blue", "other/blue"] }, { networks: ["default"] }])(
-    "rejects $networks because two interfaces would have the same name",
-    ({ networks }) => {
-      expect(() => createVmObjects(orderWith({ networks }))).toThrow(
-        /two interfaces would be named/,
-      );
-    },
-  );
 });

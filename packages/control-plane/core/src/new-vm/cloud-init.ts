@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated user data and network data of cloud-init. Source: cloud-init, "Cloud config examples", "Networking config Version 2".
+import { Document, stringify } from "yaml";
+import { chooseMac, type RandomBytes } from "../nics/mac.ts";
+import { ifaceNames, type NewVm } from "./objects.ts";
+
+export interface Login {
+  readonly user: string;
+  readonly password: string;
+}
+
+/** First line of cloud-config, the only format that Patchbay parses. */
+export const CLOUD_CONFIG_HEADER = "#cloud-config";
+export const KEYS_FIELD = "ssh_authorized_keys";
+export const PUBLIC_KEY = /^(ssh|ecdsa|sk)-\S+ \S+/;
+/** Characters of generated passwords. Ambiguous characters are excluded. */
+const PASSWORD_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
+const PASSWORD_BYTES = 16;
+const GROUP_LENGTH = 4;
+
+/** Creates a password that is easy to copy from a screen, with one of 31 characters for each random byte. */
+export function makePassword(randomBytes: RandomBytes): string {
+  const random = randomBytes(PASSWORD_BYTES);
+  const letters = [...random].map((byte) => PASSWORD_LETTERS[byte % PASSWORD_LETTERS.length] ?? "");
+  const groups = letters.length / GROUP_LENGTH;
+  return Array.from({ length: groups }, (_, group) =>
+    letters.slice(group * GROUP_LENGTH, (group + 1) * GROUP_LENGTH).join(""),
+  ).join("-");
+}
+
+export function printCloudConfig(document: Document): string {
+  return `${CLOUD_CONFIG_HEADER}\n${document.toString({ lineWidth: 0, blockQuote: "literal" })}`;
+}
+
+/** Makes systemd-networkd use DHCP on plugged NICs. Files of netplan and cloud-init take precedence. Source: systemd.network(5). */
+const HOTPLUG_NETWORK = {
+  path: "/etc/systemd/network/90-plugged.network",
+  content: [
+    "[Match]",
+    "Type=ether",
+    "Name=en* eth*",
+    "[Link]",
+    "RequiredForOnline=no",
+    "[Network]",
+    "DHCP=ipv4",
+    "[DHCPv4]",
+    "RouteMetric=2048",
+    "",
+  ].join("\n"),
+};
+/** Command that reloads the networks. Guests with another network manager need no reload, so the command ignores failures. */
+const RELOAD_NETWORKS = ["sh", "-c", "networkctl reload || true"];
+
+/** Creates user data for a login with a password on the console, a login with SSH keys, and DHCP on plugged NICs. */
+export function makeUserData({ user, password }: Login, keys: readonly string[]): string {
+  const administrator = {
+    name: user,
+    plain_text_passwd: password,
+    lock_passwd: false,
+    shell: "/bin/bash",
+    sudo: "ALL=(ALL) NOPASSWD:ALL",
+    ...(keys.length > 0 && { [KEYS_FIELD]: keys }),
+  };
+  return printCloudConfig(
+    new Document({
+      users: [administrator],
+      write_files: [HOTPLUG_NETWORK],
+      runcmd: [RELOAD_NETWORKS],
+    }),
+  );
+}
+
+interface NewNic {
+  readonly name: string;
+  readonly mac: string;
+}
+
+/** Metric of the default routes of secondary NICs. The pod network takes precedence with its metric of 1024. Source: systemd.network(5). */
+const ROUTE_METRIC = 2048;
+
+/** Creates network data with DHCP on every NIC. Matches NICs by MAC, because guests use different names. */
+function makeNetworkData(nics: readonly NewNic[]): string {
+  const ethernets = nics.map(({ name, mac }, index) => {
+    const isFirst = index === 0;
+    const secondary = { optional: true, "dhcp4-overrides": { "route-metric": ROUTE_METRIC } };
+    return [name, { match: { macaddress: mac }, dhcp4: true, ...(!isFirst && secondary) }] as const;
+  });
+  return stringify({ version: 2, ethernets: Object.fromEntries(ethernets) });
+}
+
+/** Returns a MAC for every interface. Generates the MACs that are not assigned. */
+function withNewMacs(
+  names: readonly string[],
+  assigned: ReadonlyMap<string, string>,
+  randomBytes: RandomBytes,
+): ReadonlyMap<string, string> {
+  const macs = new Map(assigned);
+  for (const name of names) {
+    const used = new Set(macs.values());
+    macs.set(name, macs.get(name) ?? chooseMac(used, randomBytes));
+  }
+  return macs;
+}
+
+/** Assigns MACs, and creates network data for several NICs, because cloud-init configures only the first NIC by default. */
+export function makeNetwork(
+  networks: readonly string[],
+  assigned: ReadonlyMap<string, string>,
+  randomBytes: RandomBytes,
+): Pick<NewVm, "networks" | "macs" | "networkData"> {
+  const names = ifaceNames({ networks });
+  if (names.length === 1) return { networks, macs: assigned };
+  const macs = withNewMacs(names, assigned, randomBytes);
+  const nics = names.map((name) => ({ name, mac: macs.get(name) ?? "" }));
+  return { networks, macs, networkData: makeNetworkData(nics) };
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects of a new VM, for the command line and the panel.
+export {
+  CLOUD_CONFIG_HEADER,
+  KEYS_FIELD,
+  makeNetwork,
+  makePassword,
+  makeUserData,
+  printCloudConfig,
+  PUBLIC_KEY,
+} from "./cloud-init.ts";
+export {
+  createVmObjects,
+  findNewVmProblems,
+  ifaceNames,
+  ROOT,
+  withOwner,
+  type NewSecret,
+  type NewVm,
+  type NewVmProblem,
+  type NewVolume,
+  type VmObjects,
+} from "./objects.ts";
