@@ -4,6 +4,9 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 
+process.umask(0o022); // The caller's umask must not hide files from other users.
+process.umask(0o022); // The caller's umask must not hide files from other users.
+
 const root = join(import.meta.dirname, "../..");
 const source = join(root, "packages/panel/src");
 const output = join(root, "packages/panel/dist/web");

@@ -14,6 +14,9 @@ import http from "node:http";
 import { dirname, join, relative } from "node:path";
 import { rolldown, type Plugin } from "rolldown";
 
+process.umask(0o022); // The caller's umask must not hide files from other users.
+process.umask(0o022); // The caller's umask must not hide files from other users.
+
 const root = join(import.meta.dirname, "../..");
 const packages = join(root, "packages");
 

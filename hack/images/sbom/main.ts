@@ -6,6 +6,9 @@ import { join } from "node:path";
 import { makeBom, type NpmPackage } from "./bom.ts";
 import { licencesOf, parsePackages } from "./debian.ts";
 
+process.umask(0o022); // The caller's umask must not hide files from other users.
+process.umask(0o022); // The caller's umask must not hide files from other users.
+
 const [reference, digest, directory] = process.argv.slice(2);
 if (reference === undefined || digest === undefined || directory === undefined) {
   throw new Error("usage: main.ts REFERENCE DIGEST DIRECTORY");

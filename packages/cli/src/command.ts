@@ -69,6 +69,8 @@ export interface Environment {
   readonly home?: string;
   /** Command and arguments that start this program; unset to start `patchbay`. */
   readonly program?: readonly string[];
+  /** Umask for programs that write the user's files; unset for 022. */
+  readonly callersUmask?: number;
 }
 
 export interface GlobalOptions {

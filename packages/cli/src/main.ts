@@ -4,6 +4,9 @@ import { readEnvironment, readVersion } from "./config.ts";
 import type { ProcessContext } from "./program.ts";
 import { runCall } from "./run-call.ts";
 
+// Files for pods and plugins must not depend on the caller's umask. Files that a user requests are private by their mode.
+const callersUmask = process.umask(0o022);
+
 function createProcessContext(): ProcessContext {
   const interrupted = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) {
@@ -14,7 +17,7 @@ function createProcessContext(): ProcessContext {
   return {
     out: process.stdout,
     err: process.stderr,
-    environment: readEnvironment(),
+    environment: { ...readEnvironment(), callersUmask },
     version: readVersion(),
     signal: interrupted.signal,
   };

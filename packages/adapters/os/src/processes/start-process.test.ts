@@ -119,6 +119,14 @@ test.each([
   expect(await runInForeground(["sh", "-c", script])).toBe(want);
 });
 
+test("a program in the foreground has the given umask", async () => {
+  const file = join(directory, "umask");
+  const callersUmask = process.umask(0o077);
+  expect(await runInForeground(["sh", "-c", `umask > ${file}`], 0o027)).toBe(0);
+  expect(await readFile(file, "utf8")).toBe("0027\n");
+  expect(process.umask(callersUmask)).toBe(0o077);
+});
+
 test("reports a program that cannot be executed", async () => {
   await expect(runInForeground(["/etc"])).rejects.toMatchObject({
     code: "OS_FILE_FAILED",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts processes that outlive this process, or that share its terminal.
-import { spawn } from "node:child_process";
+import { spawn, type SpawnOptions } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { constants } from "node:os";
@@ -11,7 +11,7 @@ import { type ProcessName, readProcessStartTime } from "./process-identity.ts";
 
 const OUTPUT_MODE = 0o600;
 const LOG_MODE = 0o640;
-/** umask of detached programs. A stricter umask would prevent launchers from reading images that containerd unpacks. */
+/** Default umask of programs. A stricter umask would prevent launchers from reading images that containerd unpacks. */
 const UMASK = 0o022;
 
 interface DetachedProgram {
@@ -27,17 +27,15 @@ export interface DetachedProcess extends ProcessName {
   readonly ended: Promise<string>;
 }
 
-function spawnDetached(program: DetachedProgram, descriptors: readonly [number, number]) {
-  const [file, ...args] = program.argv;
+function spawnWithUmask(
+  umask: number,
+  [file, ...args]: readonly [string, ...string[]],
+  options: SpawnOptions,
+) {
   sealDescriptors();
-  const previousUmask = process.umask(UMASK);
+  const previousUmask = process.umask(umask);
   try {
-    return spawn(file, args, {
-      cwd: "/",
-      env: program.env,
-      detached: true, // In a new session, the program gets no signals of the terminal.
-      stdio: ["ignore", ...descriptors],
-    });
+    return spawn(file, args, options);
   } finally {
     process.umask(previousUmask);
   }
@@ -48,7 +46,12 @@ export async function startDetached(program: DetachedProgram): Promise<DetachedP
   const outFd = openSync(program.outFile, "w", OUTPUT_MODE);
   const logFd = openSync(program.logFile, "a", LOG_MODE);
   try {
-    const child = spawnDetached(program, [outFd, logFd]);
+    const child = spawnWithUmask(UMASK, program.argv, {
+      cwd: "/",
+      env: program.env,
+      detached: true, // In a new session, the program gets no signals of the terminal.
+      stdio: ["ignore", outFd, logFd],
+    });
     const { promise: ended, resolve } = Promise.withResolvers<string>();
     child.once("exit", (code, signal) => {
       resolve(code === null ? String(signal) : `exit code ${String(code)}`);
@@ -74,13 +77,13 @@ const SIGNAL_EXIT_CODE_BASE = 128;
  * Runs a program in the terminal and process group of this process, with the same environment. Returns its exit code,
  * or 128 + signal number. @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED
  */
-export async function runInForeground([file, ...args]: readonly [
-  string,
-  ...string[],
-]): Promise<number> {
+export async function runInForeground(
+  argv: readonly [string, ...string[]],
+  umask = UMASK,
+): Promise<number> {
+  const [file] = argv;
   const { promise, resolve, reject } = Promise.withResolvers<number>();
-  sealDescriptors();
-  const child = spawn(file, args, { stdio: "inherit" });
+  const child = spawnWithUmask(umask, argv, { stdio: "inherit" });
   child.once("error", (error) => {
     const isMissing = errnoOf(error) === "ENOENT";
     const missingError = new AppError("OS_PROGRAM_MISSING", { program: file }, { cause: error });

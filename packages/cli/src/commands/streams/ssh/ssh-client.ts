@@ -115,7 +115,10 @@ export async function readCallSettings(context: Context): Promise<CallSettings> 
 }
 
 /** Runs the client. @throws ProgramEnded if the exit code is not 0 @throws AppError with OS_PROGRAM_MISSING */
-export async function runClient(argv: readonly [string, ...string[]]): Promise<void> {
-  const code = await runInForeground(argv);
+export async function runClient(
+  { environment }: Pick<Context, "environment">,
+  argv: readonly [string, ...string[]],
+): Promise<void> {
+  const code = await runInForeground(argv, environment.callersUmask);
   if (code !== 0) throw new ProgramEnded(code);
 }

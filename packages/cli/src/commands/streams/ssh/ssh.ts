@@ -34,7 +34,7 @@ async function runSsh(context: Context, input: Input): Promise<void> {
   const guest = parseGuestName(argumentAt(input, 0));
   const callSettings = await readCallSettings(context);
   const command = textOption(input, "command");
-  await runClient([
+  await runClient(context, [
     "ssh",
     ...clientFlags(guest, callSettings, input),
     "--",
@@ -65,7 +65,7 @@ async function runScp(context: Context, input: Input): Promise<void> {
   );
   const callSettings = await readCallSettings(context);
   const remote = `${guestHost(guest, callSettings, input)}:${path}`;
-  await runClient([
+  await runClient(context, [
     "scp",
     ...clientFlags(guest, callSettings, input),
     ...(hasFlag(input, "recursive") ? ["-r"] : []),
