@@ -98,7 +98,7 @@ export class Networks {
     }
     this.#join("out", `${ADDRESSES.out}/25`, ADDRESSES.outside);
     host("addr", "add", `${ADDRESSES.outside}/25`, "dev", linkTo("out"));
-    runAt("host", "sysctl", "-qw", "net.ipv4.ip_forward=1");
+    runAt("host", "busybox", "sysctl", "-qw", "net.ipv4.ip_forward=1");
   }
 
   #join(place: Place, address: string, gateway: string): void {

@@ -173,7 +173,7 @@ export class DoctorScene {
     run("ip", "-n", host, "link", "set", "ex0", "up");
     run("ip", "-n", lan, "link", "set", "ex1", "up");
     run("ip", "-n", host, "route", "add", "default", "via", beyond);
-    run("ip", "netns", "exec", host, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1");
+    run("ip", "netns", "exec", host, "busybox", "sysctl", "-qw", "net.ipv4.ip_forward=1");
     const chain = "type nat hook postrouting priority srcnat ;";
     const rules = `add table ip masq; add chain ip masq post { ${chain} }; add rule ip masq post ip saddr 10.9.0.0/24 oifname "ex0" masquerade`;
     run("ip", "netns", "exec", host, "nft", rules);

@@ -341,7 +341,7 @@ const IN_POD: readonly PlantedFault[] = [
     binding: "masquerade",
     plant: (scene) => {
       const setting = "net.ipv4.conf.pod1.forwarding=0";
-      run("ip", "netns", "exec", scene.pod, "sysctl", "-w", setting);
+      run("ip", "netns", "exec", scene.pod, "busybox", "sysctl", "-w", setting);
     },
   },
   {
