@@ -58,6 +58,13 @@ describe("a table", () => {
     expect([...parsed.keys()]).toEqual(["ip nat", "inet patchbay-eth0"]);
   });
 
+  test.each(["-100", "dstnat"])("is found with output priority %s", (priority) => {
+    const hook = { type: "nat", point: "output priority -100", policy: "accept" } as const;
+    const table: Table = { ...TABLE, chains: [{ name: "loopback", hook, rules: [] }] };
+    const printed = printTable(table).replace("-100", priority);
+    expect(hasTable(parseRuleset(`${printed}\n`), table)).toBe(true);
+  });
+
   test.each([
     ["a rule is missing", PRINTED.replace("\t\taccept\n", "")],
     ["a rule was added", PRINTED.replace("chain rest {\n", "chain rest {\n\t\taccept\n")],

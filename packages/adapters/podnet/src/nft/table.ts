@@ -56,6 +56,9 @@ function tableKey({ family, name }: TableName): string {
   return `${family} ${name}`;
 }
 
+/** From 1.1 on, nft also prints the name of this priority in output chains, where 1.0 prints the number. */
+const NAMED_OUTPUT_PRIORITY = /^(\t\ttype nat hook output priority )dstnat;/;
+
 /** Parses the output of `nft -s -p list ruleset`. Tables begin and end at the start of a line. */
 export function parseRuleset(text: string): RulesetTables {
   const tables = new Map<string, string>();
@@ -63,7 +66,9 @@ export function parseRuleset(text: string): RulesetTables {
   for (const line of text.split("\n")) {
     const [, family = "", name = ""] = /^table (\w+) (\S+) \{$/.exec(line) ?? [];
     if (name !== "") currentTable = { key: `${family} ${name}`, lines: [] };
-    if (line.trim() !== "") currentTable?.lines.push(line);
+    if (line.trim() !== "") {
+      currentTable?.lines.push(line.replace(NAMED_OUTPUT_PRIORITY, "$1-100;"));
+    }
     if (line !== "}" || currentTable === undefined) continue;
     tables.set(currentTable.key, currentTable.lines.join("\n"));
     currentTable = undefined;
