@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evacuation of guests during a node drain.
 import {
+  NODES,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstanceMigration,
   type VmiStatus,
 } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 import { done } from "@patchbay/kube";
 import { expect, test } from "vitest";
 import { Migrating } from "./testing/migrating.ts";
@@ -62,6 +64,42 @@ test("removes the mark when the guest runs on another node", async () => {
   expect(await scenario.bench.passEvacuation()).toEqual(done());
   expect((await scenario.vmi()).status).not.toHaveProperty("evacuationNodeName");
   expect(await listMigrations(scenario)).toEqual([]);
+});
+
+function aNode(isCordoned: boolean): KubeNode {
+  return {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "node1", uid: "node1-uid" },
+    spec: { unschedulable: isCordoned },
+  };
+}
+
+test("withdraws the eviction when its node is uncordoned, and does not repeat it", async () => {
+  const scenario = await drained();
+  await scenario.bench.put(NODES, aNode(true));
+  await scenario.bench.passEvacuation();
+  expect((await scenario.vmi()).status).toMatchObject({
+    evacuationNodeName: "node1",
+    drainedNodeName: "node1",
+  });
+  await scenario.bench.put(NODES, aNode(false));
+  await scenario.bench.passEvacuation();
+  await scenario.bench.catchUp();
+  expect(await scenario.bench.passEvacuation()).toEqual(done());
+  const { status } = await scenario.vmi();
+  expect(status).not.toHaveProperty("evacuationNodeName");
+  expect(status).not.toHaveProperty("drainedNodeName");
+  expect(await listMigrations(scenario)).toHaveLength(1);
+});
+
+test("forgets the cordoned node after the eviction was canceled", async () => {
+  const scenario = await Migrating.begin([], []);
+  const vmi = await scenario.vmi();
+  const status = { ...vmi.status, drainedNodeName: "node1" };
+  await scenario.bench.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status });
+  await scenario.bench.passEvacuation();
+  expect((await scenario.vmi()).status).not.toHaveProperty("drainedNodeName");
 });
 
 test("makes no requests for a guest that is not evacuated", async () => {

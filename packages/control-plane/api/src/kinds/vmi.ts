@@ -158,6 +158,12 @@ export const VmiStatusSchema = Type.Object(
         description: "The node that is being drained, from which the guest must migrate.",
       }),
     ),
+    drainedNodeName: Type.Optional(
+      Type.String({
+        description:
+          "That node, if it was cordoned. When it is uncordoned, the guest no longer needs to migrate.",
+      }),
+    ),
     activePods: Type.Optional(Type.Record(Type.String(), Type.String())),
     attachments: Type.Optional(Type.Array(ATTACHMENT_SCHEMA)),
     interfaces: Type.Optional(Type.Array(IfaceStatusSchema)),

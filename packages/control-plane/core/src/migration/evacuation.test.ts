@@ -6,11 +6,12 @@ import { aGuest, aMigration, NOW } from "../testing/migration-facts.ts";
 import { buildEvictionCondition, planEvacuation, type EvacuationFacts } from "./evacuation.ts";
 
 const NODE = { nodeName: "node1", evacuationNodeName: "node1" };
+const DRAINED = { ...NODE, drainedNodeName: "node1" };
 const NOW_MS = Date.parse(NOW);
 const STUCK = [{ type: "LiveMigratable", status: "False" }] as const;
 
 function reported(status: VmiStatus = {}, strategy?: EvictionStrategy): VirtualMachineInstance {
-  const vmi = aGuest({ ...NODE, ...status });
+  const vmi = aGuest({ ...DRAINED, ...status });
   if (strategy === undefined) return vmi;
   return { ...vmi, spec: { ...vmi.spec, evictionStrategy: strategy } };
 }
@@ -78,6 +79,47 @@ describe("a guest whose node is drained", () => {
   });
 });
 
+describe("a drain", () => {
+  test.each<{ name: string; status: VmiStatus; isNodeSchedulable: boolean; want: unknown }>([
+    {
+      name: "is recorded while the node is cordoned",
+      status: NODE,
+      isNodeSchedulable: false,
+      want: { kind: "recordDrain", node: "node1" },
+    },
+    {
+      name: "of another node is replaced",
+      status: { ...NODE, drainedNodeName: "node0" },
+      isNodeSchedulable: false,
+      want: { kind: "recordDrain", node: "node1" },
+    },
+    {
+      name: "ends when the node is uncordoned",
+      status: DRAINED,
+      isNodeSchedulable: true,
+      want: { kind: "clearMark", node: "node1" },
+    },
+    {
+      name: "is forgotten when its eviction was canceled",
+      status: { nodeName: "node1", drainedNodeName: "node1" },
+      isNodeSchedulable: false,
+      want: { kind: "clearDrain" },
+    },
+  ])("$name", ({ status, isNodeSchedulable, want }) => {
+    expect(plan(aGuest(status), { isNodeSchedulable })).toEqual(want);
+  });
+
+  test("ends although a migration runs and the VM cannot be migrated", () => {
+    const change = { isNodeSchedulable: true, migrations: [aMigration("Running")] };
+    const step = plan(reported({ conditions: [...STUCK] }, "External"), change);
+    expect(step).toEqual({ kind: "clearMark", node: "node1" });
+  });
+
+  test("of a schedulable node, as a descheduler requests, leads to a migration", () => {
+    expect(plan(aGuest(NODE), { isNodeSchedulable: true })?.kind).toBe("createMigration");
+  });
+});
+
 describe("failed attempts", () => {
   test.each([
     { tries: 1, agoMs: 5_000, want: 15_000 },
@@ -98,7 +140,7 @@ describe("failed attempts", () => {
 
   test.each([
     { name: "cordoned", isNodeSchedulable: false, agoMs: 5_000, want: "wait" },
-    { name: "uncordoned", isNodeSchedulable: true, agoMs: 5_000, want: "clearMark" },
+    { name: "schedulable", isNodeSchedulable: true, agoMs: 5_000, want: "clearMark" },
     {
       name: "schedulable, where an eviction follows the pause",
       isNodeSchedulable: true,
@@ -106,8 +148,17 @@ describe("failed attempts", () => {
       want: "createMigration",
     },
   ])("on a node that is $name lead to $want", ({ isNodeSchedulable, agoMs, want }) => {
-    const step = plan(reported(), { migrations: [failedAgo(agoMs, "m1")], isNodeSchedulable });
+    const vmi = isNodeSchedulable ? aGuest(NODE) : reported();
+    const step = plan(vmi, { migrations: [failedAgo(agoMs, "m1")], isNodeSchedulable });
     expect(step?.kind).toBe(want);
+  });
+
+  test("of an earlier VMI with the same name do not delay an evacuation", () => {
+    const { metadata, ...vmi } = reported();
+    const creationTimestamp = new Date(NOW_MS - 1000).toISOString();
+    const successor = { ...vmi, metadata: { ...metadata, creationTimestamp } };
+    const step = plan(successor, { migrations: [failedAgo(5_000, "m1")] });
+    expect(step?.kind).toBe("createMigration");
   });
 
   test("give the next migration another name; migrations of other drains do not count", () => {

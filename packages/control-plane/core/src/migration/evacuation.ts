@@ -47,14 +47,26 @@ export type EvacuationStep =
   | { readonly kind: "createMigration"; readonly migration: Migration }
   /** Removes the eviction request from the VMI, unless the request is for another node. */
   | { readonly kind: "clearMark"; readonly node: string }
+  /** Records that the node was cordoned during the eviction request, so that its uncordoning ends the request. */
+  | { readonly kind: "recordDrain"; readonly node: string }
+  /** Removes the record of a request that no longer exists. */
+  | { readonly kind: "clearDrain" }
   | { readonly kind: "wait"; readonly forMs: number };
 
 const MIGRATING_STRATEGIES: readonly string[] = ["LiveMigrate", "LiveMigrateIfPossible"];
 
-function listFailed(node: string, migrations: readonly Migration[]): readonly Migration[] {
+/** Lists the failed evacuations of this VMI from the node, oldest first. Ignores those of an earlier VMI with the same name. */
+function listFailed(
+  node: string,
+  vmi: VirtualMachineInstance,
+  migrations: readonly Migration[],
+): readonly Migration[] {
+  const createdMs = toMs(vmi.metadata.creationTimestamp) ?? 0;
   return sortByAge(migrations).filter(
     ({ metadata, status }) =>
-      metadata.annotations?.[names.EVACUATION_ANNOTATION] === node && status?.phase === "Failed",
+      metadata.annotations?.[names.EVACUATION_ANNOTATION] === node &&
+      status?.phase === "Failed" &&
+      (toMs(metadata.creationTimestamp) ?? 0) >= createdMs,
   );
 }
 
@@ -95,7 +107,7 @@ function buildMigration(
 
 function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
-  const failed = listFailed(node, migrations);
+  const failed = listFailed(node, vmi, migrations);
   const forMs = computeRetryDelayMs(failed, nowMs);
   // A schedulable node is not being drained, so there is no retry until the next eviction request sets the mark again.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
@@ -103,11 +115,23 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
+/** Returns the step that a change between cordoned and schedulable requires. */
+function planDrainRecord(
+  node: string,
+  { vmi, isNodeSchedulable }: EvacuationFacts,
+): EvacuationStep | undefined {
+  const isDrained = vmi.status?.drainedNodeName === node;
+  if (isNodeSchedulable) return isDrained ? { kind: "clearMark", node } : undefined;
+  return isDrained ? undefined : { kind: "recordDrain", node };
+}
+
 export function planEvacuation(facts: EvacuationFacts): EvacuationStep | undefined {
   const { vmi, migrations, clusterStrategy } = facts;
-  const { evacuationNodeName: node, nodeName } = vmi.status ?? {};
-  if (node === undefined) return undefined;
+  const { evacuationNodeName: node, nodeName, drainedNodeName } = vmi.status ?? {};
+  if (node === undefined) return drainedNodeName === undefined ? undefined : { kind: "clearDrain" };
   if (node !== nodeName || isVmiFinal(vmi)) return { kind: "clearMark", node };
+  const drainStep = planDrainRecord(node, facts);
+  if (drainStep !== undefined) return drainStep;
   const shouldMigrate =
     MIGRATING_STRATEGIES.includes(findEvictionStrategy(vmi, clusterStrategy)) && isMigratable(vmi);
   const isBeingDeleted = vmi.metadata.deletionTimestamp !== undefined;

@@ -7,6 +7,7 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import type { JsonPatchOperation } from "@patchbay/api/json";
 import { isAppError } from "@patchbay/base";
 import { isSchedulable } from "@patchbay/core/node";
 import { planEvacuation, type EvacuationStep } from "@patchbay/core/migration";
@@ -28,17 +29,45 @@ async function createMigration(
   }
 }
 
-/** Removes the evacuation mark unless a new eviction has changed its value. */
-async function clearEvacuation(
+const MARK_PATH = "/status/evacuationNodeName";
+const DRAIN_PATH = "/status/drainedNodeName";
+
+type MarkStep = Exclude<EvacuationStep, { readonly kind: "wait" | "createMigration" }>;
+
+/** Builds the change of the mark. The tests fail if a new eviction has changed the mark in the meantime. */
+function buildMarkOperations(
+  step: MarkStep,
+  { status }: VirtualMachineInstance,
+): readonly JsonPatchOperation[] {
+  const removeRecord =
+    status?.drainedNodeName === undefined ? [] : [{ op: "remove", path: DRAIN_PATH } as const];
+  switch (step.kind) {
+    case "clearMark":
+      return [
+        { op: "test", path: MARK_PATH, value: step.node },
+        { op: "remove", path: MARK_PATH },
+        ...removeRecord,
+      ];
+    case "recordDrain":
+      return [
+        { op: "test", path: MARK_PATH, value: step.node },
+        { op: "add", path: DRAIN_PATH, value: step.node },
+      ];
+    case "clearDrain":
+      return removeRecord;
+  }
+}
+
+async function changeMark(
+  step: MarkStep,
   vmi: VirtualMachineInstance,
-  node: string,
-  { store, mutationCache }: Deps,
+  { store, mutationCache, log }: Deps,
 ): Promise<void> {
-  const path = "/status/evacuationNodeName";
-  const operations = [{ op: "test", path, value: node } as const, { op: "remove", path } as const];
-  const patch = { type: "json", operations } as const;
+  const patch = { type: "json", operations: buildMarkOperations(step, vmi) } as const;
   const options = { subresource: "status" } as const;
   mutationCache.note(await store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options));
+  if (step.kind === "clearMark")
+    log.info("ended the evacuation of a guest", { vmi: printKey(keyOf(vmi)), node: step.node });
 }
 
 async function runStep(
@@ -52,8 +81,12 @@ async function runStep(
     case "createMigration":
       await createMigration(step.migration, deps);
       return done();
+    case "recordDrain":
+      await changeMark(step, vmi, deps);
+      return reconcileEvacuation(printKey(keyOf(vmi)), deps);
     case "clearMark":
-      await clearEvacuation(vmi, step.node, deps);
+    case "clearDrain":
+      await changeMark(step, vmi, deps);
       return done();
   }
 }
@@ -61,13 +94,14 @@ async function runStep(
 export async function reconcileEvacuation(key: string, deps: Deps): Promise<Next> {
   const cached = deps.vmis.find(parseKey(key));
   const vmi = cached && deps.mutationCache.newest(cached);
-  if (vmi?.status?.evacuationNodeName === undefined) return done();
+  const { evacuationNodeName, drainedNodeName } = vmi?.status ?? {};
+  if (vmi === undefined || (evacuationNodeName ?? drainedNodeName) === undefined) return done();
   const step = planEvacuation({
     vmi,
     migrations: listMigrations(key, deps),
     clusterStrategy: evictionStrategyOf(deps.kubevirts.list()[0]),
     nowMs: deps.clock.now(),
-    isNodeSchedulable: isSchedulable(deps.nodes.find({ name: vmi.status.nodeName ?? "" })),
+    isNodeSchedulable: isSchedulable(deps.nodes.find({ name: vmi.status?.nodeName ?? "" })),
   });
   return step === undefined ? done() : runStep(step, vmi, deps);
 }

@@ -13,6 +13,7 @@ export interface VmiMigrationFields {
   readonly reason?: VmiStatus["reason"];
   readonly attachments?: VmiStatus["attachments"];
   readonly evacuationNodeName?: VmiStatus["evacuationNodeName"];
+  readonly drainedNodeName?: VmiStatus["drainedNodeName"];
 }
 
 export type MigrationAction =

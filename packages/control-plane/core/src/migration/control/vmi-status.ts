@@ -70,6 +70,7 @@ function buildSucceededFields(
     attachments: attachments.length === 0 ? undefined : attachments,
     // The evacuation is complete, because the guest has left the source node.
     evacuationNodeName: undefined,
+    drainedNodeName: undefined,
   };
 }
 
