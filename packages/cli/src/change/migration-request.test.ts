@@ -94,3 +94,78 @@ describe("migrate", () => {
     expect(printError(error)).toContain("migration of virtualmachine blue/one does not exist");
   });
 });
+
+describe("evacuate-cancel", () => {
+  const VM_CALL = `${SUBRESOURCES}/virtualmachines/one/evacuate/cancel`;
+  const VMI_CALL = `${SUBRESOURCES}/virtualmachineinstances/one/evacuate/cancel`;
+  const NODE = "/api/v1/nodes/node1";
+  const ALL_VMIS = "/apis/kubevirt.io/v1/virtualmachineinstances";
+
+  function listPuts(): readonly string[] {
+    return machine.requests.filter(({ method }) => method === "PUT").map(({ path }) => path);
+  }
+
+  test.each([
+    { args: ["vm", "one"], path: VM_CALL },
+    { args: ["VirtualMachines", "one"], path: VM_CALL },
+    { args: ["vmi", "one"], path: VMI_CALL },
+  ])("$args requests the subresource", async ({ args, path }) => {
+    const { error } = await patchbay("evacuate-cancel", ...args);
+    expect(error).toBeUndefined();
+    expect(listPuts()).toEqual([path]);
+  });
+
+  test("prints the API server's answer to a dry run", async () => {
+    const message = "the evacuation of VMI blue/one from node node1 was canceled";
+    machine.judgement = { body: { kind: "Status", message } };
+    const { out } = await patchbay("evacuate-cancel", "vmi", "one", "--dry-run");
+    expect(out).toBe(`dry run: ${message}\n`);
+    expect(machine.requests).toMatchObject([{ path: VMI_CALL, isDryRun: true }]);
+  });
+
+  test("of a node requests it for the VMIs that must leave the node", async () => {
+    const [leaving, other] = ["one", "two"].map((name) => ({
+      metadata: { name, namespace: "blue" },
+      status: { evacuationNodeName: name === "one" ? "node1" : "node2" },
+    }));
+    machine.objects = {
+      [NODE]: { metadata: { name: "node1" } },
+      [ALL_VMIS]: { metadata: { resourceVersion: "1" }, items: [leaving, other] },
+    };
+    const { error } = await patchbay("evacuate-cancel", "node", "node1");
+    expect(error).toBeUndefined();
+    expect(listPuts()).toEqual([VMI_CALL]);
+  });
+
+  test("of a node without evacuations reports that", async () => {
+    machine.objects = {
+      [NODE]: { metadata: { name: "node1" } },
+      [ALL_VMIS]: { metadata: { resourceVersion: "1" }, items: [] },
+    };
+    const { out } = await patchbay("evacuate-cancel", "node", "node1");
+    expect(out).toBe("no VM is being evacuated from node node1\n");
+  });
+
+  test("rejects an unknown node and another kind", async () => {
+    const unknown = await patchbay("evacuate-cancel", "node", "node9");
+    expect(printError(unknown.error)).toContain("node9");
+    const { error } = await patchbay("evacuate-cancel", "pod", "one");
+    expect(printError(error)).toContain("use vm NAME, vmi NAME or node NAME");
+    expect(listPuts()).toEqual([]);
+  });
+
+  test("reports the API server's rejection", async () => {
+    machine.refusal = { code: 404, body: { kind: "Status", message: "no guest runs" } };
+    const { error } = await patchbay("evacuate-cancel", "vm", "one");
+    expect(printError(error)).toContain("no guest runs");
+  });
+
+  test("with --migrate-cancel also deletes the running migration", async () => {
+    const items = [migrationOf("1", { phase: "Running" })];
+    machine.objects = { [MIGRATIONS]: { metadata: { resourceVersion: "1" }, items } };
+    const { out } = await patchbay("evacuate-cancel", "vmi", "one", "--migrate-cancel");
+    expect(out).toContain("migration m-1 is being canceled");
+    const deleted = machine.requests.filter(({ method }) => method === "DELETE");
+    expect(deleted.map(({ path }) => path)).toEqual([`${MIGRATIONS}/m-1`]);
+  });
+});

@@ -242,7 +242,7 @@ function send(
   });
 }
 
-function statusMessage(text: string): string | undefined {
+export function statusMessage(text: string): string | undefined {
   const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // the cast is safe for JSON of the API server
   return kind === "Status" ? message : undefined;
 }

@@ -14,7 +14,7 @@ import { addInterface, removeInterface, setInterface } from "./interfaces/change
 import { explain, getInterfaces, history } from "./interfaces/show-interfaces.ts";
 import { expose } from "./services/expose.ts";
 import { apiserver, down, restore, up } from "./machine/machine.ts";
-import { migrateCancel, migrate, restart, start, stop } from "./power/power.ts";
+import { evacuateCancel, migrateCancel, migrate, restart, start, stop } from "./power/power.ts";
 import { complete, completion, version } from "./shell/shell.ts";
 
 const GROUPS: CommandLine["groups"] = {
@@ -47,6 +47,7 @@ export const COMMANDS: readonly Command[] = [
   restart,
   migrate,
   migrateCancel,
+  evacuateCancel,
   ...GUEST_COMMANDS,
   ui,
   guestConsole,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay start, stop, restart, migrate and migrate-cancel.
+// patchbay start, stop, restart, migrate, migrate-cancel and evacuate-cancel.
 import type { Command } from "../../command.ts";
 import { WAIT, WAIT_LONG } from "../flags.ts";
 
@@ -71,5 +71,24 @@ export const migrateCancel: Command = {
   run: async (context, input) => {
     const { cancelMigration } = await import("./request-power.ts");
     await cancelMigration(context, input);
+  },
+};
+
+/** Withdraws evictions, so that the guests no longer need to leave their node. Source of the syntax: virtctl evacuate-cancel. */
+export const evacuateCancel: Command = {
+  name: "evacuate-cancel",
+  args: ["<kind>", "<name>"],
+  summary: "Cancel the evacuation of a VM: vm NAME or vmi NAME; or of all VMs on a node: node NAME",
+  flags: [
+    {
+      flags: "--migrate-cancel",
+      description: "also cancel the VM's running migration",
+      conflicts: ["dryRun"],
+    },
+    { flags: "--dry-run", description: "only show what would be canceled" },
+  ],
+  run: async (context, input) => {
+    const { cancelEvacuations } = await import("./request-power.ts");
+    await cancelEvacuations(context, input);
   },
 };
