@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a migration, by all that is known of it.
 import type { MigrationState } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import {
   aGuest,
@@ -207,6 +208,12 @@ describe("while both nodes prepare", () => {
       want: /^fail: .* was not ready .*; interface one: no address is free$/,
     },
     {
+      name: "the target is ready, and the source does not begin",
+      state: { targetNodeAddress: "192.0.2.2" },
+      change: { now: "2026-01-01T00:24:00.000Z" },
+      want: "fail: virt-handler of the source node node1 did not begin the migration within 15 minutes; check that it runs",
+    },
+    {
       name: "it is canceled after its start",
       state: STARTED,
       change: { migration: CANCELLED },
@@ -286,7 +293,13 @@ describe("while both nodes prepare", () => {
 });
 
 describe("after the source was requested to abort", () => {
-  test.each([
+  test.each<{
+    name: string;
+    since: string;
+    targetPod: Pod;
+    state?: MigrationState;
+    want: string | RegExp;
+  }>([
     { name: "its word is waited for", since: ASKED, targetPod: ENDED, want: "continue" },
     {
       name: "fails without a report if the target pod has ended",
@@ -295,13 +308,33 @@ describe("after the source was requested to abort", () => {
       want: /^fail: the target pod has ended, and the source does not report within 5 minutes/,
     },
     {
-      name: "waits as long as the target pod runs",
+      name: "waits longer while the target pod runs",
       since: "2026-01-01T00:01:00.000Z",
       targetPod: aTarget(),
       want: "continue",
     },
-  ])("$name", ({ since, targetPod, want }) => {
-    const requested = { abortRequested: true, abortRequestedTimestamp: since };
+    {
+      name: "fails if the source is silent for too long",
+      since: "2025-12-31T23:55:00.000Z",
+      targetPod: aTarget(),
+      want: "fail: virt-handler of the source node node1 did not report whether it aborted the migration within 15 minutes; check that it runs",
+    },
+    {
+      name: "waits without limit while the guest is paused on the target for a user",
+      since: "2025-12-31T23:55:00.000Z",
+      targetPod: aTarget(),
+      state: { targetNodeDomainFaults: ["no NIC"] },
+      want: "continue",
+    },
+    {
+      name: "waits without limit once the guest has left the source",
+      since: "2025-12-31T23:55:00.000Z",
+      targetPod: aTarget(),
+      state: { sourceNodeDomainLeft: true },
+      want: "continue",
+    },
+  ])("$name", ({ since, targetPod, state = {}, want }) => {
+    const requested = { ...state, abortRequested: true, abortRequestedTimestamp: since };
     for (const migration of [CANCELLED, undefined]) {
       const facts = openFacts({ ...STARTED, ...requested }, { migration, targetPod });
       expect(printDecision(facts)).toMatch(patternOf(want));

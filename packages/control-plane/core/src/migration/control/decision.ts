@@ -21,6 +21,11 @@ const ARRIVAL_TIMEOUT_MS = 60_000;
 const RESUME_TIMEOUT_MS = 300_000;
 /** Maximum time from an abort request until a node reports where the guest runs. */
 const ABORT_REPORT_TIMEOUT_MS = 300_000;
+/**
+ * Maximum time for which the source's virt-handler may be silent: to begin the transfer, or after an abort request while the
+ * target pod runs. Ending the target pod then stops no running guest, because the target resumes the guest only after the source's report.
+ */
+const SOURCE_SILENCE_TIMEOUT_MS = 900_000;
 
 interface Deadline {
   readonly kind: "pod" | "completion" | "arrival" | "abortReport";
@@ -50,6 +55,10 @@ function describeFailedIfaces(facts: MigrationFacts): string {
     .join("");
 }
 
+function describeSilence(sourceNode: string, task: string): string {
+  return `virt-handler of the source node ${sourceNode} did not ${task} within ${printMinutes(SOURCE_SILENCE_TIMEOUT_MS)}; check that it runs`;
+}
+
 function listPodDeadlines(facts: MigrationFacts): readonly Deadline[] {
   const { targetPod } = facts;
   if (targetPod === undefined) return [];
@@ -57,15 +66,19 @@ function listPodDeadlines(facts: MigrationFacts): readonly Deadline[] {
   const scheduledCondition = targetPod.status?.conditions?.find(
     ({ type }) => type === "PodScheduled",
   );
+  const { targetNodeAddress, sourceNode = "" } = findMigrationState(facts) ?? {};
   const isStuck =
     scheduledCondition?.status === "False" && scheduledCondition.reason === "Unschedulable";
   const unscheduled = `no node has taken target pod ${name} within ${printMinutes(SCHEDULING_TIMEOUT_MS)}: ${scheduledCondition?.message ?? ""}`;
   const notReady = `target pod ${name} was not ready for the guest within ${printMinutes(READY_TIMEOUT_MS)}${describeFailedIfaces(facts)}`;
+  const notBegun = describeSilence(sourceNode, "begin the migration");
+  // The target node reports its address when it is ready.
+  const why = targetNodeAddress === undefined ? notReady : notBegun;
   return [
     ...(isStuck
       ? buildDeadline("pod", since, { withinMs: SCHEDULING_TIMEOUT_MS, why: unscheduled })
       : []),
-    ...buildDeadline("pod", since, { withinMs: READY_TIMEOUT_MS, why: notReady }),
+    ...buildDeadline("pod", since, { withinMs: READY_TIMEOUT_MS, why }),
   ];
 }
 
@@ -85,13 +98,18 @@ function findAbortReportDeadline(
   { targetPod }: MigrationFacts,
   state: MigrationState,
 ): readonly Deadline[] {
-  const { abortRequestedTimestamp: since, sourceNodeDomainLeft } = state;
+  const { abortRequestedTimestamp: since, sourceNodeDomainLeft, sourceNode = "" } = state;
   const timeLimit = `within ${printMinutes(ABORT_REPORT_TIMEOUT_MS)}`;
   if (sourceNodeDomainLeft === true) {
     const why = `the guest is no longer on the source node, and the target does not report ${timeLimit} that it runs there`;
     return buildDeadline("abortReport", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
   }
-  if (!isPodOver(targetPod)) return [];
+  if (!isPodOver(targetPod)) {
+    // The source has stopped a guest that is paused on the target because its devices differ.
+    if (findPausedGuestMessage(state) !== undefined) return [];
+    const why = describeSilence(sourceNode, "report whether it aborted the migration");
+    return buildDeadline("abortReport", since, { withinMs: SOURCE_SILENCE_TIMEOUT_MS, why });
+  }
   const why = `the target pod has ended, and the source does not report ${timeLimit} where the guest is`;
   return buildDeadline("abortReport", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
 }
@@ -255,7 +273,7 @@ function decideWhileMigrating(facts: MigrationFacts, state: MigrationState): Dec
   if (why === undefined) return { kind: "continue" };
   if (state.abortRequested !== true) return { kind: "abort", why };
   if (state.sourceNodeDomainLeft === true) return decideAfterSource(facts, state);
-  // The source must report the outcome of the abort. The wait has a deadline only if the target pod has ended.
+  // The source must report the outcome of the abort, unless its virt-handler is silent for too long.
   const missedReport = findPassedDeadline(facts, "abortReport");
   return missedReport === undefined ? { kind: "continue" } : fail(missedReport.why);
 }
