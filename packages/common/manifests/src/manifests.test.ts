@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do the manifests grant what they should, and no more than can be said in words?
 import { readdirSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { customResourceDefinitions, names, type ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { applyManifests, parseManifests, readManifests } from "./manifests.ts";
 import { listRights } from "./testing.ts";
 import { isRole, type Role } from "./types.ts";
@@ -236,21 +236,35 @@ test.each(["base", "net-agent-only", "standalone"] as const)(
   },
 );
 
-// `kubectl delete -k` deletes what an overlay lists: with the definition of networks, every network of the cluster.
-test("no kustomization lists the network definition CRD", () => {
+/** Paths of the CRDs that the kustomization of a folder renders, with those of its bases. */
+function listDefinitions(folder: string): readonly string[] {
+  // The cast is safe, because the files are part of this repository.
+  const kustomization = parse(readFileSync(join(folder, "kustomization.yaml"), "utf8")) as {
+    readonly bases?: readonly string[];
+    readonly resources?: readonly string[];
+  };
+  const { bases = [], resources = [] } = kustomization;
+  const paths = resources.map((name) => join(folder, name));
+  return [
+    ...bases.flatMap((base) => listDefinitions(join(folder, base))),
+    ...paths.filter((path) => /^kind: CustomResourceDefinition$/m.test(readFileSync(path, "utf8"))),
+  ];
+}
+
+// `kubectl delete -k` deletes what a folder lists: with a definition, every object of its kind.
+test("no overlay contains a CRD, and no kustomization contains that of networks", () => {
   const root = join(import.meta.dirname, "../../../..");
-  const folders = ["crds", "packages/common/manifests"].map((folder) => join(root, folder));
-  const kustomizations = folders.flatMap((folder) =>
-    readdirSync(folder, { recursive: true, encoding: "utf8" })
-      .filter((path) => basename(path) === "kustomization.yaml" && !path.includes("node_modules"))
-      .map((path) => readFileSync(join(folder, path), "utf8")),
-  );
-  expect(kustomizations.length).toBeGreaterThan(5);
-  const lines = kustomizations.flatMap((text) => text.split("\n"));
-  const entries = lines.filter((line) => line.trimStart().startsWith("- "));
-  expect(
-    entries.filter((line) => /crds\/networks|- networks|network-attachment/.test(line)),
-  ).toEqual([]);
+  const manifests = join(root, "packages/common/manifests");
+  const overlays = readdirSync(manifests, { recursive: true, encoding: "utf8" })
+    .filter((path) => basename(path) === "kustomization.yaml" && !path.includes("node_modules"))
+    // Only `patchbay up` applies this folder.
+    .filter((path) => dirname(path) !== "standalone")
+    .map((path) => join(manifests, dirname(path)));
+  expect(overlays.length).toBeGreaterThan(5);
+  expect(overlays.flatMap(listDefinitions)).toEqual([]);
+  const definitions = listDefinitions(join(root, "crds"));
+  expect(definitions.length).toBeGreaterThan(5);
+  expect(definitions.filter((path) => path.includes("network-attachment"))).toEqual([]);
 });
 
 const objects = parseManifests(await readManifests(createFiles(), "standalone"), "node1");

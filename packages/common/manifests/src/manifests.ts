@@ -11,10 +11,15 @@ import { findType } from "./types.ts";
 
 /** Directory of the package. Both the source and the compiled form of this file are in its subdirectories. */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/**
+ * Folder of Patchbay's CRDs, with a kustomization of its own. No other folder lists them: `kubectl delete -k` would delete
+ * them with all VMs.
+ */
+const DEFINITIONS = join(ROOT, "../../../crds");
 /** Path of the NetworkAttachmentDefinition CRD. It is in no kustomization: `kubectl delete -k` would delete it with all networks. */
 const NETWORK_DEFINITION = join(
-  ROOT,
-  "../../../crds/networks/k8s.cni.cncf.io_network-attachment-definitions.yaml",
+  DEFINITIONS,
+  "networks/k8s.cni.cncf.io_network-attachment-definitions.yaml",
 );
 const NODE_NAME = /\bNODE_NAME\b/g;
 
@@ -65,15 +70,16 @@ export type ManifestFolder = "rights" | "base" | "net-agent-only" | "standalone"
 /** Folders for installations on a cluster, whose API server may lack the NetworkAttachmentDefinition CRD. */
 const FOR_CLUSTERS: readonly ManifestFolder[] = ["base", "net-agent-only"];
 
-/** Reads the manifests of a folder. For clusters, adds the NetworkAttachmentDefinition CRD. @throws AppError with OS_FILE_FAILED */
+/** Reads the manifests of a folder. For clusters, adds the CRDs. @throws AppError with OS_FILE_FAILED */
 export async function readManifests(
   files: Files,
   folder: ManifestFolder,
 ): Promise<readonly Manifest[]> {
   const listed = await readFolder(files, join(ROOT, folder));
   if (!FOR_CLUSTERS.includes(folder)) return listed;
+  const own = folder === "base" ? await readFolder(files, DEFINITIONS) : [];
   const text = await readFile(files, NETWORK_DEFINITION);
-  return [...listed, { path: NETWORK_DEFINITION, text }];
+  return [...own, ...listed, { path: NETWORK_DEFINITION, text }];
 }
 
 /** Parses the manifests. Replaces NODE_NAME by `nodeName`. @throws AppError with API_MALFORMED */
