@@ -37,3 +37,18 @@ test("prints hops in a column, with a fix at the first dead hop", () => {
     "",
   ]);
 });
+
+test("prints what to try for an uncertain hop, if no hop is dead", () => {
+  const guest = { hop: "guest", state: "unknown", why: "it is paused", fix: "resume it" } as const;
+  const report = {
+    vmi: "default/alpha",
+    interface: "blue",
+    milliseconds: 9,
+    isUnplugReason: false,
+  };
+  const hops = [guest, { hop: "tap", state: "dead", why: "it is down", fix: "set it up" } as const];
+  expect(printDoctorReports([{ ...report, hops: [guest] }])).toBe(
+    "interface blue\n  ? guest         it is paused\n                  try: resume it\n",
+  );
+  expect(printDoctorReports([{ ...report, hops, firstDead: "tap" }])).not.toContain("try:");
+});

@@ -25,16 +25,21 @@ const NAMES: Readonly<Record<HopName, string>> = {
 const COLUMNS = Math.max(...Object.values(NAMES).map(({ length }) => length));
 const HANGING_INDENT = " ".repeat(COLUMNS + 6);
 
-function printHop({ hop, name, state, why, fix }: HopReport, isFirst: boolean): string {
+/** Prints a hop, with its fix if `label` is set. */
+function printHop({ hop, name, state, why, fix }: HopReport, label: string | undefined): string {
   const link = name === undefined ? "" : `${escapeLine(name)}: `;
   const line = `  ${MARKS[state]} ${NAMES[hop].padEnd(COLUMNS)}  ${link}${indentLines(why, HANGING_INDENT)}\n`;
-  return !isFirst || fix === undefined
+  return label === undefined || fix === undefined
     ? line
-    : `${line}${HANGING_INDENT}fix: ${indentLines(fix, `${HANGING_INDENT}     `)}\n`;
+    : `${line}${HANGING_INDENT}${label}: ${indentLines(fix, `${HANGING_INDENT}     `)}\n`;
 }
 
 function printReport({ interface: iface, hops, firstDead }: DoctorReport): string {
-  const lines = hops.map((hop) => printHop(hop, hop.hop === firstDead));
+  const labelFor = ({ hop, state }: HopReport): string | undefined => {
+    if (hop === firstDead) return "fix";
+    return state === "unknown" && firstDead === undefined ? "try" : undefined;
+  };
+  const lines = hops.map((hop) => printHop(hop, labelFor(hop)));
   return `interface ${escapeLine(iface)}\n${lines.join("")}`;
 }
 

@@ -133,7 +133,9 @@ function locateOnNode(
   );
   return {
     nodePeer: partner,
-    ...(bridge === undefined ? {} : { nodeBridge: bridge }),
+    ...(bridge === undefined
+      ? { bridges: links.filter(({ kind }) => kind === "bridge") }
+      : { nodeBridge: bridge }),
     uplinks: ports.filter(isUplink),
     onNode: "peer",
   };

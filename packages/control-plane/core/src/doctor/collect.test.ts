@@ -121,6 +121,34 @@ test("lists the MACs of all NICs of the VM, in lower case", () => {
   expect(collectPathFacts(all).vmMacs).toEqual([MAC, "02:00:00:00:00:0b"]);
 });
 
+test.each([
+  { name: "without an agent, in its first minutes", runningMs: 299_000, want: true },
+  { name: "without an agent, later", runningMs: 300_000, want: undefined },
+  { name: "with an agent, in its first minute", runningMs: 59_000, answer: [], want: true },
+  { name: "with an agent, later", runningMs: 60_000, answer: [], want: undefined },
+  { name: "whose start is unknown", want: undefined },
+])("detects a booting guest: $name", ({ runningMs, answer, want }) => {
+  const times = { ...(runningMs !== undefined && { runningMs }), ...(answer && { answer }) };
+  const all = { ...sources(vmiWith("own", OWN)), ...times };
+  expect(collectPathFacts(all).isBooting).toBe(want);
+});
+
+test("names the VM, the network's prefix length and the guest's NIC for the commands of fixes", () => {
+  const all = sources(vmiWith("own", OWN));
+  const iface = {
+    ...all.iface,
+    ...anIface({ device: { mac: MAC } }),
+    remembered: { podInterfaceName: "pod0a", index: 3, addresses: ["10.9.0.5/22"], routes: [] },
+  };
+  const answer = [{ name: "ens3", mac: MAC, addresses: ["10.9.0.5"] }];
+  const facts = collectPathFacts({ ...all, iface, answer, netns: "4026532999" });
+  expect(facts).toMatchObject({
+    names: { VM: "own", NAMESPACE: "default", INTERFACE: "a", LENGTH: "22" },
+    guest: { name: "ens3" },
+    netns: "4026532999",
+  });
+});
+
 test("detects a paused guest", () => {
   const all = { ...sources(vmiWith("own", OWN)), isPaused: true };
   expect(collectPathFacts(all).isPaused).toBe(true);

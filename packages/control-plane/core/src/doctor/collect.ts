@@ -11,6 +11,7 @@ import type { GuestFacts } from "../interfaces/hypervisor.ts";
 import type { IfaceFacts } from "../nics/facts.ts";
 import { buildLease, findBindingModule, buildWiring } from "../nics/node-plan.ts";
 import type { GuestReport, PathFacts } from "./facts.ts";
+import type { FixValues } from "./report.ts";
 
 export interface PathSources {
   readonly iface: IfaceFacts;
@@ -20,6 +21,10 @@ export interface PathSources {
   readonly vmis: readonly VirtualMachineInstance[];
   readonly vmi: VirtualMachineInstance;
   readonly isPaused: boolean;
+  /** Time since the VMI's last change to the phase Running, in milliseconds. Unset if it is unknown. */
+  readonly runningMs?: number;
+  /** Inode of the pod's network namespace. */
+  readonly netns?: string;
 }
 
 export interface ProbeRequest {
@@ -42,6 +47,7 @@ function readGuestReport(
   const addresses = [...(nicLinks?.ipv4 ?? []), ...(nicLinks?.ipv6 ?? [])];
   return {
     macs: links.flatMap((link) => link.mac ?? []),
+    ...(nicLinks?.name === undefined ? {} : { name: nicLinks.name }),
     ...(hasDefaultRoute === undefined ? {} : { hasDefaultRoute }),
     ...(nicLinks !== undefined && {
       addresses: addresses.filter((address) => !isIpv6LinkLocal(address)),
@@ -77,14 +83,37 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
   return [...new Set(entries.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
-function collectVmFacts({
-  vmi,
-  isPaused,
-}: PathSources): Pick<PathFacts, "vmMacs" | "isPaused" | "isWindows"> {
+/** Time in which a guest boots and starts its agent, and in which a guest with an agent configures its NICs. */
+const [BOOT_MS, CONFIGURATION_MS] = [300_000, 60_000];
+
+function isBooting({ answer, runningMs }: PathSources): boolean {
+  return runningMs !== undefined && runningMs < (answer === undefined ? BOOT_MS : CONFIGURATION_MS);
+}
+
+function nameForFixes({ vmi, iface }: PathSources): FixValues {
+  const [address = ""] = (iface.remembered?.addresses ?? []).filter(
+    (text) => parseIp(text)?.version === 4,
+  );
+  const length = address.split("/")[1];
+  return {
+    VM: vmi.metadata.name,
+    NAMESPACE: vmi.metadata.namespace ?? "",
+    INTERFACE: iface.name,
+    ...(length === undefined ? {} : { LENGTH: length }),
+  };
+}
+
+function collectVmFacts(
+  sources: PathSources,
+): Pick<PathFacts, "vmMacs" | "isPaused" | "isBooting" | "isWindows" | "names" | "netns"> {
+  const { vmi, isPaused, netns } = sources;
   const isWindows = vmi.status?.guestOSInfo?.id === "mswindows";
   return {
     vmMacs: listMacs(vmi),
+    names: nameForFixes(sources),
+    ...(netns === undefined ? {} : { netns }),
     ...(isPaused ? { isPaused: true } : {}),
+    ...(isBooting(sources) ? { isBooting: true } : {}),
     ...(isWindows ? { isWindows: true } : {}),
   };
 }

@@ -18,6 +18,7 @@ import {
 import { diagnose } from "./diagnose.ts";
 import type { RefusedFrames } from "./facts.ts";
 import { DOCTOR_FIXES } from "./reasons.ts";
+import { printFix } from "./report.ts";
 
 const NO_NIC = { podNic: undefined, nodePeer: undefined, nodeBridge: undefined, uplinks: [] };
 
@@ -329,7 +330,7 @@ test.each([
   { dhcpRequests: undefined, want: /use an address of its own$/ },
   {
     dhcpRequests: 0,
-    want: /of its own; the guest has sent no DHCP request since this NIC was wired$/,
+    want: /assigned; the guest has sent no DHCP request since this NIC was wired$/,
   },
   { dhcpRequests: 1, want: /of its own; the guest has sent 1 DHCP request$/ },
   { dhcpRequests: 4, want: /of its own; the guest has sent 4 DHCP requests$/ },
@@ -351,14 +352,95 @@ test.each([
   },
 );
 
-test("reports a guest without an address as dead, with its DHCP requests", () => {
-  const change = { guest: { macs: [MAC], addresses: [] }, observed: { dhcpRequests: 0 } };
-  const { hops } = diagnose(pathFacts({ ...change, serves: true }));
-  const [guest] = hops;
-  expect(guest).toMatchObject({ state: "dead", reason: "NoAddressInGuest" });
-  expect(guest?.why).toMatch(/no address on this NIC; the guest has sent no DHCP request/);
-  expect(hops.find(({ hop }) => hop === "addresses")?.why).toMatch(
-    /runs; the guest has sent no DHCP request/,
+describe("a guest without an address", () => {
+  const guest = { macs: [MAC], addresses: [] };
+  test.each<{ name: string; change: PathChange; want: object }>([
+    {
+      name: "that requested none",
+      change: { serves: true, observed: { dhcpRequests: 0 } },
+      want: { state: "unknown", reason: "DhcpNotRequested" },
+    },
+    {
+      name: "that requested one in vain",
+      change: { serves: true, observed: { dhcpRequests: 2 } },
+      want: { state: "dead", reason: "NoAddressInGuest" },
+    },
+    {
+      name: "that requested one in vain, and does not answer for it",
+      change: { serves: true, observed: { dhcpRequests: 2 }, traces: SILENT_TRACES },
+      want: { state: "dead", reason: "NoAddressInGuest" },
+    },
+    {
+      name: "that has just started",
+      change: { serves: true, isBooting: true, observed: { dhcpRequests: 2 } },
+      want: { state: "unknown", reason: "GuestBooting" },
+    },
+  ])("$name", ({ change, want }) => {
+    const { hops, isUnplugReason } = diagnose(pathFacts({ guest, ...change }));
+    expect(hops[0]).toMatchObject(want);
+    expect(isUnplugReason).toBe(hops[0]?.state === "dead");
+  });
+});
+
+describe("a silent guest without an agent", () => {
+  test.each<{ name: string; change: PathChange; reason: string; command: string }>([
+    {
+      name: "is paused",
+      change: { isPaused: true },
+      reason: "GuestPaused",
+      command: "patchbay unpause alpha -n blue-team",
+    },
+    {
+      name: "has just started",
+      change: { isBooting: true },
+      reason: "GuestBooting",
+      command: "patchbay console alpha -n blue-team",
+    },
+    {
+      name: "requested no address",
+      change: { observed: { dhcpRequests: 0 } },
+      reason: "DhcpNotRequested",
+      command: "dhclient DEV",
+    },
+    {
+      name: "may have an address of its own",
+      change: { observed: { dhcpRequests: 1 } },
+      reason: "GuestAgentMissing",
+      command: "patchbay console alpha -n blue-team",
+    },
+  ])("$name", ({ change, reason, command }) => {
+    const facts = { guest: undefined, serves: true, traces: SILENT_TRACES, ...change };
+    const { hops, firstDead, isUnplugReason } = diagnose(pathFacts(facts));
+    expect(hops[0]).toMatchObject({ state: "unknown", reason });
+    expect(hops[0]?.fix).toContain(`\`${command}\``);
+    expect({ firstDead, isUnplugReason }).toEqual({ firstDead: undefined, isUnplugReason: false });
+  });
+});
+
+test("a guest that has just started may lack its default route", () => {
+  const guest = { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: false };
+  const { hops } = diagnose(pathFacts({ guest, isBooting: true }));
+  expect(hops[0]).toMatchObject({ state: "unknown", reason: "GuestBooting" });
+});
+
+const PROGRAMS =
+  /^(?:apt|bridge|dhclient|ethtool|ip|iptables|kubectl|networkctl|nft|patchbay|sysctl|tc|tcpdump) /;
+/** Reasons that no command can help to fix. */
+const WITHOUT_COMMAND: readonly string[] = [];
+
+test.each(Object.entries(DOCTOR_FIXES))("the fix of %s contains a command", (reason, fix) => {
+  const commands = [...fix.matchAll(/`([^`]*)`/g)].map(([, command = ""]) => command);
+  expect(commands.filter((command) => !PROGRAMS.test(command))).toEqual([]);
+  expect(commands.length > 0).toBe(!WITHOUT_COMMAND.includes(reason));
+});
+
+test("a command in the pod runs in its network namespace, and quotes what a guest chose", () => {
+  const values = { DEV: "eth0; reboot", MAC: "02:00:00:00:5e:01" };
+  expect(printFix("set `ip link set dev DEV address MAC`", values, "4026532999")).toBe(
+    "set `nsenter -n -t $(lsns -no PID 4026532999 | head -n 1) ip link set dev 'eth0; reboot' address 02:00:00:00:5e:01`",
+  );
+  expect(printFix("the MAC: `patchbay explain VM`", { VM: "it's" }, "1")).toBe(
+    String.raw`the MAC: \`patchbay explain 'it'\''s'\``.replaceAll("\\`", "`"),
   );
 });
 
@@ -370,7 +452,7 @@ test("reports the observation and the advice for a dead hop", () => {
     state: "dead",
     reason: "GuardRefuses",
     why: "the guest may not send from 10.9.0.1",
-    fix: DOCTOR_FIXES.GuardRefuses,
+    fix: DOCTOR_FIXES.GuardRefuses.replace("VM -n NAMESPACE", "alpha -n blue-team"),
   });
 });
 
@@ -378,7 +460,7 @@ test.each([
   {
     name: "a peer link that is down",
     change: { links: { nodePeer: link("veth7", { up: false }) } },
-    command: "`ip link set veth7 up`",
+    command: "`ip link set dev veth7 up`",
   },
   {
     name: "a port without the VLAN",
@@ -388,7 +470,7 @@ test.each([
         nodeBridge: link("br0", { canFilterVlans: true }),
       },
     },
-    command: "`bridge vlan add vid VLAN dev veth7`",
+    command: "`bridge vlan add vid VLAN dev veth7 pvid untagged`",
   },
   {
     name: "an uplink without the guest's VLAN",
@@ -409,9 +491,38 @@ test.each([
     command: "`bridge fdb del 02:00:00:00:5e:01 dev eno1 master`",
   },
   {
+    name: "a tap that is down",
+    change: { links: { tap: link("tap7", { up: false }) } },
+    command: "`nsenter -n -t $(lsns -no PID 4026532999 | head -n 1) ip link set dev tap7 up`",
+  },
+  {
+    name: "a peer in no bridge",
+    change: {
+      links: {
+        nodePeer: link("veth7"),
+        nodeBridge: undefined,
+        bridges: [link("br0"), link("br7", { addresses: ["10.9.0.254/24"] })],
+      },
+      traces: [asked("outward", "podNic", "nodePeer")],
+      observed: { filters: [] },
+    },
+    command: "`ip link set dev veth7 master br7`",
+  },
+  {
+    name: "the bridge without the VLAN",
+    change: {
+      links: {
+        nodePeer: link("veth7", { master: "br0", untaggedVlan: 7, vlans: [7] }),
+        nodeBridge: link("br0", { canFilterVlans: true }),
+      },
+      observed: { target: { address: "10.9.0.254", at: "bridge" as const } },
+    },
+    command: "`bridge vlan add vid 7 dev br0 self`",
+  },
+  {
     name: "an uplink that is down",
     change: { links: { uplinks: [link("eno7", { up: false })] } },
-    command: "`ip link set eno7 up`",
+    command: "`ip link set dev eno7 up`",
   },
 ])("the fix of $name names the command with the link", ({ change, command }) => {
   const { hops, firstDead } = diagnose(pathFacts(change));

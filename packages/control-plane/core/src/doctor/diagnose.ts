@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { PathFacts } from "./facts.ts";
+import { omitUndefined } from "@patchbay/base";
+import { isWithin, parseIp, toNetworkAddress } from "@patchbay/api/values";
+import type { ObservedPath, PathFacts, PathLink } from "./facts.ts";
 import type { Faults, FactsWithFaults } from "./frame-loss.ts";
 import { judgeDevice, judgeGuest } from "./judge-guest.ts";
 import { judgeGateway, judgeNodeBridge, judgeNodePeer, judgeUplink } from "./judge-node.ts";
@@ -10,7 +12,15 @@ import {
   judgeTap,
   judgeTranslation,
 } from "./judge-pod.ts";
-import { HOPS, type DoctorReport, type HopName, type HopReport, type Verdict } from "./report.ts";
+import {
+  HOPS,
+  printFix,
+  type DoctorReport,
+  type FixValues,
+  type HopName,
+  type HopReport,
+  type Verdict,
+} from "./report.ts";
 
 const JUDGES: Readonly<Record<HopName, (facts: FactsWithFaults) => Verdict>> = {
   guest: judgeGuest,
@@ -45,11 +55,78 @@ function isPodFault(hops: readonly HopReport[], firstDead: HopName): boolean {
   return !HOPS_OUTSIDE_POD.includes(firstDead) && !UNCERTAIN_REASONS.includes(reason);
 }
 
+const HOPS_IN_POD: readonly HopName[] = ["tap", "podBridge", "addresses", "translation", "podNic"];
+
+/** Returns the link for commands at a hop: the last link before a gateway, the pod NIC for services of the pod, otherwise the hop's own. */
+function findLink(
+  hop: HopName,
+  { guest, observed }: PathFacts,
+  name: string | undefined,
+): string | undefined {
+  const {
+    podNic,
+    nodePeer,
+    nodeBridge,
+    uplinks = [],
+  }: Partial<ObservedPath["links"]> = observed?.links ?? {};
+  if (hop === "guest") return guest?.name;
+  if (hop === "addresses" || hop === "translation") return podNic?.name;
+  if (hop === "gateway") return (uplinks[0] ?? nodeBridge ?? nodePeer ?? podNic)?.name;
+  return name;
+}
+
+/** Finds the bridge to which a loose peer probably belongs: the one in the guest's network, or the only one of the node. */
+function findLostBridge({ observed }: PathFacts): PathLink | undefined {
+  const { bridges = [], nodePeer }: Partial<ObservedPath["links"]> = observed?.links ?? {};
+  const guest = parseIp(observed?.source ?? observed?.target?.address ?? "");
+  const inNetwork = bridges.find(({ addresses }) =>
+    addresses.some((text) => {
+      const subnet = parseIp(text);
+      return (
+        subnet !== undefined && guest !== undefined && isWithin(guest, toNetworkAddress(subnet))
+      );
+    }),
+  );
+  if (inNetwork !== undefined || bridges.length === 1) return inNetwork ?? bridges[0];
+  return bridges.length === 0 ? nodePeer : undefined;
+}
+
+function findFixValues(hop: HopName, facts: PathFacts, verdict: Verdict): FixValues {
+  const { device, observed, names } = facts;
+  const { podBridge, nodeBridge, tap }: Partial<ObservedPath["links"]> = observed?.links ?? {};
+  const bridge = HOPS_IN_POD.includes(hop) ? podBridge : (nodeBridge ?? findLostBridge(facts));
+  const mtu = device?.mtu ?? tap?.mtu;
+  return {
+    ...omitUndefined({
+      ...names,
+      ADDRESS: observed?.target?.address,
+      BRIDGE: bridge?.name,
+      DEV: findLink(hop, facts, verdict.name),
+      MAC: device?.mac,
+      MTU: mtu === undefined ? undefined : String(mtu),
+    }),
+    ...verdict.values,
+  };
+}
+
+function toHopReport(hop: HopName, facts: PathFacts, verdict: Verdict): HopReport {
+  const { name, state, reason, why, fix } = verdict;
+  const netns = HOPS_IN_POD.includes(hop) ? facts.netns : undefined;
+  return {
+    hop,
+    ...(name === undefined ? {} : { name }),
+    state,
+    ...(reason === undefined ? {} : { reason }),
+    why,
+    ...(fix === undefined ? {} : { fix: printFix(fix, findFixValues(hop, facts, verdict), netns) }),
+  };
+}
+
 export function diagnose(
   facts: PathFacts,
 ): Pick<DoctorReport, "hops" | "firstDead" | "isUnplugReason"> {
   const judgedFacts = { ...facts, faults: findFaults(facts) };
-  const hops = HOPS.map((hop) => ({ hop, ...JUDGES[hop](judgedFacts) }));
+  const hops = HOPS.map((hop) => toHopReport(hop, facts, JUDGES[hop](judgedFacts)));
   const firstDead = hops.find(({ state }) => state === "dead")?.hop;
   return {
     hops,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { HopName } from "./report.ts";
+import type { FixValues, HopName } from "./report.ts";
 
 export interface PathLink {
   readonly name: string;
@@ -25,6 +25,8 @@ export interface PathLinks {
   readonly podNic?: PathLink;
   readonly nodePeer?: PathLink;
   readonly nodeBridge?: PathLink;
+  /** All bridges of the node. Unset if the peer is a port of a bridge. */
+  readonly bridges?: readonly PathLink[];
   /** Ports of the node's bridge that lead out of the node. If the pod NIC is no veth, the NIC's parent link instead. */
   readonly uplinks: readonly PathLink[];
   /** Link of the node to which the pod NIC is connected: its veth peer or its parent. `unseen` if Patchbay cannot observe it. */
@@ -153,6 +155,8 @@ export interface ObservedPath {
 
 export interface GuestReport {
   readonly macs: readonly string[];
+  /** Name of the NIC with the device's MAC, if the agent reports one. */
+  readonly name?: string;
   /** Addresses of the NIC with the device's MAC, without link-local addresses. Unset if the agent reports no NIC with this MAC. */
   readonly addresses?: readonly string[];
   readonly hasDefaultRoute?: boolean;
@@ -165,6 +169,8 @@ export interface PathFacts {
   readonly device?: { readonly linkUp: boolean; readonly mac: string; readonly mtu?: number };
   readonly guest?: GuestReport;
   readonly isPaused?: true;
+  /** Set for some minutes after the guest's start, while it may not have configured its NICs yet. */
+  readonly isBooting?: true;
   /** Set if the guest agent reports Windows. Its firewall rejects pings and connections by default, so missing replies are no fault. */
   readonly isWindows?: true;
   /** MACs of all NICs of this VM, in lower case. Linux may answer ARP with the MAC of another NIC, which is no fault. */
@@ -174,5 +180,9 @@ export interface PathFacts {
   /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns no addresses to this NIC. */
   readonly serves?: boolean;
   readonly offersDefaultRoute: boolean;
+  /** Names of the VM and the network, for the commands of fixes. */
+  readonly names?: FixValues;
+  /** Inode of the pod's network namespace, as decimal text. */
+  readonly netns?: string;
   readonly observed?: ObservedPath;
 }

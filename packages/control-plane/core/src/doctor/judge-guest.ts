@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { findFrameLoss, findProbeLoss, judgePartialLoss } from "./frame-loss.ts";
 import type { FrameTrace, ProbeName, PathFacts } from "./facts.ts";
-import { dead, findFirstVerdict, ok, unknown, type Verdict } from "./report.ts";
+import {
+  dead,
+  findFirstVerdict,
+  type FixValues,
+  ok,
+  uncertain,
+  unknown,
+  type Verdict,
+} from "./report.ts";
 
 export function findTrace({ observed }: PathFacts, probe: ProbeName): FrameTrace | undefined {
   return observed?.traces.find((trace) => trace.probe === probe);
@@ -39,7 +47,8 @@ function judgeDuplicateAddress(facts: PathFacts): Verdict | undefined {
     (mac) => !vmMacs.includes(mac),
   );
   if (foreignMacs.length === 0) return undefined;
-  return dead("DuplicateAddress", `${foreignMacs.join(", ")} has the guest's address too`);
+  const why = `${foreignMacs.join(", ")} has the guest's address too`;
+  return dead("DuplicateAddress", why, undefined, { MAC: foreignMacs[0] ?? "" });
 }
 
 function isSilent({ observed, device }: PathFacts, trace: FrameTrace): boolean {
@@ -47,25 +56,40 @@ function isSilent({ observed, device }: PathFacts, trace: FrameTrace): boolean {
   return observed !== undefined && couldAnswer && findFrameLoss(trace, observed) === "guest";
 }
 
-/** Returns why a guest that does not answer ARP may be healthy. Undefined if it is not paused and its agent reports an address. */
-function explainSilence(facts: PathFacts): string | undefined {
-  if (facts.isPaused === true) return "it is paused, so it answers nothing";
+/** Returns an uncertain verdict if a known state of the guest explains why its NIC may have no address yet. */
+function judgeState(facts: PathFacts, why: string): Verdict | undefined {
+  const { isBooting, isPaused, observed } = facts;
+  if (isPaused === true) return uncertain("GuestPaused", `${why}; it is paused`);
+  if (isBooting === true) return uncertain("GuestBooting", `${why}; it has just started`);
+  return observed?.dhcpRequests === 0
+    ? uncertain("DhcpNotRequested", `${why}${describeDhcpRequests(facts)}`)
+    : undefined;
+}
+
+/** Judges a guest that does not answer ARP and whose agent reports no address. It may be healthy, unless it requested an address in vain. */
+function judgeUnaddressed(facts: PathFacts): Verdict | undefined {
   const { guest } = facts;
-  if ((guest?.addresses?.length ?? 0) > 0) return undefined;
-  if (hasNoDhcpServer(facts)) return "it does not answer ARP, and no server gave it an address";
-  const cause =
-    guest === undefined
-      ? "no guest agent answers: the guest may still boot, or use an address of its own"
-      : "its agent reports no address at this NIC";
-  const message = "it does not answer ARP for the address that the network assigned";
-  return `${message}; ${cause}${describeDhcpRequests(facts)}`;
+  if (hasNoDhcpServer(facts)) {
+    return unknown("it does not answer ARP, and no server gave it an address");
+  }
+  const why = "it does not answer ARP for the address that the network assigned";
+  const verdict = judgeState(facts, why);
+  if (verdict !== undefined) return verdict;
+  if (guest === undefined) {
+    const cause = "no guest agent answers, and it may use an address of its own";
+    return uncertain("GuestAgentMissing", `${why}; ${cause}${describeDhcpRequests(facts)}`);
+  }
+  if (facts.observed?.dhcpRequests !== undefined && guest.addresses !== undefined) return undefined;
+  return unknown(`${why}; its agent reports no address at this NIC`);
 }
 
 function judgeSilence(facts: PathFacts): Verdict | undefined {
   const trace = findTrace(facts, "inward");
   if (trace === undefined || !isSilent(facts, trace)) return undefined;
-  const explanation = explainSilence(facts);
-  if (explanation !== undefined) return unknown(explanation);
+  if (facts.isPaused === true) {
+    return uncertain("GuestPaused", "it is paused, so it answers nothing");
+  }
+  if ((facts.guest?.addresses?.length ?? 0) === 0) return judgeUnaddressed(facts);
   return dead("GuestSilent", "frames leave the tap to the guest, and it answers none of them");
 }
 
@@ -89,10 +113,18 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   if (observed.isBridged && !doesGatewayReply) return undefined;
   if (traces.some((trace) => findProbeLoss(trace, observed) !== undefined)) return undefined;
   const why = "it answers ARP but not IP: it replies neither to pings nor to connections";
-  if (facts.isPaused === true) return unknown(`${why}; it is paused`);
+  if (facts.isPaused === true) return uncertain("GuestPaused", `${why}; it is paused`);
   if (facts.isWindows === true)
     return unknown(`${why}; the firewall of Windows refuses both by default`);
   return dead("GuestRefusesIp", why);
+}
+
+/** Returns the address of the guest's gateway: the pod's bridge behind masquerade, otherwise the probed gateway. */
+function findGuestGateway({ observed }: PathFacts): Pick<FixValues, "ADDRESS"> {
+  const [bridgeAddress] = observed?.links.podBridge?.addresses ?? [];
+  const address =
+    observed?.isBridged === false ? bridgeAddress?.split("/")[0] : observed?.target?.address;
+  return address === undefined ? {} : { ADDRESS: address };
 }
 
 function judgeNeighbor(facts: PathFacts): Verdict | undefined {
@@ -103,19 +135,23 @@ function judgeNeighbor(facts: PathFacts): Verdict | undefined {
   if (trace === undefined || gatewayMacs.length === 0) return undefined;
   if (trace.repliedTo.some((mac) => gatewayMacs.includes(mac))) return undefined;
   const why = `it sends frames for its gateway to ${trace.repliedTo.join(", ")}, and the gateway answers from ${gatewayMacs.join(", ")}`;
-  return dead("NeighborWrong", why);
+  return dead("NeighborWrong", why, undefined, findGuestGateway(facts));
 }
 
 function judgeAddress(facts: PathFacts): Verdict | undefined {
   const { guest } = facts;
   if (guest?.addresses?.length !== 0) return undefined;
   const why = `the guest agent reports no address on this NIC${describeDhcpRequests(facts)}`;
-  return hasNoDhcpServer(facts) ? unknown(why) : dead("NoAddressInGuest", why);
+  if (hasNoDhcpServer(facts)) return unknown(why);
+  const state = judgeState(facts, "the guest agent reports no address on this NIC");
+  return state ?? dead("NoAddressInGuest", why);
 }
 
-function judgeDefaultRoute({ guest, offersDefaultRoute }: PathFacts): Verdict | undefined {
-  if (!offersDefaultRoute || guest?.hasDefaultRoute !== false) return undefined;
-  return dead("NoDefaultRoute", "the guest agent reports no IPv4 default route");
+function judgeDefaultRoute(facts: PathFacts): Verdict | undefined {
+  if (!facts.offersDefaultRoute || facts.guest?.hasDefaultRoute !== false) return undefined;
+  const why = "the guest agent reports no IPv4 default route";
+  if (facts.isBooting === true) return uncertain("GuestBooting", `${why}; it has just started`);
+  return dead("NoDefaultRoute", why, undefined, findGuestGateway(facts));
 }
 
 function judgeReplies(facts: PathFacts): Verdict {

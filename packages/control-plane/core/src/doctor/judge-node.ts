@@ -11,7 +11,15 @@ import {
 } from "./frame-loss.ts";
 import type { ObservedPath, PathFacts, PathLink } from "./facts.ts";
 import { findTrace } from "./judge-guest.ts";
-import { notApplicable, dead, findFirstVerdict, ok, unknown, type Verdict } from "./report.ts";
+import {
+  notApplicable,
+  dead,
+  findFirstVerdict,
+  ok,
+  unknown,
+  withFix,
+  type Verdict,
+} from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
 /** Returns the MACs that wrongly answer for the gateway: MACs of other hosts if the node is the gateway, otherwise all but the first. */
@@ -35,18 +43,23 @@ function judgeClaimants(
   const usedMacs = new Set(traces.flatMap((trace) => trace?.repliedTo ?? []));
   const guest = usedMacs.size === 0 ? "" : `; the guest sends to ${[...usedMacs].join(", ")}`;
   const why = `${hosts.join(" and ")} answer for this address${guest}`;
-  return dead("GatewayClaimed", why, observed.target?.address);
+  const [claimant = ""] = listClaimants(observed, hosts);
+  return dead("GatewayClaimed", why, observed.target?.address, { MAC: claimant });
 }
 
-function judgeReplyAddress(facts: PathFacts, { target }: ObservedPath): Verdict | undefined {
+function judgeReplyAddress(
+  facts: PathFacts,
+  { target, source }: ObservedPath,
+): Verdict | undefined {
   const echo = findTrace(facts, "echo");
   if (echo === undefined || !isMisdirected(facts, echo)) return undefined;
   const why = `it sends its answers to ${echo.repliedTo.join(", ")}, and the address is at ${findExternalMac(facts) ?? ""}`;
-  return dead("NeighborWrong", why, target?.address);
-}
-
-function nameBridge({ nodeBridge }: ObservedPath["links"]): { readonly BRIDGE?: string } {
-  return nodeBridge === undefined ? {} : { BRIDGE: nodeBridge.name };
+  return dead(
+    "NeighborWrong",
+    why,
+    target?.address,
+    source === undefined ? {} : { ADDRESS: source },
+  );
 }
 
 /** Reports a fault if the node is the guest's gateway, but none of its subnets contains the guest's address. */
@@ -61,10 +74,10 @@ function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefin
   });
   if (gatewayAddresses.length === 0 || coversGuest) return undefined;
   const why = `it answers ARP, not IP: the node has it as ${gatewayAddresses.join(", ")}, a network without ${source ?? ""}`;
-  return dead("GatewayPrefixWrong", why, target.address, nameBridge(links));
+  return dead("GatewayPrefixWrong", why, target.address, { CIDR: gatewayAddresses[0] ?? "" });
 }
 
-function judgeForwarding({ forwarded, target }: ObservedPath): Verdict | undefined {
+function judgeForwarding({ forwarded, target, source }: ObservedPath): Verdict | undefined {
   if (forwarded === undefined || forwarded.hasReply) return undefined;
   const { link, gateway, sentAs, repliesToNode } = forwarded;
   const pingsText = `pings of the guest to ${gateway} by ${link}`;
@@ -78,6 +91,7 @@ function judgeForwarding({ forwarded, target }: ObservedPath): Verdict | undefin
       "MasqueradeMissing",
       `${pingsText} leave with the guest's own address, and are not answered`,
       link,
+      { DEV: link, ...(source === undefined ? {} : { ADDRESS: source }) },
     );
   }
   return dead(
@@ -145,11 +159,22 @@ function judgePeerMaster(
     : unknown(`${why}; no gateway is known whose answer shows whether it is routed`, peer.name);
 }
 
+function buildVlanVerdict(why: string, name: string, vlan: number | undefined): Verdict {
+  return dead("VlanMissing", why, name, vlan === undefined ? {} : { VLAN: String(vlan) });
+}
+
+/** Adds flags to the command: without them `bridge` adds a tagged VLAN to the port of a bridge. */
+function withVlanFlags(flags: "self" | "pvid untagged", verdict: Verdict): Verdict {
+  return { ...verdict, fix: verdict.fix?.replace("dev DEV", `dev DEV ${flags}`) ?? "" };
+}
+
 function judgePeerVlan(peer: PathLink, { links }: ObservedPath): Verdict | undefined {
   if (links.nodeBridge?.canFilterVlans !== true || peer.untaggedVlan !== undefined)
     return undefined;
   const why = `bridge ${links.nodeBridge.name} filters VLANs, and this port has none for untagged frames`;
-  return dead("VlanMissing", why, peer.name);
+  const vlans = new Set(links.uplinks.flatMap((uplink) => uplink.vlans));
+  const [vlan] = vlans.size === 1 ? vlans : [];
+  return withVlanFlags("pvid untagged", buildVlanVerdict(why, peer.name, vlan));
 }
 
 function judgePortState({ isBlocked, name }: PathLink): Verdict | undefined {
@@ -191,12 +216,8 @@ function judgeBridgeVlan(observed: ObservedPath, bridge: PathLink): Verdict | un
   if (vlan === undefined || observed.target?.at !== "bridge" || bridge.vlans.includes(vlan)) {
     return undefined;
   }
-  return dead(
-    "VlanMissing",
-    `the gateway is reached through VLAN ${String(vlan)}, which this bridge does not carry`,
-    bridge.name,
-    { VLAN: String(vlan) },
-  );
+  const why = `the gateway is reached through VLAN ${String(vlan)}, which this bridge does not carry`;
+  return withVlanFlags("self", buildVlanVerdict(why, bridge.name, vlan));
 }
 
 function judgeForwardingEntry(observed: ObservedPath): Verdict | undefined {
@@ -248,9 +269,7 @@ function judgeUplinkLink(
     () =>
       vlan === undefined || uplink.vlans.includes(vlan)
         ? undefined
-        : dead("VlanMissing", `it does not take VLAN ${String(vlan)} of the guest`, name, {
-            VLAN: String(vlan),
-          }),
+        : buildVlanVerdict(`it does not take VLAN ${String(vlan)} of the guest`, name, vlan),
     () => judgeMtu(facts, uplink),
   );
 }
@@ -308,15 +327,23 @@ export function judgeGateway(facts: FactsWithFaults): Verdict {
   if (observed.target.isMissing === true) {
     const why =
       "the node translates for this network, and its bridge has not the gateway's address";
-    return dead("GatewayAddressMissing", why, address, nameBridge(observed.links));
+    return dead("GatewayAddressMissing", why, address);
   }
   return findFrameLoss(trace, observed) === "gateway"
     ? dead("GatewaySilent", "requests reach the last observable hop, and no reply arrives", address)
     : unknown("no request has reached the last observable hop", address);
 }
 
+/** Size of the headers of a ping, in bytes: IPv4 and ICMP. */
+const IPV4_PING_BYTES = 28;
+
 /** Judges only the loss of large frames and of frames with unfinished checksums, because a gateway may ignore ordinary pings. */
 function judgeSpecialFrameLoss(facts: FactsWithFaults, address: string): Verdict | undefined {
   const loss = judgeFrameLoss(facts, "gateway", address);
-  return loss?.reason === "FramesLost" || loss?.reason === "LossyLink" ? undefined : loss;
+  if (loss?.reason === "FramesLost" || loss?.reason === "LossyLink") return undefined;
+  if (loss?.reason !== "MtuSmaller") return loss;
+  const mtu = facts.device?.mtu ?? facts.observed?.links.tap?.mtu;
+  const ping = "beyond this node (`ping -M do -c 3 -s SIZE ADDRESS` tests the path): ";
+  const values = mtu === undefined ? {} : { SIZE: String(mtu - IPV4_PING_BYTES) };
+  return { ...withFix(ping, loss), values };
 }

@@ -5,15 +5,7 @@ import { findFrameLoss, judgeFrameLoss, judgeMtu, type FactsWithFaults } from ".
 import type { ObservedPath, PathFacts, PathLink, WiringFault } from "./facts.ts";
 import { describeDhcpRequests, hasNoDhcpServer, findTrace } from "./judge-guest.ts";
 import type { DoctorReason } from "./reasons.ts";
-import {
-  notApplicable,
-  dead,
-  findFirstVerdict,
-  ok,
-  unknown,
-  withFix,
-  type Verdict,
-} from "./report.ts";
+import { notApplicable, dead, findFirstVerdict, ok, unknown, type Verdict } from "./report.ts";
 
 const NOT_IN_POD_KERNEL = "its frames do not pass the kernel of the pod";
 
@@ -152,8 +144,7 @@ function judgePodNeighbor(
   if (wrongNeighbor === undefined || macs.length === 0) return undefined;
   const { address, mac } = wrongNeighbor;
   const why = `the pod has a fixed neighbor entry for ${address} with MAC ${mac}, which is at ${macs.join(", ")}`;
-  const where = "in the pod's network namespace: ";
-  return withFix(where, dead("NeighborWrong", why, link.name, { ADDRESS: address }));
+  return dead("NeighborWrong", why, link.name, { ADDRESS: address });
 }
 
 export function judgePodBridge(facts: FactsWithFaults): Verdict {

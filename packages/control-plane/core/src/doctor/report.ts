@@ -16,7 +16,7 @@ export interface HopReport {
   readonly hop: HopName;
   readonly name?: string;
   readonly state: HopState;
-  /** Stable identifier, listed in docs/doctor.md. Set only if the hop is dead. */
+  /** Stable identifier, listed in docs/doctor.md. Set if the hop is dead, or if a known state of the guest explains why it is unknown. */
   readonly reason?: string;
   readonly why: string;
   readonly fix?: string;
@@ -34,7 +34,17 @@ export interface DoctorReport {
   readonly milliseconds: number;
 }
 
-export type Verdict = Omit<HopReport, "hop">;
+/** Values for the placeholders in the commands of a fix. */
+export type FixValues = Readonly<Partial<Record<FixWord, string>>>;
+
+type FixWord =
+  | ("ADDRESS" | "BRIDGE" | "CIDR" | "DEV" | "INTERFACE" | "LENGTH")
+  | ("MAC" | "MTU" | "NAMESPACE" | "SIZE" | "VLAN" | "VM");
+
+/** A hop's report before the placeholders of its fix are replaced. */
+export interface Verdict extends Omit<HopReport, "hop"> {
+  readonly values?: FixValues;
+}
 
 function withName(name: string | undefined): Pick<Verdict, "name"> {
   return name === undefined ? {} : { name };
@@ -44,19 +54,18 @@ export function ok(why: string, name?: string): Verdict {
   return { ...withName(name), state: "ok", why };
 }
 
-/** Values for the words in capitals in a fix. A word without a value stays as it is. */
-type FixValues = Partial<Readonly<Record<"ADDRESS" | "BRIDGE" | "MAC" | "VLAN", string>>>;
-
 export function dead(
   reason: DoctorReason,
   why: string,
   name?: string,
   values: FixValues = {},
 ): Verdict {
-  const text: string = DOCTOR_FIXES[reason];
-  const known = new Map(Object.entries({ DEV: name, ...values }));
-  const fix = text.replaceAll(/\b[A-Z]{3,}\b/g, (word) => known.get(word) ?? word);
-  return { ...withName(name), state: "dead", reason, why, fix };
+  return { ...withName(name), state: "dead", reason, why, fix: DOCTOR_FIXES[reason], values };
+}
+
+/** A hop whose fault is not proven. The reason names a state in which the hop may be healthy. */
+export function uncertain(reason: DoctorReason, why: string, values: FixValues = {}): Verdict {
+  return { state: "unknown", reason, why, fix: DOCTOR_FIXES[reason], values };
 }
 
 export function withFix(advice: string, verdict: Verdict): Verdict {
@@ -69,6 +78,29 @@ export function unknown(why: string, name?: string): Verdict {
 
 export function notApplicable(why: string): Verdict {
   return { state: "notApplicable", why };
+}
+
+/** Quotes values for a shell if needed, because guests and tenants choose some of them. */
+function quote(value: string): string {
+  return /^[\w.:/-]*$/.test(value) ? value : `'${value.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+const KERNEL_TOOL = /^(?:bridge|ethtool|ip|nft|sysctl|tc|tcpdump) /;
+
+/** Replaces placeholders in the commands of a fix. With `netns`, the inode of a network namespace, commands run in it. */
+export function printFix(fix: string, values: FixValues, netns?: string): string {
+  const known = new Map(Object.entries(values));
+  return fix.replaceAll(/`([^`]*)`/g, (_whole, command: string) => {
+    const words = command.split(" ").map((word) => {
+      const parts = word.split(/\b([A-Z]{2,})\b/);
+      return parts.map((part) => (known.has(part) ? quote(known.get(part) ?? "") : part)).join("");
+    });
+    const text = words.filter((word) => word !== "").join(" ");
+    const isElsewhere = netns !== undefined && KERNEL_TOOL.test(text);
+    return isElsewhere
+      ? `\`nsenter -n -t $(lsns -no PID ${netns} | head -n 1) ${text}\``
+      : `\`${text}\``;
+  });
 }
 
 export function findFirstVerdict(

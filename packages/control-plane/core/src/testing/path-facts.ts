@@ -11,7 +11,7 @@ import type {
   WiringFault,
 } from "../doctor/facts.ts";
 import type { DoctorReason } from "../doctor/reasons.ts";
-import { HOPS, type HopName } from "../doctor/report.ts";
+import { HOPS, type HopName, type HopReport } from "../doctor/report.ts";
 
 export const MAC = "02:00:00:00:5e:01";
 /** Another host's MAC. */
@@ -99,7 +99,9 @@ export function pathFacts(change: PathChange): PathFacts {
   const whole: PathFacts = {
     binding: "bridge",
     device: { linkUp: true, mac: MAC, mtu: 1500 },
-    guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: true },
+    guest: { macs: [MAC], name: "eth0", addresses: ["10.9.0.1"], hasDefaultRoute: true },
+    names: { VM: "alpha", NAMESPACE: "blue-team", INTERFACE: "blue", LENGTH: "24" },
+    netns: "4026532999",
     offersDefaultRoute: true,
     observed: changed<ObservedPath>(
       {
@@ -136,9 +138,35 @@ export function buildCases(rows: readonly PathRow[]): readonly {
   return rows.map(([name, change, want]) => ({ name, change, want }));
 }
 
+/** Words that only a person can replace: the NIC to use as uplink, and links and VLANs that nothing reports. */
+const OPEN_WORDS: Readonly<Record<string, string>> = {
+  UplinkMissing: "UPLINK",
+  VlanMissing: "VLAN",
+};
+
+/** Expects that the commands of the fix name the real links, addresses and objects. Only an agent reports the name of the guest's NIC. */
+function expectNames(first: HopReport | undefined, { guest }: PathFacts): void {
+  const { reason = "", fix = "" } = first ?? {};
+  const ofGuest = first?.hop === "guest" && guest?.name === undefined ? "DEV" : undefined;
+  const commands = [...fix.matchAll(/`([^`]*)`/g)].map(([, command = ""]) => command);
+  const known = [
+    "PID",
+    "FORWARD",
+    "INPUT",
+    "POSTROUTING",
+    "MASQUERADE",
+    OPEN_WORDS[reason],
+    ofGuest,
+  ];
+  const open = commands.flatMap((command) => command.match(/\b[A-Z]{2,}\b/g) ?? []);
+  expect(open.filter((word) => !known.includes(word))).toEqual([]);
+}
+
 export function expectRow(change: PathChange, want: PathRow[2]): void {
-  const { hops, firstDead } = diagnose(pathFacts(change));
+  const facts = pathFacts(change);
+  const { hops, firstDead } = diagnose(facts);
   expect(hops.map(({ hop }) => hop)).toEqual(HOPS);
   const first = hops.find(({ hop }) => hop === firstDead);
   expect(first === undefined ? undefined : [first.hop, first.reason]).toEqual(want);
+  expectNames(first, facts);
 }

@@ -41,6 +41,26 @@ test("finds no fault when frames pass", async () => {
   ]);
 });
 
+test("names the VM and the pod's network namespace in the commands of fixes", async () => {
+  hear("02:00:00:00:00:77", "10.9.0.1");
+  doctor.hasNoPodNics = true;
+  const { hops } = await examine(KEY, "one");
+  const nic = hops.find(({ hop }) => hop === "podNic");
+  expect(nic?.fix).toContain("`patchbay explain vm1 one -n default`");
+});
+
+test("reports a guest that has just started as uncertain", async () => {
+  const { status } = aScheduledVmi(["one"]);
+  const phaseTransitionTimestamp = new Date(node.clock.now() - 10_000).toISOString();
+  const running = { phase: "Running" as const, phaseTransitionTimestamp };
+  const vmi = aScheduledVmi(["one"]);
+  await node.put({ ...vmi, status: { ...status, phaseTransitionTimestamps: [running] } });
+  hear(MACS.one);
+  const { hops, isUnplugReason } = await examine(KEY, "one");
+  expect(hops[0]).toMatchObject({ state: "unknown", reason: "GuestBooting" });
+  expect(isUnplugReason).toBe(false);
+});
+
 test("probes a guest without a known address by DHCP", async () => {
   await examine(KEY, "one");
   expect(doctor.examined).toMatchObject([{ addresses: [], testsDhcp: true }]);

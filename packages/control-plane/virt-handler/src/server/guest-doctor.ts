@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Diagnoses where frames of a guest's interface are lost, from the node's facts, the guest agent and packet probes.
-import { AppError } from "@patchbay/base";
+import { AppError, toMs } from "@patchbay/base";
 import {
   diagnose,
   collectPathFacts,
@@ -56,6 +56,16 @@ async function queryGuest(
   return { answer, ...(routes === undefined ? {} : { routes }) };
 }
 
+/** Returns the time since the guest's last start. Empty if the status does not contain it. */
+function measureRunning(
+  { status }: FoundGuest["vmi"],
+  nowMs: number,
+): Pick<PathSources, "runningMs"> {
+  const running = status?.phaseTransitionTimestamps?.findLast(({ phase }) => phase === "Running");
+  const startMs = toMs(running?.phaseTransitionTimestamp);
+  return startMs === undefined ? {} : { runningMs: nowMs - startMs };
+}
+
 interface ExaminedIface {
   readonly iface: string;
   readonly startedMs: number;
@@ -83,6 +93,8 @@ async function examine(
     vmi,
     served,
     isPaused: vmFacts.domain?.isPaused === true,
+    netns: session.launcher.netns.inode,
+    ...measureRunning(vmi, deps.clock.now()),
   };
   const { offersDefaultRoute } = collectPathFacts(localSources);
   const sources: PathSources = {
