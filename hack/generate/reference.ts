@@ -123,7 +123,7 @@ function renderReasons(): string {
   });
   return [
     `# Reasons of an iface\n\n${NOTE}`,
-    "Why an iface waits: `status.interfaces[].hotplug.reason` of a VMI, and partly `status.hindrance` and the pod's\n",
+    "Why an iface waits: `status.interfaces[].hotplug.reason` of a VMI, and partly `status.blockedReason` and the pod's\n",
     "annotation `patchbay.io/attachment-errors`. Reasons are stable; the message beside them is for people, and contains\n",
     "the next step. Without a reason the next step is in progress. [phases.md](phases.md) describes retries. The table is\n",
     "`packages/control-plane/core/src/reasons/table.ts`.\n\n",

@@ -14,7 +14,7 @@ let loop: AttackedLoop;
 async function attack(behavior: string): Promise<void> {
   node = new AttackedNode();
   loop = new AttackedLoop(node, launchersAt(await node.daemons.start(behavior)));
-  await eventually(() => loop.vmi?.status?.hindrance !== undefined, { withinMs: 20_000 });
+  await eventually(() => loop.vmi?.status?.blockedReason !== undefined, { withinMs: 20_000 });
   await hasBackedOff();
 }
 
@@ -35,7 +35,7 @@ test("attack 12: reopens a connection that drops at each read with growing pause
   expect(node.lines).toBeLessThan(10);
   expect(loop.writes).toBeLessThan(20);
   expect(loop.events.filter((event) => event.startsWith("SyncFailed"))).toHaveLength(1);
-  expect(loop.vmi?.status?.hindrance).toMatchObject({ reason: "LauncherUnreachable" });
+  expect(loop.vmi?.status?.blockedReason).toMatchObject({ reason: "LauncherUnreachable" });
 });
 
 test("attack 12: also backs off from a connection that drops after each successful read", async () => {
@@ -53,5 +53,5 @@ test("attack 13: retries a guest whose kernel is missing a few times and reports
   expect(loop.log.length).toBeLessThan(30);
   expect(loop.writes).toBeLessThan(10);
   expect(loop.events).toEqual([expect.stringContaining("no kernel")]);
-  expect(loop.vmi?.status?.hindrance).toMatchObject({ reason: "GuestNotStarted" });
+  expect(loop.vmi?.status?.blockedReason).toMatchObject({ reason: "GuestNotStarted" });
 });

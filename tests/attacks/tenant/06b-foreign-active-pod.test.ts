@@ -36,8 +36,8 @@ test("attack 6: does not use another VMI's launcher, and reports it on the VMI",
   });
   const loop = new AttackedLoop(node, launchers);
   try {
-    await eventually(() => loop.vmi?.status?.hindrance !== undefined, { withinMs: 20_000 });
-    expect(loop.vmi?.status?.hindrance?.message).toMatch(
+    await eventually(() => loop.vmi?.status?.blockedReason !== undefined, { withinMs: 20_000 });
+    expect(loop.vmi?.status?.blockedReason?.message).toMatch(
       /it belongs to pod tenant\/victim, not to the launcher/,
     );
     expect(loop.vmi?.status?.phase).toBe("Scheduled");

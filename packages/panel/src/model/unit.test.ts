@@ -145,9 +145,14 @@ test("a unit has notices for a problem and a required restart", () => {
     { type: "RestartRequired", status: "True", message: "cores" },
     { type: "Failure", status: "False", message: "not now" },
   ];
-  const hindrance = { reason: "LauncherUnreachable", message: "silent", attempts: 1, since: "" };
+  const blockedReason = {
+    reason: "LauncherUnreachable",
+    message: "silent",
+    attempts: 1,
+    since: "",
+  };
   const vm = aVm({ status: { printableStatus: "Running", conditions } });
-  const unit = toUnit("ns/a", { vm, vmi: aVmi({ hindrance }) });
+  const unit = toUnit("ns/a", { vm, vmi: aVmi({ blockedReason }) });
   expect(unit.tone).toBe("failing");
   expect(unit.notices.map(({ title, tone }) => [title, tone])).toEqual([
     ["LauncherUnreachable", "failing"],

@@ -57,7 +57,7 @@ function findState({ vm, vmi }: VmObjects): string {
 }
 
 function findTone(state: string, vmi: VirtualMachineInstance | undefined): UnitTone {
-  if (vmi?.status?.hindrance !== undefined) return "failing";
+  if (vmi?.status?.blockedReason !== undefined) return "failing";
   if (state === "Running") return "running";
   if (CHANGING_STATES.includes(state) || ["Pending", "Scheduling", "Scheduled"].includes(state)) {
     return "changing";
@@ -80,17 +80,17 @@ function findConditionMessage(
 }
 
 function listNotices({ vm, vmi }: VmObjects): readonly Notice[] {
-  const { hindrance } = vmi?.status ?? {};
+  const { blockedReason } = vmi?.status ?? {};
   const restart = findConditionMessage(vm?.status?.conditions, "RestartRequired");
   const failure = findConditionMessage(vm?.status?.conditions, "Failure");
   return [
-    ...(hindrance === undefined
+    ...(blockedReason === undefined
       ? []
       : [
           {
             tone: "failing",
-            title: toShortText(hindrance.reason),
-            text: toLongText(hindrance.message),
+            title: toShortText(blockedReason.reason),
+            text: toLongText(blockedReason.message),
           } as const,
         ]),
     ...(failure === undefined

@@ -52,13 +52,13 @@ export const getInterfaces: Command = {
 };
 
 /** Returns the VM's node, and why virt-handler cannot manage the VM. */
-function readNodeDetails({ nodeName, hindrance }: VmiStatus = {}): {
+function readNodeDetails({ nodeName, blockedReason }: VmiStatus = {}): {
   readonly node?: string;
   readonly blockedReason?: string;
 } {
   return {
     ...(nodeName !== undefined && { node: nodeName }),
-    ...(hindrance !== undefined && { blockedReason: hindrance.reason }),
+    ...(blockedReason !== undefined && { blockedReason: blockedReason.reason }),
   };
 }
 

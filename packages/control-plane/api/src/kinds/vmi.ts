@@ -177,7 +177,7 @@ export const VmiStatusSchema = Type.Object(
     pciePorts: Type.Optional(Type.Object({ total: Type.Integer(), free: Type.Integer() })),
     volumeStatus: Type.Optional(Type.Array(VolumeStatusSchema)),
     migrationState: Type.Optional(MIGRATION_STATE_SCHEMA),
-    hindrance: Type.Optional(BlockedReasonSchema),
+    blockedReason: Type.Optional(BlockedReasonSchema),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(Type.Integer()),
   },

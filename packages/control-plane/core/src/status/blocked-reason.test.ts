@@ -138,7 +138,7 @@ describe("the blocked reason of a VMI", () => {
   const EARLIER = "2026-01-01T00:00:00.000Z";
   const NOW = "2026-01-01T01:00:00.000Z";
   const before = { reason: "GuestNotStarted", message: "no", attempts: 4, since: EARLIER };
-  const vmi = aVmi({ status: { hindrance: before } });
+  const vmi = aVmi({ status: { blockedReason: before } });
 
   test.each([
     {
@@ -171,10 +171,10 @@ describe("the blocked reason of a VMI", () => {
   test("retains the time of the first occurrence of its reason", () => {
     const now = { reason: "GuestNotStarted", message: "still", attempts: 5 };
     expect(guestBlockedField(vmi, undefined, NOW)).toEqual({});
-    expect(guestBlockedField(vmi, now, NOW)).toEqual({ hindrance: { ...now, since: EARLIER } });
-    expect(guestBlockedField(aVmi(), now, NOW)).toEqual({ hindrance: { ...now, since: NOW } });
+    expect(guestBlockedField(vmi, now, NOW)).toEqual({ blockedReason: { ...now, since: EARLIER } });
+    expect(guestBlockedField(aVmi(), now, NOW)).toEqual({ blockedReason: { ...now, since: NOW } });
     const other = { ...now, reason: "LibvirtTimedOut" };
-    expect(guestBlockedField(vmi, other, NOW)).toEqual({ hindrance: { ...other, since: NOW } });
+    expect(guestBlockedField(vmi, other, NOW)).toEqual({ blockedReason: { ...other, since: NOW } });
   });
 });
 

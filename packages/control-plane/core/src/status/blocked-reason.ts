@@ -74,7 +74,8 @@ export function guestBlockedReason(
   error: unknown,
 ): BlockedReason {
   const reason = reasonOf(error) ?? defaultReason;
-  const previousAttempts = status?.hindrance?.reason === reason ? status.hindrance.attempts : 0;
+  const previousAttempts =
+    status?.blockedReason?.reason === reason ? status.blockedReason.attempts : 0;
   return { reason, message: messageWithAdvice(error), attempts: previousAttempts + 1 };
 }
 
@@ -83,11 +84,11 @@ export function guestBlockedField(
   { status }: VirtualMachineInstance,
   blockedReason: BlockedReason | undefined,
   now: string,
-): Pick<VmiStatus, "hindrance"> {
+): Pick<VmiStatus, "blockedReason"> {
   if (blockedReason === undefined) return {};
-  const oldField = status?.hindrance;
+  const oldField = status?.blockedReason;
   const since = oldField?.reason === blockedReason.reason ? oldField.since : now;
-  return { hindrance: { ...blockedReason, since } };
+  return { blockedReason: { ...blockedReason, since } };
 }
 
 function describeNoPlace(

@@ -147,9 +147,9 @@ test.each<Row>([
   const claims = new Map(modes === undefined ? [] : [["data", claimWith(modes)] as const]);
   const input = { ...vmi, metadata: { ...vmi.metadata, annotations }, spec };
   const [reason, message] = why ?? [];
-  const hindered = { status: "False", reason, message };
+  const blocked = { status: "False", reason, message };
   expect(buildLiveMigratableCondition({ vmi: input, claims, bindings: BINDINGS })).toEqual({
     type: "LiveMigratable",
-    ...(why === undefined ? { status: "True" } : hindered),
+    ...(why === undefined ? { status: "True" } : blocked),
   });
 });

@@ -268,7 +268,7 @@ test("reports a partly served NIC as Ready, with the omissions", () => {
 
 test("reports the VMI's blocked reason with the current time", () => {
   const guest = { reason: "GuestNotStarted", message: "no kernel", attempts: 1 };
-  const { hindrance: blockedReason } = buildNodeVmStatus(facts(), {
+  const { blockedReason: blockedReason } = buildNodeVmStatus(facts(), {
     blockedReasons: {},
     now: NOW,
     guest,

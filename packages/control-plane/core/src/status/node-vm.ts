@@ -266,7 +266,7 @@ export const NODE_VM_FIELDS = [
   "pciePorts",
   "interfaces",
   "interfaceHistory",
-  "hindrance",
+  "blockedReason",
   "unlistedGuestInterfaces",
   "guestOSInfo",
 ] as const satisfies readonly (keyof VmiStatus)[];

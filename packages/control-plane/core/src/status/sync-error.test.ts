@@ -47,18 +47,18 @@ function situation(more: Partial<VmiStatusFacts> = {}): VmiStatusFacts {
 }
 
 describe("a VMI is blocked", () => {
-  const hindered = aVmi({ status: { hindrance: BLOCKED } });
+  const blocked = aVmi({ status: { blockedReason: BLOCKED } });
   test.each([
     { name: "by nothing", given: {}, want: undefined },
     { name: "by nothing while it has no pod", given: { pod: undefined }, want: undefined },
     {
       name: "by a rejected step",
-      given: { failures: [REFUSED], vmi: hindered },
+      given: { failures: [REFUSED], vmi: blocked },
       want: { reason: "FailedCreate", message: "no room" },
     },
     {
       name: "by its node's report",
-      given: { vmi: hindered, pod: podWith({ conditions: [UNSCHEDULABLE] }) },
+      given: { vmi: blocked, pod: podWith({ conditions: [UNSCHEDULABLE] }) },
       want: { reason: "GuestNotStarted", message: "no kernel" },
     },
     {

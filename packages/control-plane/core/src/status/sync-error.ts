@@ -184,7 +184,7 @@ export interface VmiStatusFacts {
 }
 
 function findNodeError({ status }: VirtualMachineInstance): SyncError | undefined {
-  const { reason, message } = status?.hindrance ?? {};
+  const { reason, message } = status?.blockedReason ?? {};
   if (reason === undefined || message === undefined) return undefined;
   // A reason without an event type disappears without user action, so it is no error.
   return findEventType(reason) === undefined ? undefined : { reason, message };

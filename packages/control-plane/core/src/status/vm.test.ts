@@ -29,7 +29,7 @@ function deletingVm(runStrategy: RunStrategy): VirtualMachine {
   return { ...vm, metadata: { ...vm.metadata, deletionTimestamp: NOW } };
 }
 
-function hindered(type: string, reason: string) {
+function blocked(type: string, reason: string) {
   return vmiOf({
     phase: "Scheduling",
     conditions: [{ type, status: "False", reason, message: "why" }],
@@ -103,50 +103,50 @@ describe("printableStatus", () => {
     {
       want: "ErrorCreateRefused",
       vm: vmOf("Always"),
-      vmi: hindered("Synchronized", "FailedCreate"),
+      vmi: blocked("Synchronized", "FailedCreate"),
     },
     {
       want: "ErrorUnsupportedSpec",
       vm: vmOf("Always"),
-      vmi: hindered("Synchronized", "UnsupportedSpec"),
+      vmi: blocked("Synchronized", "UnsupportedSpec"),
     },
-    { want: "ErrImagePull", vm: vmOf("Always"), vmi: hindered("Synchronized", "ErrImagePull") },
+    { want: "ErrImagePull", vm: vmOf("Always"), vmi: blocked("Synchronized", "ErrImagePull") },
     {
       want: "ImagePullBackOff",
       vm: vmOf("Always"),
-      vmi: hindered("Synchronized", "ImagePullBackOff"),
+      vmi: blocked("Synchronized", "ImagePullBackOff"),
     },
     {
       want: "CreateContainerConfigError",
       vm: vmOf("Always"),
-      vmi: hindered("Synchronized", "CreateContainerConfigError"),
+      vmi: blocked("Synchronized", "CreateContainerConfigError"),
     },
     {
       want: "DataVolumeError",
       vm: vmOf("Always"),
-      vmi: hindered("Synchronized", "DataVolumeError"),
+      vmi: blocked("Synchronized", "DataVolumeError"),
     },
     {
       want: "Provisioning",
       vm: vmOf("Always"),
-      vmi: hindered("Synchronized", "DataVolumeNotReady"),
+      vmi: blocked("Synchronized", "DataVolumeNotReady"),
     },
     {
       want: "ErrorPvcNotFound",
       vm: vmOf("Always"),
-      vmi: hindered("Synchronized", "FailedPvcNotFound"),
+      vmi: blocked("Synchronized", "FailedPvcNotFound"),
     },
     {
       want: "ErrorDataVolumeNotFound",
       vm: vmOf("Always"),
-      vmi: hindered("Synchronized", "FailedDataVolumeNotFound"),
+      vmi: blocked("Synchronized", "FailedDataVolumeNotFound"),
     },
     { want: "Terminating", vm: deletingVm("Always"), vmi: vmiOf({ phase: "Running" }, NOW) },
     { want: "Terminating", vm: deletingVm("Halted"), vmi: undefined },
     {
       want: "ErrorUnschedulable",
       vm: vmOf("Always"),
-      vmi: hindered("Synchronized", "Unschedulable"),
+      vmi: blocked("Synchronized", "Unschedulable"),
     },
   ])("$want", ({ want, vm, vmi, failures = [] }) => {
     expect(statusOf({ vm, vmi, failures }).printableStatus).toBe(want);
@@ -157,7 +157,7 @@ describe("a claim that is not bound", () => {
   test.each([
     { want: "WaitingForVolumeBinding", vmi: vmiOf({ phase: "Scheduling" }) },
     { want: "WaitingForVolumeBinding", vmi: vmiOf({}) },
-    { want: "ErrorUnschedulable", vmi: hindered("Synchronized", "Unschedulable") },
+    { want: "ErrorUnschedulable", vmi: blocked("Synchronized", "Unschedulable") },
     { want: "Running", vmi: vmiOf({ phase: "Running" }) },
     { want: "Stopping", vmi: vmiOf({ phase: "Scheduling" }, NOW) },
   ])("is reported while the guest starts: $want", ({ want, vmi }) => {

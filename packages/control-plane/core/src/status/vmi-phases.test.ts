@@ -156,7 +156,7 @@ describe("a VMI whose node does not respond", () => {
     };
     const reported = { status: "False", ...nodeLoss };
     expect(
-      lost({ phase: "Running", hindrance: blockedReason }, podThatIs("Running")).conditions,
+      lost({ phase: "Running", blockedReason: blockedReason }, podThatIs("Running")).conditions,
     ).toMatchObject([
       { type: "Ready", ...reported },
       { type: "Synchronized", ...reported },

@@ -13,13 +13,13 @@ test("reports virt-handler's blocked reason as conditions until it ends", () => 
     attempts: 3,
     since: NOW,
   };
-  const conditionsOf = (status: { readonly hindrance?: typeof blockedReason }) => {
+  const conditionsOf = (status: { readonly blockedReason?: typeof blockedReason }) => {
     const vmi = aVmi({ status: { phase: "Scheduled", ...status } });
     const report = { vmi, pod: aPod(), ...CLUSTER, failures: [] };
     return buildVmiStatus(report, NOW).conditions;
   };
   const reported = { status: "False", reason: "GuestNotStarted", message: "no kernel" };
-  expect(conditionsOf({ hindrance: blockedReason })).toMatchObject([
+  expect(conditionsOf({ blockedReason: blockedReason })).toMatchObject([
     { type: "Ready", ...reported },
     { type: "Synchronized", ...reported },
   ]);

@@ -510,7 +510,7 @@ function buildRunningReadyCondition({ vmi, pod }: VmiStatusFacts): NewCondition 
 function buildReadyCondition(situation: VmiStatusFacts, phase: VmiPhase): NewCondition {
   if (phase === "Running") return buildRunningReadyCondition(situation);
   const { vmi, pod, nodeLoss } = situation;
-  const blocker = nodeLoss ?? vmi.status?.hindrance ?? findPodFailure(pod) ?? findWaiting(pod);
+  const blocker = nodeLoss ?? vmi.status?.blockedReason ?? findPodFailure(pod) ?? findWaiting(pod);
   return {
     type: READY,
     status: "False",

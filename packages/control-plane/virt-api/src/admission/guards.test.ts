@@ -147,7 +147,7 @@ test.each([
   { field: "conditions", value: [{ type: "AgentConnected", status: "True" }] },
   { field: "guestOSInfo", value: { id: "debian" } },
   { field: "pciePorts", value: { total: 1, free: 1 } },
-  { field: "hindrance", value: { reason: "LauncherUnreachable", message: "x" } },
+  { field: "blockedReason", value: { reason: "LauncherUnreachable", message: "x" } },
 ])("an agent may set and remove $field", async ({ field, value }) => {
   const told = { ...OLD, [field]: value };
   expect(await judge(agent("a"), OLD, told)).toMatchObject({ allowed: true });

@@ -164,7 +164,7 @@ describe("while both nodes prepare", () => {
     change?: Partial<MigrationFacts>;
     want: string | RegExp;
   }>([
-    { name: "nothing hinders it", want: "continue" },
+    { name: "nothing blocks it", want: "continue" },
     { name: "it is on its way", state: STARTED, want: "continue" },
     {
       name: "it is canceled before it starts",

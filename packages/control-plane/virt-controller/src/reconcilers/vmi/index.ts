@@ -359,7 +359,8 @@ async function reportVmi(
   );
   const syncError = newSyncError(vmi.status?.conditions, status.conditions);
   // Skips errors that virt-handler reported, because virt-handler records their events.
-  const isNewError = syncError !== undefined && syncError.reason !== vmi.status?.hindrance?.reason;
+  const isNewError =
+    syncError !== undefined && syncError.reason !== vmi.status?.blockedReason?.reason;
   if (isNewError) deps.events.record(vmi, { type: "Warning", ...syncError });
   const change = findNewAddressChange(vmi.status?.conditions, status.conditions);
   if (change !== undefined) deps.events.record(vmi, { type: "Warning", ...change });

@@ -147,8 +147,8 @@ describe("a sync error", () => {
 
   test("that virt-handler reports is not recorded twice", async () => {
     const told = { reason: "LauncherUnreachable", message: "no answer" };
-    const hindrance = { ...told, attempts: 1, since: "2026-01-01T00:00:00Z" };
-    await putVmi(aVmi({ status: { ...STARTED, hindrance } }));
+    const blockedReason = { ...told, attempts: 1, since: "2026-01-01T00:00:00Z" };
+    await putVmi(aVmi({ status: { ...STARTED, blockedReason } }));
     await bench.put(PODS, launcher());
     await bench.settleVmi();
     expect((await bench.vmi())?.status?.conditions).toContainEqual(

@@ -122,7 +122,7 @@ test.each(["DomainBusy", "DomainMissing", "DomainNotRunning", "WaitingForMigrati
 test("reports on a VMI without an earlier report", () => {
   const vmi = aScheduledVmi([]);
   Reflect.deleteProperty(vmi, "status");
-  const told = toldOf(vmi, { hindrance: refused, interfaces: [READY] });
+  const told = toldOf(vmi, { blockedReason: refused, interfaces: [READY] });
   expect(told.map(({ note }) => note.reason)).toEqual(["SyncFailed", "InterfacePlugged"]);
 });
 
@@ -170,19 +170,19 @@ test.each<{ name: string; before: VmiStatus; next: NodeVmStatus; messages: reado
   {
     name: "a guest that cannot be started",
     before: {},
-    next: { hindrance: refused },
+    next: { blockedReason: refused },
     messages: ["SyncFailed the guest cannot be started: no kernel"],
   },
   {
     name: "a guest that cannot be worked with",
-    before: { hindrance: refused },
-    next: { hindrance: { ...refused, reason: "LauncherUnreachable" } },
+    before: { blockedReason: refused },
+    next: { blockedReason: { ...refused, reason: "LauncherUnreachable" } },
     messages: ["SyncFailed the guest cannot be managed: no kernel"],
   },
   {
     name: "nothing for a blocked reason that was already reported, even with a new message",
-    before: { hindrance: refused },
-    next: { hindrance: { ...refused, message: "no disk" } },
+    before: { blockedReason: refused },
+    next: { blockedReason: { ...refused, message: "no disk" } },
     messages: [],
   },
   {
@@ -201,8 +201,8 @@ test.each<{ name: string; before: VmiStatus; next: NodeVmStatus; messages: reado
 test("records no warnings for a VMI that is being deleted", () => {
   const vmi = aScheduledVmi([], { interfaces: [READY] });
   const detaching = { phase: "Detaching", reason: "DetachFailed", message: "no" } as const;
-  const hindrance = { reason: "LauncherUnreachable", message: "no", attempts: 3, since };
-  const next = { interfaces: [iface(detaching)], hindrance };
+  const blockedReason = { reason: "LauncherUnreachable", message: "no", attempts: 3, since };
+  const next = { interfaces: [iface(detaching)], blockedReason };
   const reasonsOf = (told: ReturnType<typeof toldOf>) => told.map(({ note }) => note.reason);
   expect(reasonsOf(toldOf(vmi, next))).toEqual(["SyncFailed", "DetachFailed"]);
   const metadata = { ...vmi.metadata, deletionTimestamp: since };

@@ -204,7 +204,7 @@ describe("links that the guest created", () => {
       bench.nowMs += 200_000;
       await bench.wake();
     }
-    expect((await bench.vmi()).status?.hindrance?.reason).toBe("LibvirtTimedOut");
+    expect((await bench.vmi()).status?.blockedReason?.reason).toBe("LibvirtTimedOut");
     expect(await interfacesOf(bench)).toEqual(before);
   });
 

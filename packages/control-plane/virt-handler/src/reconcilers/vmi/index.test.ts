@@ -80,12 +80,12 @@ describe("a VM whose guest cannot be started", () => {
     ]);
     expect((await bench.vmi()).status).toMatchObject({
       phase: "Scheduled",
-      hindrance: { reason: "GuestNotStarted", attempts: 1 },
+      blockedReason: { reason: "GuestNotStarted", attempts: 1 },
     });
     bench.nowMs += 60_000;
     await bench.resume();
     expect(await phases(bench)).toEqual(["Ready"]);
-    expect((await bench.vmi()).status?.hindrance).toBeUndefined();
+    expect((await bench.vmi()).status?.blockedReason).toBeUndefined();
   });
 });
 

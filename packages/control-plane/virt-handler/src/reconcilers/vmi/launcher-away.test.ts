@@ -7,8 +7,8 @@ import { aScheduledVmi, running, without } from "../../testing/scene.ts";
 
 const lost = new AppError("LIBVIRT_CONNECTION_LOST", { message: "gone" });
 
-async function hindrance(bench: Bench): Promise<unknown> {
-  return (await bench.vmi()).status?.hindrance;
+async function blockedReason(bench: Bench): Promise<unknown> {
+  return (await bench.vmi()).status?.blockedReason;
 }
 
 /** Passes that fail because libvirt drops the connection at the first call. */
@@ -31,7 +31,7 @@ describe("a launcher that does not exist yet", () => {
       message: "launcher is not reachable",
       fields: { vmi: "default/vm1", reason: expect.stringContaining("no socket") as string },
     });
-    expect(await hindrance(bench)).toBeUndefined();
+    expect(await blockedReason(bench)).toBeUndefined();
   });
 
   test("is reported for the ifaces that wait for it only", async () => {
@@ -79,22 +79,25 @@ describe("a failing launcher", () => {
   test("blocks the VMI in the status from the third failure on", async () => {
     const bench = await running();
     await fail(bench, 2);
-    expect(await hindrance(bench)).toBeUndefined();
+    expect(await blockedReason(bench)).toBeUndefined();
     await fail(bench, 1);
-    expect(await hindrance(bench)).toMatchObject({ reason: "LauncherUnreachable", attempts: 1 });
+    expect(await blockedReason(bench)).toMatchObject({
+      reason: "LauncherUnreachable",
+      attempts: 1,
+    });
     const [note] = bench.notes.filter(({ reason }) => reason === "SyncFailed");
     expect(note?.message).toMatch(/^the guest cannot be managed: /);
     await fail(bench, 1);
     expect(bench.notes.filter(({ reason }) => reason === "SyncFailed")).toHaveLength(1);
     bench.nowMs += 60_000;
     await bench.wake();
-    expect(await hindrance(bench)).toBeUndefined();
+    expect(await blockedReason(bench)).toBeUndefined();
   });
 
   test("is reported with the reason of an unavailable container runtime", async () => {
     const bench = await running();
     await fail(bench, 3, new AppError("CRI_UNAVAILABLE", { endpoint: "unix:///x", reason: "no" }));
-    expect(await hindrance(bench)).toMatchObject({
+    expect(await blockedReason(bench)).toMatchObject({
       reason: "RuntimeUnavailable",
       message: expect.stringMatching(/unix:\/\/\/x.*--cri-endpoint/) as string,
     });
@@ -106,17 +109,17 @@ describe("a failing launcher", () => {
     bench.nowMs += 60_000;
     await bench.wake();
     await fail(bench, 2);
-    expect(await hindrance(bench)).toBeUndefined();
+    expect(await blockedReason(bench)).toBeUndefined();
   });
 
   test("does not change the reported state while it is unavailable", async () => {
     const bench = await running();
     await fail(bench, 3);
-    const before = await hindrance(bench);
+    const before = await blockedReason(bench);
     bench.launcher.stop();
     await bench.run();
     expect(before).toBeDefined();
-    expect(await hindrance(bench)).toEqual(before);
+    expect(await blockedReason(bench)).toEqual(before);
   });
 
   test.each(["PODNET_FAILED", "DOMAIN_XML_INVALID"] as const)("also by %s", async (code) => {

@@ -41,14 +41,14 @@ describe("a guest that cannot be started", () => {
     expect(callsOf(bench, "startDomain")).toBeLessThan(10);
     expect(bench.events.filter((event) => event.startsWith("SyncFailed"))).toHaveLength(1);
     expect(writesOf(bench)).toBeLessThan(20);
-    expect((await bench.vmi()).status?.hindrance).toMatchObject({
+    expect((await bench.vmi()).status?.blockedReason).toMatchObject({
       reason: "GuestNotStarted",
       attempts: callsOf(bench, "startDomain"),
     });
     bench.daemon.failAlways("startDomain", undefined);
     await wakeFor(bench, MINUTE_MS);
     expect((await bench.vmi()).status).toMatchObject({ phase: "Running" });
-    expect((await bench.vmi()).status?.hindrance).toBeUndefined();
+    expect((await bench.vmi()).status?.blockedReason).toBeUndefined();
   });
 
   test("is tried at once when its NICs have changed", async () => {
@@ -79,13 +79,15 @@ describe("a libvirt that drops the connection at each read", () => {
     const reads = callsOf(bench, "readDomainXml") + callsOf(bench, "findDomain") - before;
     expect(reads).toBeGreaterThan(8);
     expect(reads).toBeLessThan(40);
-    expect((await bench.vmi()).status?.hindrance).toMatchObject({ reason: "LauncherUnreachable" });
+    expect((await bench.vmi()).status?.blockedReason).toMatchObject({
+      reason: "LauncherUnreachable",
+    });
     expect(bench.events.filter((event) => event.startsWith("SyncFailed"))).toHaveLength(1);
     expect(writesOf(bench)).toBeLessThan(45);
     bench.daemon.failAlways("findDomain", undefined);
     await wakeFor(bench, 2 * MINUTE_MS);
     expect((await bench.vmi()).status).toMatchObject({ phase: "Running" });
-    expect((await bench.vmi()).status?.hindrance).toBeUndefined();
+    expect((await bench.vmi()).status?.blockedReason).toBeUndefined();
   });
 
   test("once is called again within a second, without a report", async () => {
@@ -94,7 +96,7 @@ describe("a libvirt that drops the connection at each read", () => {
     const before = callsOf(bench, "findDomain");
     await wakeFor(bench, SECOND_MS);
     expect(callsOf(bench, "findDomain")).toBeGreaterThan(before + 1);
-    expect((await bench.vmi()).status?.hindrance).toBeUndefined();
+    expect((await bench.vmi()).status?.blockedReason).toBeUndefined();
   });
 });
 

@@ -105,13 +105,17 @@ type Notes = readonly Note[];
 const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
 
 /** Builds an event if the reason that blocks the VMI has changed. Source of reason SyncFailed: KubeVirt, virt-handler. */
-function buildGuestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
-  if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
-  if (findEventType(hindrance.reason) === undefined) return [];
-  const summary = START_REASONS.includes(hindrance.reason)
+function buildGuestNotes(
+  { status }: VirtualMachineInstance,
+  { blockedReason }: NodeVmStatus,
+): Notes {
+  if (blockedReason === undefined || blockedReason.reason === status?.blockedReason?.reason)
+    return [];
+  if (findEventType(blockedReason.reason) === undefined) return [];
+  const summary = START_REASONS.includes(blockedReason.reason)
     ? "the guest cannot be started"
     : "the guest cannot be managed";
-  const message = `${summary}: ${hindrance.message}`;
+  const message = `${summary}: ${blockedReason.message}`;
   return [{ type: "Warning", reason: "SyncFailed", message }];
 }
 
@@ -211,7 +215,7 @@ function buildPreconditions(current: VmiStatus, next: NodeVmStatus): readonly Js
 const INTERFACES_PATH = "/status/interfaces";
 
 /** Optional fields that are deleted from the status when they become unset. */
-const REMOVABLE_FIELDS = ["hindrance", "unlistedGuestInterfaces"] as const;
+const REMOVABLE_FIELDS = ["blockedReason", "unlistedGuestInterfaces"] as const;
 
 /** Builds the change of conditions with a test of the old value, because virt-controller also writes conditions. */
 function listConditionChanges(
@@ -334,12 +338,12 @@ function buildBlockedFields(
   vmi: VirtualMachineInstance,
   { error, failures }: { readonly error: unknown; readonly failures: number },
   now: string,
-): Pick<NodeVmStatus, "hindrance"> {
-  const before = vmi.status?.hindrance;
+): Pick<NodeVmStatus, "blockedReason"> {
+  const before = vmi.status?.blockedReason;
   if (failures >= REPORT_AFTER_FAILURES) {
     return guestBlockedField(vmi, guestBlockedReason(vmi, "LauncherUnreachable", error), now);
   }
-  return before === undefined ? {} : { hindrance: before };
+  return before === undefined ? {} : { blockedReason: before };
 }
 
 /** Reports that the VMI and its ifaces are blocked, because the launcher is unusable. */
@@ -355,7 +359,7 @@ export async function reportFailure(
   // A newer status, which is not in the cache yet, describes the failure more precisely.
   if (deps.mutationCache.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
-  const hindrance = buildBlockedFields(vmi, failure, now);
+  const blockedReason = buildBlockedFields(vmi, failure, now);
   const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);
   const known = { now, bindings };
   const { phase, unlistedGuestInterfaces } = vmi.status ?? {};
@@ -364,5 +368,5 @@ export async function reportFailure(
       ? { interfaces: [...buildUnreachableIfaces(vmi, failure.error, known)] }
       : {};
   const unlisted = unlistedGuestInterfaces === undefined ? {} : { unlistedGuestInterfaces };
-  await writeChanges(vmi, { ...ifaces, ...unlisted, ...hindrance }, deps);
+  await writeChanges(vmi, { ...ifaces, ...unlisted, ...blockedReason }, deps);
 }

@@ -27,8 +27,8 @@ async function settle(bench: Bench): Promise<void> {
   await bench.resume();
 }
 
-async function hindrance(bench: Bench) {
-  return (await bench.vmi()).status?.hindrance;
+async function blockedReason(bench: Bench) {
+  return (await bench.vmi()).status?.blockedReason;
 }
 
 test("defines the domain that the hook returns, with unchanged NICs", async () => {
@@ -38,7 +38,7 @@ test("defines the domain that the hook returns, with unchanged NICs", async () =
     return xml.replace("</os>", "<smbios mode='sysinfo'/></os>");
   });
   await bench.run();
-  expect(await hindrance(bench)).toMatchObject({
+  expect(await blockedReason(bench)).toMatchObject({
     reason: "WaitingForHooks",
     message: "the guest starts when these hooks have replied: hook-sidecar-0",
   });
@@ -48,7 +48,7 @@ test("defines the domain that the hook returns, with unchanged NICs", async () =
   expect(bench.daemon.readXml(DOMAIN, "config")).toContain('<smbios mode="sysinfo"/>');
   expect(devicesOf(bench)).toEqual(["ua-one"]);
   expect((await bench.vmi()).status?.phase).toBe("Running");
-  expect(await hindrance(bench)).toBeUndefined();
+  expect(await blockedReason(bench)).toBeUndefined();
   expect(bench.events.filter((event) => event.includes("Hook"))).toEqual([]);
 });
 
@@ -80,7 +80,7 @@ test("does not start a guest whose hook removes a NIC, and reports why", async (
   const bench = hooked((xml) => xml.replace(/<interface.*<\/interface>/s, ""));
   await settle(bench);
   expect(bench.daemon.readXml(DOMAIN, "config")).toBeUndefined();
-  const told = await hindrance(bench);
+  const told = await blockedReason(bench);
   expect(told).toMatchObject({ reason: "HookAnswerRefused", attempts: 1 });
   expect(told?.message).toContain(
     "the answer of hook marks (hook-sidecar-0) to OnDefineDomain was refused: /domain/devices/interface[ua-one]: a hook cannot take it away",
@@ -97,7 +97,7 @@ test("calls a failed hook again after a backoff, and the guest starts then", asy
     return xml;
   });
   await settle(bench);
-  expect(await hindrance(bench)).toMatchObject({ reason: "HookFailed", attempts: 1 });
+  expect(await blockedReason(bench)).toMatchObject({ reason: "HookFailed", attempts: 1 });
   const { length } = bench.hooks.calls;
   await bench.wake();
   expect(bench.hooks.calls).toHaveLength(length);
