@@ -22,7 +22,7 @@ import {
   parseCniGateways,
   sanitizeNetworkStatus,
 } from "@patchbay/api/annotations";
-import { isPodFinished, type Pod, type PersistentVolumeClaim } from "@patchbay/api/kubernetes";
+import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { parseNadName } from "@patchbay/api/values";
 import { parseNetworkDns } from "../nics/addresses/resolver.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
@@ -63,8 +63,7 @@ import {
   findVmiSyncError,
   type VmiStatusFacts,
 } from "./sync-error.ts";
-import { readVolumeMode } from "../vm/spec/disk-files.ts";
-import { findClaimName, listDisks } from "../vm/spec/disks.ts";
+import { buildVolumeStatuses } from "./volumes.ts";
 
 export interface PodNetworkFacts {
   readonly elements: readonly NetworkSelection[];
@@ -368,37 +367,6 @@ export function attachmentStatuses(
     .map((listed) => withAbsence(owner, pod, listed))
     .map((listed) => withNodeLoss(nodeLoss, listed))
     .filter((attachment) => isReportable(attachment, previous));
-}
-
-type VolumeStatus = NonNullable<VmiStatus["volumeStatus"]>[number];
-
-type ClaimInfo = NonNullable<VolumeStatus["persistentVolumeClaimInfo"]>;
-
-function buildClaimInfo(claim: PersistentVolumeClaim): ClaimInfo {
-  const { capacity } = claim.status ?? {};
-  const { accessModes, resources } = claim.spec;
-  return {
-    claimName: claim.metadata.name,
-    volumeMode: readVolumeMode(claim),
-    ...(accessModes === undefined ? {} : { accessModes: [...accessModes] }),
-    ...(capacity === undefined ? {} : { capacity: { ...capacity } }),
-    ...(resources?.requests === undefined ? {} : { requests: { ...resources.requests } }),
-  };
-}
-
-/** Lists the volume modes of the disks' claims, one entry per disk. If the claim is missing, returns the previous entry. */
-export function buildVolumeStatuses(
-  { spec, status }: VirtualMachineInstance,
-  claims: ReadonlyMap<string, PersistentVolumeClaim>,
-): readonly VolumeStatus[] {
-  return listDisks(spec).map(({ name, source }) => {
-    const oldStatus = findByName(status?.volumeStatus, name);
-    const claim = claims.get(findClaimName(source) ?? "");
-    return {
-      ...(oldStatus ?? { name, target: "" }),
-      ...(claim === undefined ? {} : { persistentVolumeClaimInfo: buildClaimInfo(claim) }),
-    };
-  });
 }
 
 export type ControllerVmiStatus = Pick<

@@ -10,7 +10,7 @@ import {
 import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { buildVolumeStatuses } from "../status/vmi.ts";
+import { buildVolumeStatuses } from "../status/volumes.ts";
 import { findVmiSyncError } from "../status/sync-error.ts";
 import { aClaim, CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
 import { findStorageFault, waitsForBinding, type StorageFacts } from "./storage.ts";
