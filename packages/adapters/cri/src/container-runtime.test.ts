@@ -33,10 +33,13 @@ test("sends the CRI request for a sandbox", async () => {
   const config = sandboxConfigFor(PLACE, "pod");
   const dns = { servers: ["10.0.0.10"], searches: ["svc"], options: ["ndots:5"] };
   const security = { ...config.security, runAsUser: 0, supplementalGroups: [1, 2] };
-  expect(await runtime.runSandbox({ ...config, dns, security, sysctls: { "net.one": "1" } })).toBe(
+  const sysctls = { "net.one": "1" };
+  const runtimeHandler = "own-network";
+  expect(await runtime.runSandbox({ ...config, dns, security, sysctls, runtimeHandler })).toBe(
     "box",
   );
   expect(sent()).toMatchObject({
+    runtimeHandler,
     config: {
       metadata: { name: "pod", namespace: "ns1", uid: "uid-of-pod", attempt: 0 },
       hostname: "pod",

@@ -88,7 +88,8 @@ class CriRuntime implements ContainerRuntime {
   }
 
   async runSandbox(config: SandboxConfig): Promise<string> {
-    const request = { config: fromSandboxConfig(config) };
+    const { runtimeHandler = "" } = config;
+    const request = { config: fromSandboxConfig(config), runtimeHandler };
     type Answer = { readonly podSandboxId: string };
     return (await this.#runtime<Answer>("RunPodSandbox", request, SANDBOX_TIMEOUT_MS)).podSandboxId;
   }

@@ -9,7 +9,7 @@ import type { Cache, Files } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 import type { Flags } from "./config.ts";
 import type { LoopParts } from "./loop.ts";
-import { readDefaultNetwork } from "./runtime/default-network.ts";
+import { NO_DEFAULT_NETWORK, readDefaultNetwork } from "./runtime/default-network.ts";
 import type { RuntimeDeps, RuntimeOptions } from "./runtime/deps.ts";
 import { installPlugin, removePlugin, type PluginPaths } from "./runtime/installation.ts";
 import { serveRuntime } from "./runtime/serve.ts";
@@ -68,13 +68,15 @@ export function composeRuntime(
       resolve(undefined);
     },
   };
-  const defaultNetworkDeps: Pick<RuntimeDeps, "readDefaultNetwork"> = {
-    readDefaultNetwork: () => readDefaultNetwork(files, { source, confDir: configDir }),
-  };
+  const read: RuntimeDeps["readDefaultNetwork"] = () =>
+    readDefaultNetwork(files, { source, confDir: configDir });
   const serve: LoopParts["serveRuntime"] = (deps, signal) =>
-    serveRuntime({ ...deps, ...parts, ...defaultNetworkDeps }, files, signal);
+    serveRuntime({ ...deps, ...parts, readDefaultNetwork: read }, files, signal);
   return {
     serving: serving.then(() => undefined),
-    parts: { ...defaultNetworkDeps, serveRuntime: serve },
+    parts: {
+      ...(source !== NO_DEFAULT_NETWORK && { readDefaultNetwork: read }),
+      serveRuntime: serve,
+    },
   };
 }

@@ -77,7 +77,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly tenantPolicyMode: PolicyMode;
   /** Path of the socket for the container runtime's CNI plugin; unset if the agent does not serve the runtime. */
   readonly cniSocket?: string;
-  /** File, directory or network name from which the pods' default network is read. Unused without `cniSocket`. */
+  /** File, directory or network name from which the pods' default network is read, or `none`. Unused without `cniSocket`. */
   readonly defaultNetwork: string;
   readonly runtimeConfigDir: string;
   /** Plugin directory of the container runtime, to which patchbay-cni is copied; unset to install no plugin. */
@@ -127,7 +127,7 @@ function addRuntimeFlags(command: Command): Command {
     )
     .option(
       "--default-network <file-or-name>",
-      "default network of all pods, with --cni-socket: a file (.conf, .conflist, .json), a directory whose first configuration is used, or the name of a network in --runtime-config-dir; read for each pod",
+      "default network of all pods, with --cni-socket: a file (.conf, .conflist, .json), a directory whose first configuration is used, the name of a network in --runtime-config-dir, or none if the runtime calls the agent only for pods that name their own; read for each pod",
       "/etc/cni/net.d",
     )
     .option(

@@ -26,6 +26,7 @@ describe("the configuration", () => {
   const text = printConfig(buildLayout(places), {
     snapshotter: "native",
     sandboxImage: 'localhost/"pause":dev',
+    hasOwnNetworks: false,
   });
   test("has one section for each configured plugin", () => {
     expect(text.split("\n")).toEqual([
@@ -71,6 +72,26 @@ describe("the configuration", () => {
       'base_runtime_spec = "/d/c/base-spec.json"',
       "",
       '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]',
+      'Root = "/d/c/state/runc"',
+      "",
+    ]);
+  });
+
+  test("has a second runtime with its own CNI configuration for pods' own default networks", () => {
+    const settings = {
+      snapshotter: "native",
+      sandboxImage: "pause",
+      hasOwnNetworks: true,
+    } as const;
+    const lines = printConfig(buildLayout(places), settings).split("\n");
+    expect(lines).toContain('bin_dir = "/d/c/cni-plugins"');
+    expect(lines.slice(-8)).toEqual([
+      '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes."own-network"]',
+      'runtime_type = "io.containerd.runc.v2"',
+      'base_runtime_spec = "/d/c/base-spec.json"',
+      'cni_conf_dir = "/d/c/own-network"',
+      "",
+      '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes."own-network".options]',
       'Root = "/d/c/state/runc"',
       "",
     ]);

@@ -38,10 +38,15 @@ export type Snapshotter = "overlayfs" | "native";
 interface ContainerdSettings {
   readonly snapshotter: Snapshotter;
   readonly sandboxImage: string;
+  /** Whether to configure {@link OWN_NETWORK_RUNTIME}. */
+  readonly hasOwnNetworks: boolean;
 }
 
 /** Directory of the CNI plugins. Source: Debian package containernetworking-plugins. */
-const CNI_PLUGINS = "/usr/lib/cni";
+export const CNI_PLUGINS = "/usr/lib/cni";
+
+/** Runtime handler for pods that name their own default network: runc, with another CNI configuration. */
+export const OWN_NETWORK_RUNTIME = "own-network";
 
 /** Plugins that would log errors at each start, and NRI, whose default socket belongs to the host's containerd. */
 const DISABLED_PLUGINS = [
@@ -56,7 +61,7 @@ type Value = string | number | boolean | readonly string[];
 type Section = readonly [path: readonly string[], values: Readonly<Record<string, Value>>];
 
 const CRI_PATH = ["plugins", "io.containerd.grpc.v1.cri"];
-const RUNC_PATH = [...CRI_PATH, "containerd", "runtimes", "runc"];
+const RUNTIMES_PATH = [...CRI_PATH, "containerd", "runtimes"];
 
 function buildTopValues({ root, state }: ContainerdLayout): Readonly<Record<string, Value>> {
   return { version: 2, root, state, oom_score: 0, disabled_plugins: DISABLED_PLUGINS };
@@ -77,22 +82,37 @@ function buildCriValues({ sandboxImage }: ContainerdSettings): Readonly<Record<s
   };
 }
 
+function buildRuntime(
+  name: string,
+  { baseSpec, runcRoot }: ContainerdLayout,
+  values: Section[1] = {},
+): readonly Section[] {
+  const path = [...RUNTIMES_PATH, name];
+  return [
+    [path, { runtime_type: "io.containerd.runc.v2", base_runtime_spec: baseSpec, ...values }],
+    [[...path, "options"], { Root: runcRoot }],
+  ];
+}
+
 function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): readonly Section[] {
-  const { snapshotter } = settings;
+  const { snapshotter, hasOwnNetworks } = settings;
+  const plugins = hasOwnNetworks ? layout.cniPlugins : CNI_PLUGINS;
   return [
     [["grpc"], { address: layout.socket }],
     [["debug"], { level: "info", format: "json" }],
     [["plugins", "io.containerd.internal.v1.opt"], { path: layout.opt }],
     [CRI_PATH, buildCriValues(settings)],
-    [[...CRI_PATH, "cni"], { bin_dir: CNI_PLUGINS, conf_dir: layout.cniConfDirectory }],
+    [[...CRI_PATH, "cni"], { bin_dir: plugins, conf_dir: layout.cniConfDirectory }],
     [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI_PATH, "containerd"],
       // Snapshot annotations name the image of each unpacked layer, so that the pull that fills the disk can be found.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
-    [RUNC_PATH, { runtime_type: "io.containerd.runc.v2", base_runtime_spec: layout.baseSpec }],
-    [[...RUNC_PATH, "options"], { Root: layout.runcRoot }],
+    ...buildRuntime("runc", layout),
+    ...(hasOwnNetworks
+      ? buildRuntime(OWN_NETWORK_RUNTIME, layout, { cni_conf_dir: layout.ownNetworkConf })
+      : []),
   ];
 }
 

@@ -17,6 +17,7 @@ export {
 } from "./images/images.ts";
 export { runSourceProgram } from "./images/run-on-source.ts";
 export { fullReference, parseRepository, shortReference } from "./images/reference.ts";
+export { OWN_NETWORK_RUNTIME } from "./containerd-config.ts";
 export { buildLayout, type ContainerdLayout } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
 export { removeGroups } from "./leftovers/cgroups.ts";

@@ -32,6 +32,10 @@ export interface ContainerdLayout {
   readonly shims: string;
   readonly runcRoot: string;
   readonly opt: string;
+  /** Directory with links to the CNI plugins. The runtimes of one containerd share its only plugin directory. */
+  readonly cniPlugins: string;
+  /** Directory of the configuration for pods that name their own default network. */
+  readonly ownNetworkConf: string;
   /** Directory with a file `HOST/hosts.toml` for each configured registry. Source: containerd, configuration of registry hosts. */
   readonly registryHosts: string;
   readonly socket: string;
@@ -57,6 +61,8 @@ export function buildLayout(directories: ContainerdDirectories): ContainerdLayou
     shims: join(directory, "shims.json"),
     runcRoot: join(state, "runc"),
     opt: join(directory, "opt"),
+    cniPlugins: join(directory, "cni-plugins"),
+    ownNetworkConf: join(directory, "own-network"),
     registryHosts: join(directory, "registries"),
     socket,
   };

@@ -31,15 +31,17 @@ beforeEach(() => {
 });
 
 async function prepare(
-  results: { mount?: Partial<CommandResult>; ctr?: Partial<CommandResult> } = {},
+  results: Partial<Record<"mount" | "ctr" | "ln", Partial<CommandResult>>> = {},
   bootId = "boot-1",
+  more: Partial<Parameters<typeof prepareContainerd>[1]> = {},
 ) {
   const runner = createFakeProcessRunner({
     mount: () => results.mount ?? {},
     umount: () => ({}),
     ctr: () => results.ctr ?? { stdout: SPEC },
+    ln: () => results.ln ?? {},
   });
-  const options = { sandboxImage: "pause", bootId };
+  const options = { sandboxImage: "pause", bootId, ...more };
   const snapshotter = await prepareContainerd({ files, runner, layout }, options);
   return { snapshotter, commands: runner.commands.map(({ argv }) => argv.join(" ")) };
 }
@@ -96,6 +98,34 @@ describe("preparation of a containerd", () => {
     expect(await files.readText(layout.stateBoot)).toBe("boot-2");
     expect(await files.exists(`${layout.state}/bundle`)).toBe(false);
     expect(modes.filter((line) => line === "/d/c/state 711")).toHaveLength(2);
+  });
+
+  describe("for pods' own default networks", () => {
+    const ownNetworks = { program: "/p/patchbay-cni", type: "patchbay-cni", socket: "/run/s" };
+
+    test("links the host's plugins beside its own, and configures its own", async () => {
+      await files.writeAtomic("/usr/lib/cni/bridge", "");
+      await files.writeAtomic("/usr/lib/cni/host-local", "");
+      const { commands } = await prepare({}, "boot-1", { ownNetworks });
+      expect(commands.at(-1)).toBe(
+        "ln -sf -t /d/c/cni-plugins /usr/lib/cni/bridge /usr/lib/cni/host-local /p/patchbay-cni",
+      );
+      const text = await files.readText("/d/c/own-network/10-patchbay.conflist");
+      expect(JSON.parse(text ?? "")).toEqual({
+        cniVersion: "1.0.0",
+        name: "own-network",
+        plugins: [{ type: "patchbay-cni", socket: "/run/s" }],
+      });
+      expect(await files.readText(layout.config)).toContain('cni_conf_dir = "/d/c/own-network"');
+    });
+
+    test("fails if the plugins cannot be linked", async () => {
+      const ln = { exitCode: 1, stderr: "ln: no space\n" };
+      await expect(prepare({ ln }, "boot-1", { ownNetworks })).rejects.toMatchObject({
+        code: "OS_PROGRAM_FAILED",
+        details: { program: "ln", stderr: "ln: no space" },
+      });
+    });
   });
 
   test("fails if its tool fails", async () => {

@@ -2,7 +2,12 @@
 // Prepares containerd's files before its start. Idempotent.
 import { join, dirname } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
-import { type Snapshotter, buildBaseSpecText, printConfig } from "./containerd-config.ts";
+import {
+  type Snapshotter,
+  buildBaseSpecText,
+  CNI_PLUGINS,
+  printConfig,
+} from "./containerd-config.ts";
 import { AppError } from "@patchbay/base";
 import { parseErrorText } from "./ctr.ts";
 import type { ContainerdLayout } from "./layout.ts";
@@ -46,6 +51,18 @@ interface PrepareOptions {
   readonly sandboxImage: string;
   /** Id of the current boot. State of another boot is removed. */
   readonly bootId: string;
+  /** Unset if pods cannot name their own default network. */
+  readonly ownNetworks?: OwnNetworks;
+}
+
+/** The CNI plugin that attaches pods' own default networks. */
+interface OwnNetworks {
+  /** Absolute path of the plugin's program. */
+  readonly program: string;
+  /** Member `type` of its configuration; the name of `program`. */
+  readonly type: string;
+  /** Absolute path of the socket that the plugin calls. */
+  readonly socket: string;
 }
 
 async function createDirectories({ files, layout }: PrepareDeps): Promise<void> {
@@ -77,20 +94,40 @@ async function writeIfChanged(files: Files, path: string, text: string): Promise
   if (text !== (await files.readText(path))) await files.writeAtomic(path, text);
 }
 
+/** Links the plugins of the host and `ownNetworks` into one directory, and writes the configuration for the latter. */
+async function prepareOwnNetworks(deps: PrepareDeps, ownNetworks: OwnNetworks): Promise<void> {
+  const { files, runner, layout } = deps;
+  const { program, type, socket } = ownNetworks;
+  for (const path of [layout.cniPlugins, layout.ownNetworkConf]) {
+    await files.ensureDirectory(path, PRIVATE_MODE);
+  }
+  const plugins = (await files.list(CNI_PLUGINS)).map((name) => join(CNI_PLUGINS, name));
+  const argv = ["ln", "-sf", "-t", layout.cniPlugins, ...plugins, program] as const;
+  const { exitCode, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
+  if (exitCode !== 0) {
+    throw new AppError("OS_PROGRAM_FAILED", { program: "ln", exitCode, stderr: stderr.trim() });
+  }
+  const config = { cniVersion: "1.0.0", name: "own-network", plugins: [{ type, socket }] };
+  const text = `${JSON.stringify(config, undefined, 2)}\n`;
+  await writeIfChanged(files, join(layout.ownNetworkConf, "10-patchbay.conflist"), text);
+}
+
 /**
  * Prepares containerd's files and returns the selected snapshotter. Idempotent.
- * @throws AppError with OS_PROGRAM_MISSING, CONTAINERD_FAILED
+ * @throws AppError with OS_PROGRAM_MISSING, OS_PROGRAM_FAILED, CONTAINERD_FAILED
  */
 export async function prepareContainerd(
   deps: PrepareDeps,
-  { sandboxImage, bootId }: PrepareOptions,
+  { sandboxImage, bootId, ownNetworks }: PrepareOptions,
 ): Promise<Snapshotter> {
   const { files, layout } = deps;
   await createDirectories(deps);
   await removeOldState(deps, bootId);
   const snapshotter = await findSnapshotter(deps, layout.directory);
   await writeIfChanged(files, layout.baseSpec, await readBaseSpec(deps));
-  await writeIfChanged(files, layout.config, printConfig(layout, { snapshotter, sandboxImage }));
+  if (ownNetworks !== undefined) await prepareOwnNetworks(deps, ownNetworks);
+  const settings = { snapshotter, sandboxImage, hasOwnNetworks: ownNetworks !== undefined };
+  await writeIfChanged(files, layout.config, printConfig(layout, settings));
   return snapshotter;
 }
 

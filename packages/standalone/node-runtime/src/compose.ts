@@ -34,7 +34,7 @@ import {
 import { computePodQuota } from "./node/status.ts";
 import { NODES, PODS } from "@patchbay/api";
 import type { KubeNode, Pod } from "@patchbay/api/kubernetes";
-import { buildLayout } from "@patchbay/containerd";
+import { buildLayout, OWN_NETWORK_RUNTIME } from "@patchbay/containerd";
 import {
   createContainerRuntime,
   createExecPrograms,
@@ -242,6 +242,7 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
     logDir: resolve(flags.logDir),
     cgroupParent: flags.cgroupParent,
     memoryBytes: await readMemory(files),
+    ...(flags.containerdDir !== undefined && { ownNetworkRuntime: OWN_NETWORK_RUNTIME }),
     ...findDnsFacts(flags),
     ...parsePodApiServer(flags.podApiServer),
   };

@@ -38,6 +38,8 @@ export interface SandboxConfig {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly cgroupParent: string;
+  /** The runtime's own name for a set of its settings; unset for its default. Source: CRI RunPodSandboxRequest. */
+  readonly runtimeHandler?: string;
   readonly sysctls: Readonly<Record<string, string>>;
   readonly security: {
     readonly namespaces: NamespaceOptions;

@@ -37,6 +37,11 @@ test.each([
     source: "/net.d/05-broken.conflist",
     why: /05-broken\.conflist: spec\.config/,
   },
+  {
+    name: "a network of an agent that attaches none",
+    source: "none",
+    why: /the container runtime attaches it, except for pods that name their own/,
+  },
   { name: "an empty directory", source: "/empty", why: /no usable configuration in \/empty/ },
   {
     name: "Patchbay's own network name",

@@ -46,11 +46,18 @@ async function findInDirectory(
   throw toMissingNetworkError([`no usable configuration in ${directory}`, ...problems].join("; "));
 }
 
-/** Reads the network. `source` is a file, a directory, or a name in `confDir`. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
+/** Source of an agent that attaches no default network except the one that a pod names. */
+export const NO_DEFAULT_NETWORK = "none";
+
+/** Reads the network. `source` is a file, a directory, a name in `confDir`, or {@link NO_DEFAULT_NETWORK}. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
 export function readDefaultNetwork(
   files: Files,
   { source, confDir }: { readonly source: string; readonly confDir: string },
 ): Promise<NetworkConfigList> {
+  if (source === NO_DEFAULT_NETWORK) {
+    const reason = "the container runtime attaches it, except for pods that name their own";
+    return Promise.reject(toMissingNetworkError(reason));
+  }
   if (!source.startsWith("/"))
     return findInDirectory(files, confDir, ({ name }) => name === source);
   return isConfigFile(source)

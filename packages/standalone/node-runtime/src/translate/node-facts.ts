@@ -9,6 +9,8 @@ export interface NodeFacts {
   /** Parent of all containers' control groups, for example `/patchbay`. */
   readonly cgroupParent: string;
   readonly memoryBytes: number;
+  /** Runtime handler of pods that name their own default network; unset if no component attaches such networks. */
+  readonly ownNetworkRuntime?: string;
   readonly dns?: { readonly server: string; readonly domain: string };
   readonly apiServer?: { readonly host: string; readonly port: string };
 }

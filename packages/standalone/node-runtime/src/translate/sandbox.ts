@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Translates a pod to the CRI configuration of its sandbox. Pure and deterministic.
 import { join } from "node:path";
+import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import type { SandboxConfig } from "@patchbay/core/interfaces";
 import { buildLogDirectory, buildSandboxLabels } from "./labels.ts";
@@ -73,9 +74,19 @@ function combineDns(pod: Pod, node: NodeFacts): SandboxConfig["dns"] {
   };
 }
 
+/** Returns the runtime handler of a pod that names its own default network; undefined for other pods. */
+function findRuntimeHandler(
+  { metadata, spec }: Pod,
+  { ownNetworkRuntime }: NodeFacts,
+): string | undefined {
+  const hasOwnNetwork = metadata.annotations?.[names.DEFAULT_NETWORK_ANNOTATION] !== undefined;
+  return hasOwnNetwork && spec.hostNetwork !== true ? ownNetworkRuntime : undefined;
+}
+
 export function toSandboxConfig(pod: Pod, attempt: number, node: NodeFacts): SandboxConfig {
   const { name, namespace = "", uid = "" } = pod.metadata;
   const dns = combineDns(pod, node);
+  const runtimeHandler = findRuntimeHandler(pod, node);
   const sysctls = pod.spec.securityContext?.sysctls ?? [];
   return {
     metadata: { name, namespace, uid, attempt },
@@ -86,6 +97,7 @@ export function toSandboxConfig(pod: Pod, attempt: number, node: NodeFacts): San
     // Annotations are not passed to the runtime: some change its behavior, and any pod author can set them.
     annotations: {},
     cgroupParent: node.cgroupParent,
+    ...(runtimeHandler !== undefined && { runtimeHandler }),
     sysctls: Object.fromEntries(sysctls.map((sysctl) => [sysctl.name, sysctl.value])),
     security: toSandboxSecurity(pod),
   };

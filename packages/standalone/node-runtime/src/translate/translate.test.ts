@@ -8,6 +8,8 @@ import { expand } from "./environment.ts";
 import { printHosts, toSandboxConfig } from "./sandbox.ts";
 import { findMemoryLimit, findQosClass, toContainerResources } from "./resources.ts";
 
+const OWN_NETWORKS = { ...NODE, ownNetworkRuntime: "own-network" };
+
 function make(container: Container, change: Partial<ContainerOptions> = {}): ContainerOptions {
   const pod = change.pod ?? aPod({ containers: [container] });
   const sources = { configMaps: new Map(), secrets: new Map() };
@@ -76,6 +78,16 @@ describe("a sandbox", () => {
       searches: [],
       options: ["ndots:2"],
     });
+  });
+
+  test.each([
+    { name: "own default network", spec: {}, node: OWN_NETWORKS, want: "own-network" },
+    { name: "own default network elsewhere", spec: {}, node: NODE, want: undefined },
+    { name: "host network", spec: { hostNetwork: true }, node: OWN_NETWORKS, want: undefined },
+  ])("with $name has the runtime handler $want", ({ spec, node, want }) => {
+    const annotations = { "v1.multus-cni.io/default-network": "ns/blue" };
+    expect(toSandboxConfig(aPod(spec, { annotations }), 0, node).runtimeHandler).toBe(want);
+    expect(toSandboxConfig(aPod(spec), 0, node).runtimeHandler).toBeUndefined();
   });
 
   test("of Patchbay is in the node's namespaces on request", () => {

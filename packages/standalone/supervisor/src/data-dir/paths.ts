@@ -21,6 +21,8 @@ export interface Paths {
   readonly containerd: string;
   readonly cniConf: string;
   readonly cniLeases: string;
+  /** Socket at which net-agent attaches pods' own default networks. */
+  readonly cniSocket: string;
   readonly logs: string;
   readonly run: string;
   readonly lock: string;
@@ -48,6 +50,7 @@ export function buildPaths(dataDir: string): Paths {
     containerd: pathOf("containerd"),
     cniConf: pathOf("cni", "net.d"),
     cniLeases: pathOf("cni", "leases"),
+    cniSocket: pathOf("run", "cni", "net-agent.sock"),
     logs: pathOf("logs"),
     run: pathOf("run"),
     lock: pathOf("run", "supervisor.lock"),

@@ -2,6 +2,7 @@
 // Configures the pods' default network. Removes the machine's results from the cache of CNI.
 import { join } from "node:path";
 import type { Files } from "@patchbay/core/interfaces";
+import { buildContainerdLayout } from "../runtime/own-containerd.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
 import { Buffer } from "node:buffer";
@@ -61,10 +62,11 @@ export async function removeCniResults({
   readonly files: Files;
   readonly paths: Paths;
 }): Promise<void> {
-  const configFiles = await files.list(paths.cniConf);
-  const texts = await Promise.all(
-    configFiles.map((name) => files.readText(join(paths.cniConf, name))),
+  const directories = [paths.cniConf, buildContainerdLayout(paths).ownNetworkConf];
+  const lists = await Promise.all(
+    directories.map(async (path) => (await files.list(path)).map((name) => join(path, name))),
   );
+  const texts = await Promise.all(lists.flat().map((path) => files.readText(path)));
   const configs = texts.filter((text) => text !== undefined);
   for (const name of await files.list(RESULTS_DIR)) {
     const path = join(RESULTS_DIR, name);

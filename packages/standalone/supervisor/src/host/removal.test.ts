@@ -123,6 +123,8 @@ test("removes results of the machine's own networks only", async () => {
   await files.writeAtomic(`${PATHS.cniConf}/1.conflist`, "ours");
   await files.writeAtomic(`${RESULTS}/a`, resultOf("ours"));
   await files.writeAtomic(`${RESULTS}/b`, resultOf("theirs"));
+  await files.writeAtomic("/d/containerd/own-network/1.conflist", "for own default networks");
+  await files.writeAtomic(`${RESULTS}/c`, resultOf("for own default networks"));
   await removeCniResults({ files, paths: PATHS });
   expect(await files.list(RESULTS)).toEqual(["b"]);
 });

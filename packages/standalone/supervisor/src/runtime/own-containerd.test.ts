@@ -23,6 +23,7 @@ function host(mount: Partial<CommandResult> = {}) {
     umount: ok,
     ctr: () => ({ stdout: SPEC }),
     rmdir: ok,
+    ln: ok,
   });
   return { files, runner, log: createFakeLogger(), paths: PATHS, bootId: "boot" };
 }
@@ -50,6 +51,11 @@ test.each([
   expect(await prepareOwnContainerd(deps)).toBe(want);
   const config = await deps.files.readText(buildContainerdLayout(PATHS).config);
   expect(config).toContain("pause");
+  const { ownNetworkConf } = buildContainerdLayout(PATHS);
+  const text = await deps.files.readText(`${ownNetworkConf}/10-patchbay.conflist`);
+  expect(JSON.parse(text ?? "")).toMatchObject({
+    plugins: [{ type: "patchbay-cni", socket: "/d/run/cni/net-agent.sock" }],
+  });
 });
 
 test("removes state and sockets of a containerd that has ended, without a warning", async () => {

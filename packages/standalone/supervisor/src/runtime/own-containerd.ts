@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths, process and cleanup of the machine's own containerd.
 import { createHash } from "node:crypto";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import {
   containerdCommand,
   buildLayout,
@@ -12,6 +12,7 @@ import {
   type ContainerdLayout,
 } from "@patchbay/containerd";
 import { names } from "@patchbay/api";
+import { PLUGIN_PROGRAM } from "@patchbay/cni";
 import { killAndWait } from "@patchbay/os";
 import type { Clock, Logger } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
@@ -65,8 +66,15 @@ export function containerdProgram(
 export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   const { files, runner, bootId, paths } = deps;
   const layout = buildContainerdLayout(paths);
-  const sandboxImage = names.PAUSE_IMAGE;
-  const snapshotter = await prepareContainerd({ files, runner, layout }, { sandboxImage, bootId });
+  const program = PLUGIN_PROGRAM;
+  const snapshotter = await prepareContainerd(
+    { files, runner, layout },
+    {
+      sandboxImage: names.PAUSE_IMAGE,
+      bootId,
+      ownNetworks: { program, type: basename(program), socket: paths.cniSocket },
+    },
+  );
   return snapshotter === "native" ? "as copies: overlays cannot be mounted here" : "as overlays";
 }
 

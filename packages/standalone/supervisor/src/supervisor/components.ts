@@ -175,6 +175,11 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       // NetworkAttachmentDefinitions of tenants may not use this bridge, which connects the pods' default network.
       "--own-bridge",
       settings.bridge,
+      // containerd calls net-agent only for pods that name their own default network.
+      "--cni-socket",
+      paths.cniSocket,
+      "--default-network",
+      "none",
     ]),
     virtHandler: buildService(paths, "control-plane/virt-handler", [
       ...agentFlags,
