@@ -5,6 +5,8 @@ export interface ManifestNic {
   readonly name: string;
   /** NetworkAttachmentDefinition; unset: the pod network. */
   readonly network?: string;
+  /** Whether the network takes the place of the pod network. */
+  readonly isDefault?: true;
   readonly macAddress?: string;
   /** PCI address, for example `0000:05:00.0`. */
   readonly pciAddress?: string;
@@ -72,13 +74,17 @@ const IMAGE_FILES = {
 
 /** Entry of `spec.domain.devices.interfaces`. */
 export function ifaceManifest(nic: ManifestNic): Readonly<Record<string, unknown>> {
-  const fields = Object.entries(nic).filter(([field]) => !["network", "binding"].includes(field));
+  const omitted = ["network", "binding", "isDefault"];
+  const fields = Object.entries(nic).filter(([field]) => !omitted.includes(field));
   return { [nic.binding ?? "bridge"]: {}, ...Object.fromEntries(fields) };
 }
 
 /** Entry of `spec.networks`. */
-export function networkManifest({ name, network }: ManifestNic): Readonly<Record<string, unknown>> {
-  return network === undefined ? { name, pod: {} } : { name, multus: { networkName: network } };
+export function networkManifest(nic: ManifestNic): Readonly<Record<string, unknown>> {
+  const { name, network, isDefault } = nic;
+  if (network === undefined) return { name, pod: {} };
+  const multus = { networkName: network, ...(isDefault === true && { default: true }) };
+  return { name, multus };
 }
 
 function guestSpec(options: GuestOptions): Readonly<Record<string, unknown>> {

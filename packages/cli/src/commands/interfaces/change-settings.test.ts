@@ -74,7 +74,7 @@ describe("ifacePatch", () => {
       name: "another network for the pod network's interface",
       iface: "default",
       settings: { network: "green" },
-      want: /interface default is on the pod's network.*patchbay addinterface/,
+      want: /interface default is on the pod's default network.*patchbay addinterface/,
     },
     {
       name: "a missing interface",

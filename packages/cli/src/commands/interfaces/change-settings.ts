@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes the network and the link of an interface.
+import { isDefaultNetwork } from "@patchbay/api";
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import { parseNadName } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
@@ -51,8 +52,9 @@ function networkOperations(
   const { spec, base } = locateNics(target);
   const networks = spec === undefined ? [] : networksOf(spec);
   const index = networks.findIndex(({ name }) => name === iface);
-  if (networks[index]?.multus === undefined) {
-    const reason = `interface ${iface} is on the pod's network, which is fixed; plug a further interface instead: patchbay addinterface`;
+  const network = networks[index];
+  if (network?.multus === undefined || isDefaultNetwork(network)) {
+    const reason = `interface ${iface} is on the pod's default network, which is fixed; plug a further interface instead: patchbay addinterface`;
     throw flagError("--network", reason);
   }
   const entry = `${base}/networks/${String(index)}`;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the Service that virtctl's `expose` creates. Source: KubeVirt v1.9 pkg/virtctl/expose.
-import { names, type Iface, type VirtualMachineInstance } from "@patchbay/api";
+import { isDefaultNetwork, names, type Iface, type VirtualMachineInstance } from "@patchbay/api";
 import type { Service, ServicePort } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { toLabelValue } from "@patchbay/core/vm";
@@ -31,7 +31,7 @@ function parseTargetPort(text: string | undefined): Pick<ServicePort, "targetPor
 
 function isOnPodNetwork({ name }: Iface, spec: VirtualMachineInstance["spec"]): boolean {
   return (spec.networks ?? []).some(
-    (network) => network.name === name && network.pod !== undefined,
+    (network) => network.name === name && isDefaultNetwork(network),
   );
 }
 

@@ -2,7 +2,7 @@
 // Networks and interfaces of a VM, with bindings, DHCP options and port security. Source: KubeVirt api/core/v1
 // schema.go, types Network and Interface.
 import { Type } from "../fields/schema.ts";
-import { integer, list, object, text, anything, flag, oneOf, unbuilt } from "../fields/notation.ts";
+import { integer, list, object, text, anything } from "../fields/notation.ts";
 import type { Static } from "typebox";
 import { BINDING_FIELDS, IFACE_FIELDS, NETWORK_FIELDS } from "../fields/unacted-fields.ts";
 
@@ -128,11 +128,9 @@ export const NetworkSchema = Type.Object(
           networkName: Type.String({
             description: "NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME.",
           }),
-          // Patchbay does not support this field, but isDefaultNetwork reads it, because stored VMs may contain it.
-          default: unbuilt(flag("It takes the place of the pod's default network."), {
-            isDefault: oneOf(false),
-            hint: "use pod: {}, or join the network beside it",
-          }),
+          default: Type.Optional(
+            Type.Boolean({ description: "It takes the place of the pod's default network." }),
+          ),
         },
         { description: "A network of a NetworkAttachmentDefinition." },
       ),

@@ -22,6 +22,15 @@ const COUNT_ROWS: readonly RuleRow[] = [
     want: [],
   },
   {
+    name: "the maximum number of networks, beside a Multus network in its place",
+    interfaces: [BRIDGE, ...many.slice(1).map((name) => ({ name, bridge: {} }))],
+    networks: [
+      { name: "default", multus: { networkName: "blue", default: true } },
+      ...many.slice(1).map((name) => multus(name)),
+    ],
+    want: [],
+  },
+  {
     name: "more networks than a pod can have",
     interfaces: many.map((name) => ({ name, bridge: {} })),
     networks: many.map((name) => multus(name)),

@@ -31,11 +31,11 @@ function listCurrentBindings(iface: Iface): readonly Binding[] {
 function buildOneBindingMessage(
   { name }: Iface,
   bindings: readonly Binding[],
-  isOnPodNetwork: boolean,
+  isOnDefault: boolean,
 ): string {
   const bindingsText = `Interface "${name}" has ${bindings.length === 0 ? "none" : bindings.join(" and ")}`;
   if (bindings.length > 0) return `${bindingsText}: keep one of them`;
-  return `${bindingsText}: give it one, for example ${isOnPodNetwork ? "masquerade" : "bridge"}: {}`;
+  return `${bindingsText}: give it one, for example ${isOnDefault ? "masquerade" : "bridge"}: {}`;
 }
 
 function isOnDefaultNetwork(spec: ValidatedSpec, iface: Iface): boolean {
@@ -91,14 +91,15 @@ const oneBinding = forEachIface((iface, path, spec) => {
     {
       reason: "FieldValueInvalid",
       field: path,
-      message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${buildOneBindingMessage(iface, bindings, network?.pod !== undefined)}`,
+      message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${buildOneBindingMessage(iface, bindings, isOnDefaultNetwork(spec, iface))}`,
     },
   );
 });
 
+/** Unlike KubeVirt, also accepts masquerade on a Multus network that is the pod's default network. */
 const masqueradeNeedsPodNetwork = forEachIface((iface, path, spec) => {
   const network = findIfaceNetwork(spec, iface);
-  const isOnOtherNetwork = network !== undefined && network.pod === undefined;
+  const isOnOtherNetwork = network !== undefined && !isDefaultNetwork(network);
   return causeIf(iface.masquerade !== undefined && isOnOtherNetwork, {
     reason: "FieldValueInvalid",
     field: `${path}.name`,

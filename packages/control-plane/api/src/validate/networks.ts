@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for networks. Source: KubeVirt pkg/network/admitter/netsource.go, netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
+import { isDefaultNetwork } from "../kinds/network.ts";
 import { NETWORKS_MAX } from "../annotations/networks.ts";
 import { parseNadName } from "../values/name-syntax.ts";
 import { causeIf, forEachNetwork, networkPath, type Rule } from "./rule.ts";
@@ -59,11 +60,15 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
 });
 
 const notTooManyNetworks: Rule = ({ networks, base }) =>
-  causeIf(networks.filter((network) => network.multus !== undefined).length > NETWORKS_MAX, {
-    reason: "FieldValueInvalid",
-    field: `${base}.networks`,
-    message: `a VM can have at most ${String(NETWORKS_MAX)} networks beside the pod network`,
-  });
+  causeIf(
+    networks.filter((network) => network.multus !== undefined && !isDefaultNetwork(network))
+      .length > NETWORKS_MAX,
+    {
+      reason: "FieldValueInvalid",
+      field: `${base}.networks`,
+      message: `a VM can have at most ${String(NETWORKS_MAX)} networks beside the pod network`,
+    },
+  );
 
 export const NETWORK_SOURCE_RULES: readonly Rule[] = [
   onePodNetwork,

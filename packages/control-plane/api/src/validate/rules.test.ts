@@ -167,6 +167,24 @@ const BINDING_ROWS: readonly RuleRow[] = [
     ],
   },
   {
+    name: "masquerade on a Multus network in place of the pod network",
+    interfaces: [{ name: "blue", masquerade: {} }],
+    networks: [{ name: "blue", multus: { networkName: "blue", default: true } }],
+    want: [],
+  },
+  {
+    name: "no binding on a Multus network in place of the pod network",
+    interfaces: [{ name: "blue" }],
+    networks: [{ name: "blue", multus: { networkName: "blue", default: true } }],
+    want: [
+      [
+        "FieldValueInvalid",
+        `${IFACE}[0]`,
+        'logical blue interface must have exactly one binding method or binding plugin. Interface "blue" has none: give it one, for example masquerade: {}',
+      ],
+    ],
+  },
+  {
     name: "masquerade with the bridge's own MAC",
     interfaces: [{ name: "default", masquerade: {}, macAddress: "02-00-00-00-00-00" }],
     networks: [POD],

@@ -310,6 +310,12 @@ describe("the default network of a running VMI", () => {
       lost: ["own"],
     },
     { name: "of Multus may stay", before: [OWN], after: [OWN, BLUE], lost: [] },
+    {
+      name: "of Multus cannot become a secondary network",
+      before: [OWN],
+      after: [{ name: "own", multus: { networkName: "own" } }],
+      lost: ["own"],
+    },
   ])("$name", ({ before, after, lost }) => {
     expect(validateVmiNetworkChange(withNetworks(before), withNetworks(after))).toEqual(
       lost.map((name) => ({
@@ -319,6 +325,24 @@ describe("the default network of a running VMI", () => {
       })),
     );
   });
+});
+
+test.each([
+  { before: undefined, after: [OWN, BLUE], added: ["own"] },
+  { before: [BLUE], after: [BLUE, POD_ENTRY], added: ["default"] },
+  {
+    before: [BLUE],
+    after: [{ ...BLUE, multus: { networkName: "blue", default: true } }],
+    added: ["blue"],
+  },
+])("a running VMI gets no default network: $added", ({ before, after, added }) => {
+  expect(validateVmiNetworkChange(withNetworks(before), withNetworks(after))).toEqual(
+    added.map((name) => ({
+      reason: "FieldValueForbidden",
+      field: "spec.networks",
+      message: `network '${name}' would be the default network of the pod and cannot be added while the VMI runs`,
+    })),
+  );
 });
 
 const PATH = "spec.dataVolumeTemplates[0]";

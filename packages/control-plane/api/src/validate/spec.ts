@@ -206,22 +206,32 @@ export function validateVmiChange(before: VmiSpec | undefined, after: VmiSpec): 
 function haveSameSource(network: Network, otherNetwork: Network): boolean {
   return (
     (network.pod === undefined) === (otherNetwork.pod === undefined) &&
+    isDefaultNetwork(network) === isDefaultNetwork(otherNetwork) &&
     network.multus?.networkName === otherNetwork.multus?.networkName
   );
 }
 
-/** Rejects the removal or replacement of the pod's default network, which cannot change while the pod runs. */
+/** Rejects a change of the pod's default network, which cannot be plugged, unplugged or replaced while the pod runs. */
 export function validateVmiNetworkChange(before: VmiSpec, after: VmiSpec): readonly Cause[] {
-  const defaultNetworks = (before.networks ?? []).filter(isDefaultNetwork);
-  const removedNetworks = defaultNetworks.filter(
-    (network) =>
-      !(after.networks ?? []).some(
-        (other) => other.name === network.name && haveSameSource(network, other),
-      ),
+  const [oldNetworks = [], newNetworks = []] = [before, after].map((spec) =>
+    (spec.networks ?? []).filter(isDefaultNetwork),
   );
-  return removedNetworks.map((network) => ({
+  const removedNetworks = oldNetworks.filter(
+    (network) =>
+      !newNetworks.some((other) => other.name === network.name && haveSameSource(network, other)),
+  );
+  const addedNetworks = oldNetworks.length === 0 ? newNetworks : [];
+  const toCause = ({ name }: Network, problem: string): Cause => ({
     reason: "FieldValueForbidden",
     field: "spec.networks",
-    message: `network '${network.name}' is the default network of the pod and cannot be removed or replaced while the VMI runs`,
-  }));
+    message: `network '${name}' ${problem} while the VMI runs`,
+  });
+  return [
+    ...removedNetworks.map((network) =>
+      toCause(network, "is the default network of the pod and cannot be removed or replaced"),
+    ),
+    ...addedNetworks.map((network) =>
+      toCause(network, "would be the default network of the pod and cannot be added"),
+    ),
+  ];
 }

@@ -82,14 +82,23 @@ function checkForwarding({ status }: VirtualMachineInstance): Refusal | undefine
   return status?.phase === "Running" ? undefined : toRefusal(400, [], "VMI is not running");
 }
 
-/** Returns the pod's address for port forwarding, or the refusal. Does not use addresses that the guest reports, which are not trusted. */
+/**
+ * Returns the pod's address for port forwarding, or the refusal. Does not use addresses that the guest reports, which are not
+ * trusted. The address on a NetworkAttachmentDefinition is not used either: a tenant chooses it, and virt-api would connect to
+ * it from its own network.
+ */
 export function findForwardAddress(
   vmi: VirtualMachineInstance,
 ): { readonly address: string } | { readonly refusal: Refusal } {
   const problem = checkForwarding(vmi);
   if (problem !== undefined) return { refusal: problem };
   const { attachments = [] } = vmi.status ?? {};
-  const podNetwork = (vmi.spec.networks ?? []).find(isDefaultNetwork)?.name;
+  const network = (vmi.spec.networks ?? []).find(isDefaultNetwork);
+  if (network?.multus !== undefined) {
+    const message = `port forwarding is for the pod network only; interface '${network.name}' is on network ${network.multus.networkName}`;
+    return { refusal: toRefusal(400, [], message) };
+  }
+  const podNetwork = network?.name;
   const [address] = attachments.find(({ name }) => name === podNetwork)?.ips ?? [];
   if (address !== undefined) return { address };
   return { refusal: toRefusal(400, [], "no network interfaces are present") };

@@ -28,6 +28,8 @@ const BLUE: Network = { name: "default", multus: { networkName: "blue" } };
 const BRIDGE: Iface = { name: "default", bridge: {} };
 const MASQUERADE: Iface = { name: "default", masquerade: {} };
 const RETAINED: VmStatus = { macAddresses: [{ name: "default", macAddress: FIRST }] };
+const OWN: Network = { name: "default", multus: { networkName: "blue", default: true } };
+const ON_OWN = { name: "default", networkName: "default/blue", macAddress: FIRST };
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "managedTap" },
   lone: { domainAttachmentType: "tap" },
@@ -258,6 +260,16 @@ test.each<{ name: string; vm: VirtualMachine; want: string | undefined }>([
   {
     name: "none without a NIC on the pod network",
     vm: vmOf(BRIDGE, RETAINED, BLUE),
+    want: undefined,
+  },
+  {
+    name: "the last guest's on a Multus network in place of the pod network",
+    vm: vmOf(BRIDGE, { macAddresses: [ON_OWN] }, OWN),
+    want: FIRST,
+  },
+  {
+    name: "none that the pod network assigned, on a Multus network in its place",
+    vm: vmOf(BRIDGE, RETAINED, OWN),
     want: undefined,
   },
 ])("the MAC to request from the pod network is $name", ({ vm, want }) => {

@@ -251,7 +251,7 @@ function findRetainableMac(
   if (network === undefined || source === undefined || source === "random" || isAbsent(iface))
     return undefined;
   // A MAC in the specification is recorded too, so that the interface retains it when the user deletes it from the specification.
-  if (isDefaultNetwork(network)) return { source };
+  if (network.pod !== undefined) return { source };
   const networkName = networkNameOf(network, vm.metadata.namespace ?? "");
   return networkName === undefined ? undefined : { source, networkName };
 }
@@ -340,16 +340,17 @@ export function readRetainedMacs(vmi: VirtualMachineInstance): readonly Retained
   return parseRetainedMacs(vmi.metadata.annotations?.[names.RETAINED_MACS_ANNOTATION]);
 }
 
-/** Returns the MAC to request from the pod's network, which has no network selection element. */
+/** Returns the MAC to request from the pod's default network, which has no network selection element. */
 export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefined {
-  const { spec } = vmi;
+  const { spec, metadata } = vmi;
   const iface = ifacesOf(spec).find(({ name }) => {
     const network = findByName(networksOf(spec), name);
     return network !== undefined && isDefaultNetwork(network);
   });
   if (iface === undefined || iface.masquerade !== undefined) return undefined;
+  const ownNetworkName = findNetworkName(spec, iface.name, metadata.namespace ?? "");
   const retained = readRetainedMacs(vmi).find(
-    ({ name, networkName }) => name === iface.name && networkName === undefined,
+    ({ name, networkName }) => name === iface.name && networkName === ownNetworkName,
   );
   const mac = iface.macAddress ?? retained?.macAddress ?? "";
   return isNicMac(mac) ? normalizeMac(mac) : undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { VirtualMachineInstance } from "@patchbay/api";
+import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { findMachineFamily } from "@patchbay/domain";
 import { isOnRootComplex, buildMachine } from "../vm/spec/machine.ts";
 import type { Reason } from "./table.ts";
@@ -157,6 +157,15 @@ export function macNotAssigned(
 ): ReasonMessage<"RequestNotMet"> {
   const message = `network ${networkName} assigned MAC ${assigned} instead of the requested ${requested}; unplug the interface and plug it again without macAddress, or use a network that accepts it`;
   return { reason: "RequestNotMet", message };
+}
+
+/** Describes a pod whose primary NIC is not on the network that its annotation names. */
+export function defaultNetworkIgnored(
+  networkName: string,
+  actual: string | undefined,
+): ReasonMessage<"DefaultNetworkIgnored"> {
+  const message = `the pod's primary NIC is on ${actual === undefined ? "another network" : `network ${actual}`} instead of ${networkName}, because no component of its node reads the annotation ${names.DEFAULT_NETWORK_ANNOTATION}`;
+  return { reason: "DefaultNetworkIgnored", message };
 }
 
 export function annotationInvalid(why: string): ReasonMessage<"AnnotationInvalid"> {

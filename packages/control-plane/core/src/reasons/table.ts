@@ -135,6 +135,17 @@ const REASONS_IN_POD = {
       "the network did not assign the requested MAC, address or default route, or none of its plugins supports the request; the attachment was undone, or, if only the MAC differs, the NIC is not plugged into the VM",
     owner: "administrator",
   },
+  DefaultNetworkIgnored: {
+    phases: "`PodAttaching`",
+    from: "virt-controller",
+    event: "Warning",
+    meaning:
+      "the pod's primary NIC is not on the network with `multus.default`, because nothing on the node reads the pod's annotation `v1.multus-cni.io/default-network`; the NIC is not plugged into the VM",
+    owner: "administrator",
+    next: "the VM is restarted on a node whose pods' networks Multus attaches, or net-agent with `--pod-creation`",
+    advice:
+      "install Multus, or let net-agent attach the networks of new pods (patchbay install --pod-creation), and restart the VM; or use pod: {}",
+  },
   NoDevice: {
     ...POD_ATTACHING,
     meaning:

@@ -29,7 +29,7 @@ import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { DEFAULT_POD_INTERFACE, buildExtraInterfaceName } from "../nics/names.ts";
 import { isOnNetwork, findNetworkName, toPodNics, choosePodNic } from "../nics/pod-nic.ts";
 import type { NetworksOwner } from "../vm/pod/pod-networks.ts";
-import { macNotAssigned, networkNameInvalid } from "../reasons/messages.ts";
+import { defaultNetworkIgnored, macNotAssigned, networkNameInvalid } from "../reasons/messages.ts";
 import type { Reason } from "../reasons/table.ts";
 import { type NodeLoss, hasRun } from "../node/node-loss.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifyName } from "../nics/nics.ts";
@@ -107,9 +107,30 @@ function sortByPodOrder(ips: readonly string[], podIps: readonly string[]): read
   return [...primaryFirst, ...ips.filter((ip) => !primaryFirst.includes(ip))];
 }
 
-function buildDefaultAttachment(name: string, pod: PodNetworkFacts): Attachment {
+/** Checks whether the pod has an address, and its primary NIC is on another network than `networkName`. */
+function isOnOtherDefault(
+  networkName: string,
+  entry: NetworkStatus | undefined,
+  { podIps }: PodNetworkFacts,
+): boolean {
+  return entry === undefined ? podIps.length > 0 : entry.name !== networkName;
+}
+
+/** Builds the attachment of the pod's primary NIC. `networkName` is unset for `pod: {}`. */
+function buildDefaultAttachment(
+  name: string,
+  networkName: string | undefined,
+  pod: PodNetworkFacts,
+): Attachment {
   const entry = pod.networkStatus.find((status) => status.default === true);
-  const identity = { name, podInterfaceName: entry?.interface ?? DEFAULT_POD_INTERFACE };
+  const identity = {
+    name,
+    ...(networkName === undefined ? {} : { networkName }),
+    podInterfaceName: entry?.interface ?? DEFAULT_POD_INTERFACE,
+  };
+  if (networkName !== undefined && isOnOtherDefault(networkName, entry, pod)) {
+    return toFailed(identity, defaultNetworkIgnored(networkName, entry?.name));
+  }
   if (entry !== undefined) {
     const { ips = [], ...rest } = entry;
     return toAttached(identity, { ...rest, ips: sortByPodOrder(ips, pod.podIps) }, pod);
@@ -356,7 +377,10 @@ export function attachmentStatuses(
   const declaredAttachments = ifacesOf(vmi.spec).flatMap((iface): readonly Attachment[] => {
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined) return [];
-    if (isDefaultNetwork(network)) return [buildDefaultAttachment(iface.name, pod)];
+    if (isDefaultNetwork(network)) {
+      const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
+      return [buildDefaultAttachment(iface.name, networkName, pod)];
+    }
     return listAttachments(network, { vmi, pod });
   });
   const removedAttachments = previous

@@ -120,8 +120,8 @@ function resolveSupportedBinding(
     return refuse(second, `cannot be combined with ${first}: an interface has one binding`);
   }
   if (first === "masquerade") {
-    return network !== undefined && network.pod === undefined
-      ? refuse(first, "is for the pod network only; use bridge")
+    return network !== undefined && !isDefaultNetwork(network)
+      ? refuse(first, "is for the default network of the pod only; use bridge")
       : { kind: "masquerade" };
   }
   const registered = resolveRegisteredBinding(iface, network, registry) ?? { kind: "bridge" };

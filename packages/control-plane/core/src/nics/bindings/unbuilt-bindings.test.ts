@@ -209,10 +209,12 @@ test.each([
   expect(formatProblems(findVmiStartProblems(vmi, NETWORK))).toContain(message);
 });
 
-test("masquerade requires the pod network", () => {
+test("masquerade requires the pod's default network", () => {
   const iface = { name: NIC, masquerade: {} };
   expect(resolveBinding(iface, BLUE, BINDINGS)).toMatchObject({
     kind: "refused",
     field: "masquerade",
   });
+  const own = { name: NIC, multus: { networkName: "blue", default: true } };
+  expect(resolveBinding(iface, own, BINDINGS)).toEqual({ kind: "masquerade" });
 });

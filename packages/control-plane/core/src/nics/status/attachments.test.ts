@@ -10,6 +10,7 @@ import type {
 import type { NetworkStatus } from "@patchbay/api/annotations";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
+import { withNics } from "../nics.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "../../status/vmi.ts";
 
 const sha256Hex = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -330,6 +331,63 @@ describe("the default network", () => {
       name: "is attached by the pod's addresses",
       pod: { podIps: ["10.0.0.5"] },
       want: [{ name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] }],
+    },
+  ])("$name", ({ pod, want }) => {
+    expect(attachmentStatuses({ vmi, bindings: {} }, { ...NOTHING, ...pod })).toStrictEqual(want);
+  });
+});
+
+describe("an iface on a Multus network in place of the pod network", () => {
+  const network = { name: "own", multus: { networkName: "blue", default: true } };
+  const MAC = "02:00:00:00:00:01";
+  const plain = aVmi();
+  const vmi = {
+    ...plain,
+    spec: withNics(plain.spec, [network], [{ name: "own", masquerade: {} }]),
+  };
+  const identity = { name: "own", networkName: "default/blue", podInterfaceName: "eth0" };
+  type Row = {
+    readonly name: string;
+    readonly pod: Partial<PodNetworkFacts>;
+    readonly want: readonly Partial<Attachment>[];
+  };
+  test.each<Row>([
+    { name: "is not listed before the pod has a network", pod: {}, want: [] },
+    {
+      name: "is attached if the pod's default network is its own",
+      pod: {
+        networkStatus: [
+          { name: "default/blue", interface: "eth0", default: true, mac: MAC, ips: ["10.7.0.5"] },
+        ],
+        podIps: ["10.7.0.5"],
+      },
+      want: [{ ...identity, state: "Attached", mac: MAC, ips: ["10.7.0.5"] }],
+    },
+    {
+      name: "fails on another default network",
+      pod: { networkStatus: [{ name: "cbr0", interface: "eth0", default: true }] },
+      want: [
+        {
+          ...identity,
+          state: "Failed",
+          reason: "DefaultNetworkIgnored",
+          message:
+            "the pod's primary NIC is on network cbr0 instead of default/blue, because no component of its node reads the annotation v1.multus-cni.io/default-network",
+        },
+      ],
+    },
+    {
+      name: "fails if the pod has addresses of an unreported network",
+      pod: { networkStatus: [{ name: "default/blue", interface: "net1" }], podIps: ["10.0.0.5"] },
+      want: [
+        {
+          ...identity,
+          state: "Failed",
+          reason: "DefaultNetworkIgnored",
+          message:
+            "the pod's primary NIC is on another network instead of default/blue, because no component of its node reads the annotation v1.multus-cni.io/default-network",
+        },
+      ],
     },
   ])("$name", ({ pod, want }) => {
     expect(attachmentStatuses({ vmi, bindings: {} }, { ...NOTHING, ...pod })).toStrictEqual(want);

@@ -3,6 +3,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
+import { withNics } from "../../nics/nics.ts";
 import { buildPodAnnotations, buildPodLabels, buildPodSettings } from "./inherited-fields.ts";
 
 function vmiWithMetadata(
@@ -33,6 +34,19 @@ test("copies the VMI's labels and annotations to the pod, except reserved ones",
     "kubevirt.io/created-by": "vmi-uid",
     "vm.kubevirt.io/name": "vm1",
   });
+});
+
+test.each([
+  { networkName: "blue", want: "default/blue" },
+  { networkName: "other/blue", want: "other/blue" },
+])("the pod's default network is $want", ({ networkName, want }) => {
+  const networks = [{ name: "own", multus: { networkName, default: true } }];
+  const annotations = { "v1.multus-cni.io/default-network": "stolen/network" };
+  const vmi = vmiWithMetadata({ annotations });
+  const spec = withNics(vmi.spec, networks, [{ name: "own", masquerade: {} }]);
+  const owner = { vmi: { ...vmi, spec }, bindings: {} };
+  expect(buildPodAnnotations(owner)).toMatchObject({ "v1.multus-cni.io/default-network": want });
+  expect(buildPodAnnotations(owner)).not.toHaveProperty(["k8s.v1.cni.cncf.io/networks"]);
 });
 
 test("limits the VM's name in a label to 63 characters", () => {

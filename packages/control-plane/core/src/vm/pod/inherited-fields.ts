@@ -6,7 +6,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 import { readRetainedAddresses } from "../../nics/addresses/retained-addresses.ts";
 import { readRetainedMacs } from "../../nics/mac.ts";
 import { toLabelValue, buildHostname } from "../spec/guest-names.ts";
-import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
+import { findDefaultNetworkName, planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../nics/addresses/resolver.ts";
 
 const EXCLUDED_ANNOTATIONS = [
@@ -38,6 +38,7 @@ export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<strin
   const retainedAddresses = readRetainedAddresses(vmi);
   const retainedMacs = readRetainedMacs(vmi);
   const elements = planPodNetworks({ ...owner, retainedAddresses, retainedMacs }, []);
+  const defaultNetwork = findDefaultNetworkName(vmi);
   const inheritedAnnotations = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !EXCLUDED_ANNOTATIONS.includes(key),
   );
@@ -45,6 +46,7 @@ export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<strin
     ...Object.fromEntries(inheritedAnnotations),
     [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
     [names.DEFAULT_CONTAINER_ANNOTATION]: names.LAUNCHER_CONTAINER,
+    ...(defaultNetwork === undefined ? {} : { [names.DEFAULT_NETWORK_ANNOTATION]: defaultNetwork }),
     ...(elements.length === 0 ? {} : { [names.NETWORKS_ANNOTATION]: printNetworks(elements) }),
   };
 }

@@ -114,6 +114,15 @@ function listWantedElements(
   });
 }
 
+/** Returns NAMESPACE/NAME of the network that replaces the pod's default network; undefined without one. */
+export function findDefaultNetworkName({
+  metadata,
+  spec,
+}: VirtualMachineInstance): string | undefined {
+  const network = networksOf(spec).find(isDefaultNetwork);
+  return network === undefined ? undefined : networkNameOf(network, metadata.namespace ?? "");
+}
+
 /** Returns the names of the VMI's networks and of its bindings' additional networks, each once, in the form NAMESPACE/NAME. */
 export function listNetworkNames(
   vmi: VirtualMachineInstance,
