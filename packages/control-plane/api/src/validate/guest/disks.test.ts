@@ -363,6 +363,20 @@ test("disks and NICs share one boot order, which starts at one", () => {
   ]);
 });
 
+test.each([
+  { bootOrder: 2_147_483_647, isAccepted: true },
+  { bootOrder: 2_147_483_648, isAccepted: false },
+  { bootOrder: 3_000_000_000, isAccepted: false },
+])("boot order $bootOrder is accepted: $isAccepted", ({ bootOrder, isAccepted }) => {
+  const spec = {
+    domain: { devices: { disks: [{ name: "a", bootOrder }] } },
+    volumes: [{ name: "a", containerDisk: { image: "a" } }],
+  };
+  const path = "spec.domain.devices.disks[0]";
+  const message = `${path} must have a boot order <= 2147483647, because QEMU starts no guest with a larger one`;
+  expect(causesOfGuest(spec)).toEqual(isAccepted ? [] : [invalid(`${path}.bootOrder`, message)]);
+});
+
 const CLAIM_VOLUME = { persistentVolumeClaim: { claimName: "a" } };
 const [FIRST, SECOND] = ["spec.volumes[0]", "spec.volumes[1]"] as const;
 

@@ -49,6 +49,18 @@ function listBootables({ disks, ifaces, base }: ValidatedSpec): readonly Bootabl
   ];
 }
 
+/** Largest boot index of a device. Source: QEMU property bootindex, an int32. */
+const BOOT_ORDER_MAX = 2_147_483_647;
+
+const orderIsInLimit: Rule = (spec) =>
+  listBootables(spec)
+    .filter(({ order }) => order > BOOT_ORDER_MAX)
+    .map(({ path }) => ({
+      reason: "FieldValueInvalid",
+      field: `${path}.bootOrder`,
+      message: `${path} must have a boot order <= ${String(BOOT_ORDER_MAX)}, because QEMU starts no guest with a larger one`,
+    }));
+
 const orderStartsAtOne: Rule = (spec) =>
   listBootables(spec)
     .filter(({ order }) => order < 1)
@@ -68,7 +80,7 @@ const orderIsUnique: Rule = (spec) => {
   });
 };
 
-export const BOOT_ORDER_RULES: readonly Rule[] = [orderStartsAtOne, orderIsUnique];
+export const BOOT_ORDER_RULES: readonly Rule[] = [orderStartsAtOne, orderIsInLimit, orderIsUnique];
 
 /** Smallest memory request in bytes. A smaller value most likely lacks its unit. Source: KubeVirt validateMemoryRequestsNegativeOrNull. */
 const MEMORY_MIN_BYTES = 1e6;
