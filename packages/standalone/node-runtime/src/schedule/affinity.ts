@@ -147,32 +147,38 @@ export function parseAffinity({ spec }: Pod): Affinity {
   };
 }
 
-function usesNamespaceSelector({ namespaceSelector }: PodTerm): boolean {
-  return namespaceSelector !== undefined && Object.values(namespaceSelector).flat().length > 0;
-}
-
-/** Returns a message if the pod's affinity is unsupported. Such a pod is not scheduled. */
-export function findUnsupportedAffinity(pod: Pod): string | undefined {
-  const { podAffinityTerms, antiAffinityTerms } = parseAffinity(pod);
-  if (![...podAffinityTerms, ...antiAffinityTerms].some(usesNamespaceSelector)) return undefined;
-  return "pod affinity with namespaceSelector is not supported";
-}
-
 export interface PlacedPod {
   readonly pod: Pod;
   readonly node: KubeNode;
 }
 
-function selectsPod(term: PodTerm, owner: Pod, other: Pod): boolean {
-  const { namespaces = [], namespaceSelector, labelSelector } = term;
-  const ownNamespace = owner.metadata.namespace ?? "";
-  const isNamed = namespaces.includes(other.metadata.namespace ?? "");
-  // Every namespaceSelector selects all namespaces here, because only empty ones are supported.
-  const isNamespaceSelected =
-    namespaceSelector !== undefined ||
-    isNamed ||
-    (namespaces.length === 0 && other.metadata.namespace === ownNamespace);
-  return isNamespaceSelected && selectsLabels(labelSelector, other.metadata.labels ?? {});
+export interface PodSurroundings {
+  /** Unfinished pods of all nodes. */
+  readonly placedPods: readonly PlacedPod[];
+  readonly findNamespaceLabels: (namespace: string) => Labels;
+}
+
+type FindNamespaceLabels = PodSurroundings["findNamespaceLabels"];
+
+function selectsNamespace(
+  { namespaces = [], namespaceSelector }: PodTerm,
+  owner: Pod,
+  { namespace, labels }: { readonly namespace: string; readonly labels: Labels },
+): boolean {
+  if (namespaces.includes(namespace) || selectsLabels(namespaceSelector, labels)) return true;
+  const hasOwnScope = namespaces.length === 0 && namespaceSelector === undefined;
+  return hasOwnScope && namespace === owner.metadata.namespace;
+}
+
+function selectsPod(
+  term: PodTerm,
+  owner: Pod,
+  other: Pod,
+  findNamespaceLabels: FindNamespaceLabels,
+): boolean {
+  const { namespace = "", labels = {} } = other.metadata;
+  const scope = { namespace, labels: findNamespaceLabels(namespace) };
+  return selectsNamespace(term, owner, scope) && selectsLabels(term.labelSelector, labels);
 }
 
 function findDomain({ topologyKey }: PodTerm, { metadata }: KubeNode): string | undefined {
@@ -187,49 +193,54 @@ function isSameDomain(term: PodTerm, one: KubeNode, other: KubeNode): boolean {
 export function hasMatchingPod(
   term: PodTerm,
   pod: Pod,
-  target: { readonly node: KubeNode; readonly placedPods: readonly PlacedPod[] },
+  target: PodSurroundings & { readonly node: KubeNode },
 ): boolean {
-  return target.placedPods.some(
-    (other) => selectsPod(term, pod, other.pod) && isSameDomain(term, target.node, other.node),
+  const { node, placedPods, findNamespaceLabels } = target;
+  return placedPods.some(
+    (other) =>
+      selectsPod(term, pod, other.pod, findNamespaceLabels) && isSameDomain(term, node, other.node),
   );
 }
 
 /** Returns whether the terms select the pod itself but no placed pod. Such a pod is the first of its group. */
-function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, placedPods: readonly PlacedPod[]) {
-  const isOwn = terms.every((term) => selectsPod(term, pod, pod));
-  return (
-    isOwn && !placedPods.some((other) => terms.every((term) => selectsPod(term, pod, other.pod)))
-  );
+function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, surroundings: PodSurroundings) {
+  const { placedPods, findNamespaceLabels } = surroundings;
+  const isSelected = (other: Pod): boolean =>
+    terms.every((term) => selectsPod(term, pod, other, findNamespaceLabels));
+  return isSelected(pod) && !placedPods.some((other) => isSelected(other.pod));
 }
 
-function findUnmetAffinity(pod: Pod, node: KubeNode, placedPods: readonly PlacedPod[]) {
+function findUnmetAffinity(pod: Pod, node: KubeNode, surroundings: PodSurroundings) {
   const terms = parseAffinity(pod).podAffinityTerms;
   const isInDomains = terms.every((term) => findDomain(term, node) !== undefined);
-  const isMet = terms.every((term) => hasMatchingPod(term, pod, { node, placedPods }));
-  const isSatisfied = isMet || (isInDomains && isFirstOfGroup(terms, pod, placedPods));
+  const isMet = terms.every((term) => hasMatchingPod(term, pod, { node, ...surroundings }));
+  const isSatisfied = isMet || (isInDomains && isFirstOfGroup(terms, pod, surroundings));
   return isSatisfied ? undefined : "node(s) didn't match pod affinity rules";
 }
 
-function isExcludedByOthers(pod: Pod, node: KubeNode, placedPods: readonly PlacedPod[]): boolean {
+function isExcludedByOthers(pod: Pod, node: KubeNode, surroundings: PodSurroundings): boolean {
+  const { placedPods, findNamespaceLabels } = surroundings;
   return placedPods.some((other) =>
     parseAffinity(other.pod).antiAffinityTerms.some(
-      (term) => selectsPod(term, other.pod, pod) && isSameDomain(term, node, other.node),
+      (term) =>
+        selectsPod(term, other.pod, pod, findNamespaceLabels) &&
+        isSameDomain(term, node, other.node),
     ),
   );
 }
 
-/** Returns why pod affinity excludes the node. `placedPods` are the unfinished pods of all nodes. Source: InterPodAffinity. */
+/** Returns why pod affinity excludes the node. Source: InterPodAffinity. */
 export function findAffinityConflict(
   pod: Pod,
   node: KubeNode,
-  placedPods: readonly PlacedPod[],
+  surroundings: PodSurroundings,
 ): string | undefined {
-  if (isExcludedByOthers(pod, node, placedPods)) {
+  if (isExcludedByOthers(pod, node, surroundings)) {
     return "node(s) didn't satisfy existing pods anti-affinity rules";
   }
   const { antiAffinityTerms } = parseAffinity(pod);
-  if (antiAffinityTerms.some((term) => hasMatchingPod(term, pod, { node, placedPods }))) {
+  if (antiAffinityTerms.some((term) => hasMatchingPod(term, pod, { node, ...surroundings }))) {
     return "node(s) didn't match pod anti-affinity rules";
   }
-  return findUnmetAffinity(pod, node, placedPods);
+  return findUnmetAffinity(pod, node, surroundings);
 }

@@ -85,6 +85,7 @@ class World {
     for (const pod of pods) this.store.put(PODS, pod);
     this.#watches.get("nodes")?.({ kind: "listed", objects: nodes });
     await settle();
+    this.#watches.get("namespaces")?.({ kind: "listed", objects: [] });
     this.#watches.get("pods")?.({ kind: "listed", objects: pods });
     await this.rest();
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds pods to nodes that have enough resources and satisfy the pods' affinity, tolerations and claims.
-import { NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from "@patchbay/api";
+import { NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from "@patchbay/api";
 import {
   isPodFinished,
+  type KubeObject,
   type KubeNode,
   type PersistentVolumeClaim,
   type Pod,
@@ -50,6 +51,7 @@ export interface BinderDeps {
 interface BinderState {
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
+  readonly namespaces: Cache<KubeObject>;
   /** Nodes of bound pods whose binding the watch has not reported yet, by pod uid. */
   readonly nodeNameByUid: Map<string, string>;
 }
@@ -163,6 +165,7 @@ async function schedulePod(deps: BinderDeps, state: BinderState, key: string): P
   const placement = placePod(pod, {
     nodes,
     placedPods: listPlacedPods(state),
+    findNamespaceLabels: (name) => state.namespaces.find({ name })?.metadata.labels ?? {},
     findVolumeProblem: (node) => findVolumeProblem(pod, node, claimContext),
   });
   if ("nodeName" in placement) return bindWithClaims(deps, state, { pod, ...placement });
@@ -184,7 +187,7 @@ function compareOldestFirst({ metadata: one }: Pod, { metadata: other }: Pod): n
 
 function enqueueOnChange(
   deps: BinderDeps,
-  { pods, nodes, nodeNameByUid }: BinderState,
+  { pods, nodes, namespaces, nodeNameByUid }: BinderState,
   queue: Queue,
 ): void {
   const wakeAll = (): void => {
@@ -198,7 +201,8 @@ function enqueueOnChange(
     else queue.add(printKey(keyOf(change.current)));
     if (releasesResources(change)) wakeAll();
   });
-  for (const cache of [nodes, deps.storage.claims, deps.storage.classes]) cache.onChange(wakeAll);
+  for (const cache of [nodes, namespaces, deps.storage.claims, deps.storage.classes])
+    cache.onChange(wakeAll);
 }
 
 export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<void> {
@@ -207,11 +211,13 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
   const indexes = { [NODE_INDEX]: ({ spec }: Pod) => [spec.nodeName ?? ""] };
   const pods = createCache(client.reflect(PODS), { logger, indexes });
   const nodes = createCache(client.reflect(NODES), { logger });
-  const state: BinderState = { pods, nodes, nodeNameByUid: new Map() };
+  const namespaces = createCache(client.reflect(NAMESPACES), { logger });
+  const caches = [pods, nodes, namespaces];
+  const state: BinderState = { pods, nodes, namespaces, nodeNameByUid: new Map() };
   enqueueOnChange(deps, state, queue);
-  for (const cache of [pods, nodes]) cache.start(signal);
+  for (const cache of caches) cache.start(signal);
   // Binding starts only when the caches are complete, because the resources of pods that are missing in a cache would count as free.
-  await waitForCaches([pods, nodes], signal);
+  await waitForCaches(caches, signal);
   const reconcile = (key: string): Promise<Next> => schedulePod(deps, state, key);
   await Promise.all([
     runReconciler({ ...deps, name: "binder", queue, reconcile }, signal),

@@ -24,7 +24,13 @@ const large = aContainer({ resources: { requests: { memory: "5Gi", cpu: "3" } } 
 /** Two nodes, with the pods that are said, unless it is said otherwise. */
 function placed(pod: Pod, cluster: Partial<ClusterState> = {}) {
   const nodes = cluster.nodes ?? [A, B];
-  return placePod(pod, { nodes, placedPods: [], findVolumeProblem: () => undefined, ...cluster });
+  return placePod(pod, {
+    nodes,
+    placedPods: [],
+    findNamespaceLabels: (namespace) => (namespace === "other" ? { team: "x" } : {}),
+    findVolumeProblem: () => undefined,
+    ...cluster,
+  });
 }
 
 const on = (node: KubeNode, pod: Pod) => ({ pod, node });
@@ -36,6 +42,8 @@ function near(app: string, more: object = {}) {
   const topologyKey = "kubernetes.io/hostname";
   return { labelSelector: { matchLabels: { app } }, topologyKey, ...more };
 }
+
+const inTeam = (team: string) => ({ namespaceSelector: { matchLabels: { team } } });
 
 const required = (...terms: readonly object[]) => ({
   requiredDuringSchedulingIgnoredDuringExecution: terms,
@@ -161,6 +169,32 @@ describe("pod affinity", () => {
       want: "b",
     },
     {
+      name: "considers pods in a namespace with the selected labels",
+      pod: aPod({ affinity: { podAntiAffinity: required(near("web", inTeam("x"))) } }),
+      there: [on(A, labelled("web", {}, "other"))],
+      want: "b",
+    },
+    {
+      name: "ignores pods in a namespace without the selected labels",
+      pod: aPod({ affinity: { podAntiAffinity: required(near("web", inTeam("y"))) } }),
+      there: [on(A, labelled("web", {}, "other"))],
+      cluster: { nodes: [A] },
+      want: "a",
+    },
+    {
+      name: "ignores pods in its own namespace if another one is selected",
+      pod: aPod({ affinity: { podAntiAffinity: required(near("web", inTeam("x"))) } }),
+      there: [on(A, web)],
+      cluster: { nodes: [A] },
+      want: "a",
+    },
+    {
+      name: "considers the anti-affinity of pods that select its namespace by labels",
+      pod: labelled("web", {}, "other"),
+      there: [on(A, aPod({ affinity: { podAntiAffinity: required(near("web", inTeam("x"))) } }))],
+      want: "b",
+    },
+    {
       name: "considers pods in the same zone",
       pod: aPod({ affinity: { podAntiAffinity: required(near("web", { topologyKey: "zone" })) } }),
       there: [on(A, web)],
@@ -169,15 +203,6 @@ describe("pod affinity", () => {
     },
   ])("decide: $name", ({ pod, there, cluster = {}, want }) => {
     expect(placed(pod, { placedPods: there, ...cluster })).toEqual({ nodeName: want });
-  });
-
-  test("rejects terms with a namespaceSelector by labels", () => {
-    const namespaceSelector = { matchLabels: { team: "x" } };
-    const term = near("web", { namespaceSelector });
-    const { problem } = placed(aPod({ affinity: { podAffinity: required(term) } })) as {
-      readonly problem: string;
-    };
-    expect(problem).toMatch(/namespaceSelector/);
   });
 });
 

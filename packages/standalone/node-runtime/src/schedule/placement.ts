@@ -6,11 +6,10 @@ import {
   selectsNode,
   type NodeTerm,
   parseAffinity,
-  findUnsupportedAffinity,
   type Weighted,
   hasMatchingPod,
   findAffinityConflict,
-  type PlacedPod,
+  type PodSurroundings,
 } from "./affinity.ts";
 import { parseAllocatable, describeShortage, findShortages } from "./resources.ts";
 import { toleratesCordon, findUntoleratedTaint, listUntoleratedSoftTaints } from "./taints.ts";
@@ -39,9 +38,8 @@ export function findVolumeProblem(
   return listClaimNames(pod).every(isUsable) ? undefined : conflict;
 }
 
-export interface ClusterState {
+export interface ClusterState extends PodSurroundings {
   readonly nodes: readonly KubeNode[];
-  readonly placedPods: readonly PlacedPod[];
   readonly findVolumeProblem: (node: KubeNode) => string | undefined;
 }
 
@@ -81,9 +79,9 @@ function listProblems(pod: Pod, node: KubeNode, cluster: ClusterState): readonly
   if (firstProblem !== undefined) return [firstProblem];
   const shortages = findShortages(pod, listPodsOn(cluster, node), allocatable);
   if (shortages.length > 0) return shortages.map(describeShortage);
-  return [
-    cluster.findVolumeProblem(node) ?? findAffinityConflict(pod, node, cluster.placedPods),
-  ].flatMap((problem) => problem ?? []);
+  return [cluster.findVolumeProblem(node) ?? findAffinityConflict(pod, node, cluster)].flatMap(
+    (problem) => problem ?? [],
+  );
 }
 
 /** Source: FitError in pkg/scheduler/framework of Kubernetes. */
@@ -103,7 +101,7 @@ function sumWeights<T>(preferences: readonly Weighted<T>[], isMet: (term: T) => 
 /** Returns the node's scores. Higher is better, and earlier scores take precedence. */
 function scoreNode(pod: Pod, node: KubeNode, cluster: ClusterState): readonly number[] {
   const { preferred } = parseAffinity(pod);
-  const target = { node, placedPods: cluster.placedPods };
+  const target = { node, ...cluster };
   const weightSum =
     sumWeights(preferred.nodes, (term) => selectsNode([term], node)) +
     sumWeights(preferred.podAffinityTerms, (term) => hasMatchingPod(term, pod, target)) -
@@ -122,8 +120,6 @@ function compareCandidates(
 }
 
 export function placePod(pod: Pod, cluster: ClusterState): Placement {
-  const unsupportedAffinity = findUnsupportedAffinity(pod);
-  if (unsupportedAffinity !== undefined) return { problem: unsupportedAffinity };
   const candidates = cluster.nodes.map((node) => ({
     node,
     problems: listProblems(pod, node, cluster),
