@@ -7,6 +7,7 @@ import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { Admission, AdmissionRequest, Mutation } from "./admission.ts";
 import { restrictNode } from "./node-restriction.ts";
+import { setPriority } from "./priority.ts";
 import { setServiceAccount } from "./service-account.ts";
 import { setDefaultStorageClass, rejectUploadClaims } from "./persistent-volume-claim.ts";
 
@@ -32,6 +33,7 @@ class BuiltInAdmission implements Admission {
     complete: (object: KubeObject) => KubeObject,
   ): Promise<KubeObject> {
     await setServiceAccount(request, this.#deps);
+    setPriority(request, this.#deps.store);
     setDefaultStorageClass(request, this.#deps.store);
     const object = await this.#webhooks.mutate(request, complete);
     checkEscalation({ ...request, object }, this.#deps.authorizer);
