@@ -212,6 +212,27 @@ test.each(["bridge", "ptp"])("a pod that ends leaves no masquerade rules of %s",
   expect(node.leases("masked")).toEqual([]);
 });
 
+test("a sandbox that ends leaves neither lease nor masquerade rule, although its pod lives and gets another", async () => {
+  await putNad("masked", [{ ...node.bridgePlugin(), ipMasq: true }]);
+  await ask([{ name: "masked", interface: "net1" }]);
+  await expectStatus("net1");
+  const former = sandbox;
+  expect(masqueradeRules()).not.toEqual([]);
+  node.dropSandbox(sandbox);
+  runtime.take(uid);
+  const conditions = [{ type: "PodReadyToStartContainers", status: "False" }];
+  await api.patch(`${PODS}/pod/status`, { status: { conditions } });
+  await expectStatus();
+  await eventually(() => node.leases("masked").length === 0, TIMEOUT);
+  expect(masqueradeRules()).toEqual([]);
+  sandbox = node.addSandbox({ uid, namespace: "default", name: "pod" });
+  expect(sandbox.id).not.toBe(former.id);
+  runtime.put(sandbox);
+  await api.patch(`${PODS}/pod/status`, { status: { podIP: "10.244.0.9" } });
+  await expectStatus("net1");
+  expect(node.leases("masked")).toHaveLength(1);
+});
+
 test("at start frees what a plugin holds for no pod and preserves what a pod uses", async () => {
   node.addKeeper();
   const plugins = [{ type: "keeper", dir: node.binDir }];

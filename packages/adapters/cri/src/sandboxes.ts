@@ -48,6 +48,7 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
       if (cachedIds.size > CACHED_PODS_MAX && oldest !== undefined) cachedIds.delete(oldest);
       return toSandbox(status, namespaces);
     },
+    isReady: async (id) => (await runtime.findSandbox(id))?.state === "READY",
   };
 }
 

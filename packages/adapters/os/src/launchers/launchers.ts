@@ -34,7 +34,7 @@ const POD_UID = /^[0-9A-Za-z][0-9A-Za-z-]{0,62}$/;
 export interface LaunchersOptions {
   /** Directory of the pods' volumes, for example `/var/lib/kubelet/pods`. */
   readonly podsDir: string;
-  readonly sandboxes: Sandboxes;
+  readonly sandboxes: Pick<Sandboxes, "find">;
   readonly uid: number;
   /** Inode of the host's network namespace, in decimal. Launchers in this namespace are rejected. */
   readonly hostNetnsInode: string;

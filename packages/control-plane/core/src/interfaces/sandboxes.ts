@@ -13,4 +13,6 @@ export interface Sandbox {
 
 export interface Sandboxes {
   find(podUid: string): Promise<Sandbox | undefined>;
+  /** Returns whether the runtime runs the sandbox, even if its network namespace is not visible to this process. */
+  isReady(id: string): Promise<boolean>;
 }

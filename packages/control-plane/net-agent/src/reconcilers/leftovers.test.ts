@@ -5,16 +5,17 @@ import { AppError } from "@patchbay/base";
 import type { Change } from "@patchbay/core/interfaces";
 import { beforeEach, expect, test } from "vitest";
 import { World } from "../testing/world.ts";
-import { findEndedPod } from "./leftovers.ts";
+import { findReleasedPod } from "./leftovers.ts";
 
 const CONFIG = { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] };
 const PATH = "/multus/results/blue-box-uid-1-net1";
 
 let world: World;
 
-function podIn(phase: "Pending" | "Running" | "Succeeded" | "Failed"): Pod {
+function podIn(phase: "Pending" | "Running" | "Succeeded" | "Failed", podIP?: string): Pod {
   const metadata = { namespace: "ns1", name: "pod", uid: "uid-1" };
-  return { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [] }, status: { phase } };
+  const status = { phase, ...(podIP !== undefined && { podIP, podIPs: [{ ip: podIP }] }) };
+  return { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [] }, status };
 }
 
 /** As libcni writes it. */
@@ -92,13 +93,63 @@ test.each<{ name: string; change: Change<Pod>; want: string | undefined }>([
     want: undefined,
   },
   {
+    name: "gets its first address",
+    change: {
+      kind: "updated",
+      previous: podIn("Pending"),
+      current: podIn("Running", "10.244.0.5"),
+    },
+    want: "uid-1",
+  },
+  {
+    name: "gets another address with a new sandbox",
+    change: {
+      kind: "updated",
+      previous: podIn("Running", "10.244.0.5"),
+      current: podIn("Running", "10.244.0.6"),
+    },
+    want: "uid-1",
+  },
+  {
+    name: "retains its address",
+    change: {
+      kind: "updated",
+      previous: podIn("Running", "10.244.0.5"),
+      current: podIn("Running", "10.244.0.5"),
+    },
+    want: undefined,
+  },
+  {
+    name: "loses its sandbox, before it has a new one",
+    change: {
+      kind: "updated",
+      previous: podIn("Running", "10.244.0.5"),
+      current: podIn("Running"),
+    },
+    want: undefined,
+  },
+  {
     name: "is observed as ended",
     change: { kind: "added", current: podIn("Succeeded") },
     want: "uid-1",
   },
   { name: "is deleted", change: { kind: "deleted", previous: podIn("Running") }, want: "uid-1" },
 ])("handles a pod that $name: $want", ({ change, want }) => {
-  expect(findEndedPod(change)).toBe(want);
+  expect(findReleasedPod(change)).toBe(want);
+});
+
+test("releases the attachments of a living pod's former sandbox once the pod has another", async () => {
+  const current = "/multus/results/blue-box-2-net1";
+  world.sandboxes.take("uid-1");
+  await world.sweep();
+  expect(world.cni.calls).toEqual([]);
+  world.putSandbox("uid-1", "box-2");
+  await remember(current, { containerId: "box-2" });
+  await world.sweep();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+  expect(world.requests[0]?.request.netnsPath).toBeUndefined();
+  expect(await world.files.exists(PATH)).toBe(false);
+  expect(await world.files.exists(current)).toBe(true);
 });
 
 test("does not confuse pods of the same name", async () => {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases attachments of ended pods that Multus has not released, for example because its daemon was down.
+// Releases attachments of ended pods and replaced sandboxes that Multus has not released, for example because its daemon
+// was down.
 import { PODS } from "@patchbay/api";
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { RememberedAttachment } from "@patchbay/cni";
-import { messageOf } from "@patchbay/base";
+import { isEqual, messageOf } from "@patchbay/base";
 import { printKey, after, createQueue, done, runReconciler, type Next } from "@patchbay/kube";
 import type { ObjectKey, Change } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
@@ -26,11 +27,21 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
   return pod !== undefined && pod.metadata.uid === uid && !isPodFinished(pod);
 }
 
-/** Returns whether the pod is deleted or finished, and has no ready sandbox. */
-async function hasPodEnded({ uid, ...key }: Owner, deps: Deps): Promise<boolean> {
+/**
+ * Returns whether the attachment's sandbox has ended: the pod is over and has no sandbox, or has another one. A living pod without a
+ * sandbox does not suffice, because the runtime may not list yet the sandbox that it is creating.
+ */
+async function hasSandboxEnded(
+  containerId: string,
+  { uid, ...key }: Owner,
+  deps: Deps,
+): Promise<boolean> {
+  const sandbox = await deps.sandboxes.find(uid);
+  if (sandbox !== undefined) {
+    return sandbox.id !== containerId && !(await deps.sandboxes.isReady(containerId));
+  }
   if (isAlive(deps.pods.find(key), uid)) return false;
-  if (isAlive(await deps.store.find(PODS, key), uid)) return false;
-  return (await deps.sandboxes.find(uid)) === undefined;
+  return !isAlive(await deps.store.find(PODS, key), uid);
 }
 
 async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps): Promise<void> {
@@ -52,34 +63,46 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   }
 }
 
-/** Releases leftover attachments of ended pods. `uid` limits the sweep to one pod. The next sweep retries failed releases. */
+/** Releases leftover attachments of ended sandboxes. `uid` limits the sweep to one pod. The next sweep retries failed releases. */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   for (const entry of await deps.multusCache.list()) {
     const owner = parseOwner(entry);
     if (owner === undefined || (uid !== undefined && owner.uid !== uid)) continue;
-    if (await hasPodEnded(owner, deps)) await release(entry, owner, deps);
+    if (await hasSandboxEnded(entry.containerId, owner, deps)) await release(entry, owner, deps);
   }
 }
 
 /** Queue key for all pods; other keys are uids of pods. */
 const ALL_PODS = "*";
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** Delay between a pod's end and the sweep, in milliseconds, because Multus may still be removing the pod's attachments. */
+/** Delay between the end of a pod or sandbox and the sweep, in milliseconds, because Multus may still be removing the pod's attachments. */
 const SETTLE_MS = 10_000;
 
-export function findEndedPod(change: Change<Pod>): string | undefined {
+/** Addresses of the pod network, which change with the sandbox. */
+function readAddresses({ status }: Pod): unknown {
+  return status?.podIPs ?? status?.podIP;
+}
+
+function hasChangedSandbox(previous: Pod, current: Pod): boolean {
+  const addresses = readAddresses(current);
+  return addresses !== undefined && !isEqual(addresses, readAddresses(previous));
+}
+
+/** Returns the uid of a pod that has ended, or whose sandbox the runtime has replaced. */
+export function findReleasedPod(change: Change<Pod>): string | undefined {
   if (change.kind === "deleted") return change.previous.metadata.uid;
-  const previous = change.kind === "updated" ? change.previous : undefined;
-  const hasEnded =
-    isPodFinished(change.current) && (previous === undefined || !isPodFinished(previous));
-  return hasEnded ? change.current.metadata.uid : undefined;
+  const { current } = change;
+  const { uid } = current.metadata;
+  if (change.kind === "added") return isPodFinished(current) ? uid : undefined;
+  const hasEnded = isPodFinished(current) && !isPodFinished(change.previous);
+  return hasEnded || hasChangedSandbox(change.previous, current) ? uid : undefined;
 }
 
 export async function runLeftoverLoop(deps: Deps, signal: AbortSignal): Promise<void> {
   const { clock, log, pods } = deps;
   const queue = createQueue({ clock });
   pods.onChange((change) => {
-    const uid = findEndedPod(change);
+    const uid = findReleasedPod(change);
     if (uid !== undefined) queue.addAfter(uid, SETTLE_MS);
   });
   queue.add(ALL_PODS);

@@ -29,6 +29,7 @@ export class FakeRuntime {
 
   constructor(world: World) {
     this.#world = world;
+    world.readDefaultNetwork = () => this.#read();
   }
 
   /** Calls the plugin for the sandbox `box-uid-1`. The agent dies at the call `dieAt`. */

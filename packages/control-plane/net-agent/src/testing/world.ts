@@ -78,6 +78,8 @@ export class World {
   readonly #namespaces = createFakeNamespaces();
   readonly sandboxes: FakeSandboxes = createFakeSandboxes();
   readonly podDevices: FakePodDevices = createFakePodDevices();
+  /** Whether the sandboxes' network namespaces are invisible to the agent. */
+  hidesSandboxes = false;
   /** Error that the container runtime returns; undefined if it works. */
   runtimeError: Error | undefined;
   readonly #pods = createFakeCache<Pod>();
@@ -313,6 +315,7 @@ export class World {
 
   #findSandbox(uid: string): Promise<Sandbox | undefined> {
     const { runtimeError } = this;
+    if (this.hidesSandboxes) return Promise.resolve(undefined);
     return runtimeError === undefined ? this.sandboxes.find(uid) : Promise.reject(runtimeError);
   }
 
@@ -340,7 +343,10 @@ export class World {
       store: crashingStore(this.store, life, this),
       pods: this.#pods,
       nads: this.#nads,
-      sandboxes: { find: (uid) => this.#findSandbox(uid) },
+      sandboxes: {
+        find: (uid) => this.#findSandbox(uid),
+        isReady: (id) => this.sandboxes.isReady(id),
+      },
       podDevices: this.podDevices,
       ...nodeFiles(this.files),
       ...(this.readDefaultNetwork && { readDefaultNetwork: this.readDefaultNetwork }),

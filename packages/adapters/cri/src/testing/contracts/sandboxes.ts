@@ -40,5 +40,16 @@ export function describeSandboxesContract(name: string, make: () => SandboxesBen
       expect(await bench.sandboxes.find("uid-1")).toEqual(again);
       expect(await bench.sandboxes.find("uid-2")).toEqual(other);
     });
+
+    test("only the pod's newest sandbox is ready, and none after its removal", async () => {
+      expect(await bench.sandboxes.isReady("box-1")).toBe(false);
+      await bench.put(ONE);
+      expect(await bench.sandboxes.isReady("box-1")).toBe(true);
+      await bench.put({ ...ONE, id: "box-2", netnsPath: "/run/netns/box-2", netnsInode: "403" });
+      expect(await bench.sandboxes.isReady("box-1")).toBe(false);
+      expect(await bench.sandboxes.isReady("box-2")).toBe(true);
+      await bench.take("uid-1");
+      expect(await bench.sandboxes.isReady("box-2")).toBe(false);
+    });
   });
 }

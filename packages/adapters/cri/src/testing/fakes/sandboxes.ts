@@ -13,5 +13,6 @@ export function createFakeSandboxes(): FakeSandboxes {
     put: (sandbox) => void sandboxes.set(sandbox.podUid, sandbox),
     take: (podUid) => void sandboxes.delete(podUid),
     find: (podUid) => Promise.resolve(sandboxes.get(podUid)),
+    isReady: (id) => Promise.resolve([...sandboxes.values()].some((sandbox) => sandbox.id === id)),
   };
 }

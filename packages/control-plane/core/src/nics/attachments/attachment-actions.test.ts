@@ -277,6 +277,18 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
+    name: "mode multus-dynamic releases attachments of ended sandboxes",
+    given: facts([A, B], {
+      mode: "multus-dynamic",
+      owned: [
+        owned("ns1/a", "net1", { isStale: true }),
+        owned("ns1/b", "net2"),
+        owned("ns1/c", "net3", { isAdopted: true, isStale: true }),
+      ],
+    }),
+    want: ["forget ns1/c@net3", "del ns1/a@net1"],
+  },
+  {
     name: "mode multus-dynamic deletes earlier attachments with the pod",
     given: facts([A], {
       mode: "multus-dynamic",
@@ -296,12 +308,14 @@ const ROWS: readonly Row[] = [
     want: [],
   },
   {
-    name: "an unreadable list changes nothing",
+    name: "an unreadable list changes nothing in the current sandbox",
     given: {
-      ...facts([], { owned: [owned("ns1/a", "net1")] }),
+      ...facts([], {
+        owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2", { isStale: true })],
+      }),
       networks: { ok: false, reason: "x" },
     },
-    want: ["error AnnotationInvalid@"],
+    want: ["del ns1/b@net2", "error AnnotationInvalid@"],
   },
   {
     name: "a changed MAC for a live attachment is reported and not applied",

@@ -70,7 +70,7 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly owned: readonly Owned[];
   readonly foreign: readonly ForeignAttachment[];
   readonly mode: AgentMode;
-  /** `ending`: the pod is terminating and gets no new attachments. `over`: the pod's processes have exited, or the pod is deleted. */
+  /** `ending`: the pod is terminating or has no sandbox, and gets no new attachments. `over`: the pod's processes have exited, or the pod is deleted. */
   readonly podState: "alive" | "ending" | "over";
 }
 
@@ -208,16 +208,24 @@ function planOrphans<Owned extends OwnedAttachment>(
 
 /**
  * Plans the operations in this order: removals of attachments with a device (so that the device can be reused), wanted
- * attachments in the order of the annotation, other removals. An invalid annotation changes nothing.
+ * attachments in the order of the annotation, other removals. Neither an invalid annotation nor mode `multus-dynamic` changes the
+ * current sandbox.
  */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
 ): readonly AttachmentAction<Owned>[] {
   const { networks, namespace, owned } = facts;
   if (facts.podState === "over") return planRemovals(owned, facts.podState);
-  if (facts.mode === "multus-dynamic") return [];
+  const releases = planRemovals(
+    owned.filter(({ isStale }) => isStale),
+    facts.podState,
+  );
+  if (facts.mode === "multus-dynamic") return releases;
   if (!networks.ok) {
-    return [{ kind: "reportError", interfaceName: "", ...annotationInvalid(networks.reason) }];
+    return [
+      ...releases,
+      { kind: "reportError", interfaceName: "", ...annotationInvalid(networks.reason) },
+    ];
   }
   if (facts.isHostNetwork) {
     const isRequested = networks.elements.length > 0;

@@ -202,6 +202,7 @@ async function runPass(key: string, uid: string, deps: Deps): Promise<number | u
   }
   const actResult = await act(plan, facts, deps);
   await report(facts, actResult, deps);
+  if (facts.missingSandbox?.error !== undefined) throw facts.missingSandbox.error; // the queue retries
   if (facts.isLeftToRuntime !== true) return actResult.retryInMs;
   return Math.min(
     RUNTIME_DETACH_CHECK_INTERVAL_MS,

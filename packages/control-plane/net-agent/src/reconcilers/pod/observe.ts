@@ -125,21 +125,41 @@ function toRuntimeUnavailable(
   return { error, report };
 }
 
-/** Finds the sandbox. Without one, returns `none` before the pod runs, and undefined if the pod has ended or uses the host's network. */
+/** Finds the sandbox, or states what a living pod without a sandbox needs. */
 async function findSandbox(
   key: string,
   uid: string,
-  context: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
-): Promise<Sandbox | undefined | "none"> {
-  const sandbox = await context.deps.sandboxes.find(uid);
+  { pod, isOver, rows, deps }: LocationContext,
+): Promise<PodLocation> {
+  const sandbox = await deps.sandboxes.find(uid);
   // Compares the pod's name as well, because a forged annotation can name the UID of another pod.
   const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
-  if (isOwn) return sandbox;
-  if (context.isOver) return undefined;
-  if (context.pod?.spec.hostNetwork === true) return undefined;
-  // No retry is needed, because the pod's change to Running triggers the next pass.
-  if (context.pod?.status?.phase !== "Running") return "none";
-  throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
+  if (isOwn) return { sandbox };
+  if (isOver || pod?.spec.hostNetwork === true) return {};
+  // Before the pod runs, no retry is needed, because its change to Running triggers the next pass.
+  const error =
+    pod?.status?.phase === "Running" ? new AppError("SANDBOX_NOT_FOUND", { pod: key }) : undefined;
+  return { missingSandbox: { error, isReleasable: await hasOnlyFormerRows(rows, deps) } };
+}
+
+/** Returns whether there are rows, and all belong to sandboxes that have ended. */
+async function hasOnlyFormerRows(
+  rows: readonly JournalRow[],
+  { sandboxes, bootId, readDefaultNetwork }: Deps,
+): Promise<boolean> {
+  const ids = rows.filter((row) => row.bootId === bootId).map(({ request }) => request.containerId);
+  for (const id of new Set(ids)) {
+    // An agent that serves the runtime may have attached networks to a sandbox that the runtime does not list yet.
+    if (readDefaultNetwork !== undefined || (await sandboxes.isReady(id))) return false;
+  }
+  return rows.length > 0;
+}
+
+interface MissingSandbox {
+  /** Set if the pass must be repeated, because the pod's status says that it runs. */
+  readonly error: AppError | undefined;
+  /** Whether the journal has attachments, all of former sandboxes. */
+  readonly isReleasable: boolean;
 }
 
 export interface PodFacts {
@@ -150,6 +170,8 @@ export interface PodFacts {
   readonly sandbox?: Sandbox;
   /** Set if the container runtime does not answer. The pass then attaches and detaches nothing. */
   readonly runtimeUnavailable?: RuntimeUnavailable;
+  /** Set if the pod is alive without a sandbox. The pass then only releases attachments of its former sandboxes. */
+  readonly missingSandbox?: MissingSandbox;
   readonly attachments: AttachmentFacts<OwnedRow>;
   /** Whether the pod is deleted, but the runtime has not yet detached the pod's default network. */
   readonly isLeftToRuntime?: boolean;
@@ -231,16 +253,22 @@ export function listUids(key: string, deps: Deps): readonly string[] {
   return current === undefined ? formerUids : [current, ...formerUids];
 }
 
-type PodLocation = Pick<PodFacts, "sandbox" | "runtimeUnavailable">;
+type PodLocation = Pick<PodFacts, "sandbox" | "runtimeUnavailable" | "missingSandbox">;
+
+interface LocationContext {
+  readonly pod: Pod | undefined;
+  readonly isOver: boolean;
+  readonly rows: readonly JournalRow[];
+  readonly deps: Deps;
+}
 
 async function findLocation(
   key: string,
   uid: string,
-  context: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
-): Promise<PodLocation | "none"> {
+  context: LocationContext,
+): Promise<PodLocation> {
   try {
-    const sandbox = await findSandbox(key, uid, context);
-    return sandbox === undefined || sandbox === "none" ? (sandbox ?? {}) : { sandbox };
+    return await findSandbox(key, uid, context);
   } catch (error) {
     const runtimeUnavailable = toRuntimeUnavailable({ pod: context.pod, uid, error }, context.deps);
     if (runtimeUnavailable === undefined) throw error;
@@ -266,13 +294,16 @@ async function withDefinitionChanges(owned: OwnedRow, deps: Deps): Promise<Owned
 export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);
-  if (pod !== undefined && !needsPass(pod, selectRows(rows, false))) return undefined;
-  const location = await findLocation(key, uid, {
-    pod,
-    isOver: findPodStage(pod) === "over",
-    deps,
-  });
-  if (location === "none") return undefined;
+  const secondaryRows = selectRows(rows, false);
+  if (pod !== undefined && !needsPass(pod, secondaryRows)) return undefined;
+  const podState = findPodStage(pod);
+  const isOver = podState === "over";
+  const location = await findLocation(key, uid, { pod, isOver, rows: secondaryRows, deps });
+  const { missingSandbox } = location;
+  if (missingSandbox?.isReleasable === false) {
+    if (missingSandbox.error !== undefined) throw missingSandbox.error;
+    return undefined;
+  }
   const isGone = pod === undefined;
   const isNothingLeft =
     isGone && location.sandbox === undefined && location.runtimeUnavailable === undefined;
@@ -290,7 +321,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
       owned: await Promise.all(owned.map((each) => withDefinitionChanges(each, deps))),
       foreign: listForeign(pod, rows),
       mode: deps.mode,
-      podState: findPodStage(pod),
+      podState: missingSandbox === undefined ? podState : "ending",
     },
   };
 }

@@ -195,6 +195,53 @@ describe("a running pod", () => {
     expect(await world.journal.list("uid-1")).toHaveLength(1);
   });
 
+  test.each([
+    {
+      name: "the sandbox has ended",
+      phase: "Running" as const,
+      bootId: "boot-1",
+      isServing: false,
+    },
+    { name: "the node has booted", phase: "Pending" as const, bootId: "boot-2", isServing: true },
+  ])("has its leases released before it has a new sandbox: $name", async (given) => {
+    const { phase, bootId, isServing } = given;
+    const world = await aWorld("a");
+    await world.pass();
+    if (isServing) world.readDefaultNetwork = () => Promise.reject(new Error("not used"));
+    world.bootId = bootId;
+    await world.putPod({ networks: "a", phase });
+    world.dropNamespace("box-uid-1");
+    world.sandboxes.take("uid-1");
+    const error = phase === "Running" ? { code: "SANDBOX_NOT_FOUND" } : {};
+    expect((await world.pass()) ?? {}).toMatchObject(error);
+    expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "DEL box-uid-1/net1"]);
+    expect(world.requests.at(-1)?.request.netnsPath).toBeUndefined();
+    expect(await interfacesOf(world)).toEqual([]);
+    expect(await world.journal.listPods()).toEqual([]);
+    world.putSandbox("uid-1", "box-2");
+    await world.putPod({ networks: "a", phase: "Pending" });
+    expect(await world.pass()).toBeUndefined();
+    expect(world.cni.attachments).toEqual(["box-2/net1"]);
+  });
+
+  test("keeps its leases while the runtime runs a sandbox whose namespace is hidden", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    world.hidesSandboxes = true;
+    expect(await world.pass()).toMatchObject({ code: "SANDBOX_NOT_FOUND" });
+    expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
+    expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
+  });
+
+  test("keeps its leases while the agent serves a runtime that may be creating the sandbox", async () => {
+    const world = await aWorld("a");
+    await world.pass();
+    world.readDefaultNetwork = () => Promise.reject(new Error("not used"));
+    world.sandboxes.take("uid-1");
+    expect(await world.pass()).toMatchObject({ code: "SANDBOX_NOT_FOUND" });
+    expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
+  });
+
   test("gets everything again after a reboot", async () => {
     const world = await aWorld("a");
     await world.pass();

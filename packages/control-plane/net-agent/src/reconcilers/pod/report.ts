@@ -307,7 +307,8 @@ async function writeStatus(
   let pod = facts.pod;
   for (let attempt = 1; pod !== undefined; attempt += 1) {
     if (await writeOnce(pod, { facts, ...options }, deps)) return;
-    if (attempt === WRITE_ATTEMPTS_MAX) {
+    // Without a sandbox, a conflict may mean that Multus has written the status of a new one, which the next pass must read.
+    if (attempt === WRITE_ATTEMPTS_MAX || facts.missingSandbox !== undefined) {
       const object = facts.key;
       throw new AppError("KUBE_CONFLICT", { resource: "pods", object });
     }
