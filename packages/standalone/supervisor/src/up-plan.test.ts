@@ -13,9 +13,11 @@ test.each([
   expect(planUp(phase)).toBe(want);
 });
 
+const NO_LOG = "the supervisor ended before its first log line; see /run/supervisor.out";
+
 test.each([
-  { name: "no log", log: undefined, want: "" },
-  { name: "an empty log", log: "\n", want: "" },
+  { name: "no log", log: undefined, want: NO_LOG },
+  { name: "an empty log", log: "\n", want: NO_LOG },
   {
     name: "a line with a reason",
     log: 'start\n{"level":"error","reason":"no memory"}\n\n',
@@ -28,7 +30,7 @@ test.each([
     want: "Segmentation fault",
   },
 ])("the last reason in $name is $want", ({ log, want }) => {
-  expect(parseLastReason(log)).toBe(want);
+  expect(parseLastReason(log, "/run/supervisor.out")).toBe(want);
 });
 
 test("contains only settings that are set", () => {

@@ -29,8 +29,12 @@ export function pickMachineSettings(options: WantedSettings): WantedSettings {
   });
 }
 
-/** Returns the reason in the last line of the supervisor's log. Returns the whole line if no reason is found. */
-export function parseLastReason(log: string | undefined): string {
+/**
+ * Returns the reason in the last line of the supervisor's log. Returns the whole line if no reason is found, and refers to
+ * `outFile`, which has the supervisor's output, if the log is empty.
+ */
+export function parseLastReason(log: string | undefined, outFile: string): string {
   const lastLine = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
+  if (lastLine === "") return `the supervisor ended before its first log line; see ${outFile}`;
   return readText(parseFields(lastLine), "reason") || lastLine;
 }

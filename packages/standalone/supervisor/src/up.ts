@@ -108,7 +108,7 @@ async function followUp(processName: ProcessName, options: Options, deps: Deps):
   });
   if (state?.phase === "ready") return;
   const log = ended ? await files.readText(join(paths.logs, "supervisor.log")) : "";
-  const reason = findFailureReason(state, parseLastReason(log));
+  const reason = findFailureReason(state, parseLastReason(log, join(paths.run, "supervisor.out")));
   throw new AppError("RUNTIME_START_FAILED", { component: "the machine", reason });
 }
 
