@@ -12,6 +12,7 @@ export interface ManifestNic {
   readonly pciAddress?: string;
   /** Unset: virtio. The others need the image `full`. */
   readonly model?: string;
+  readonly mtu?: number;
   readonly acpiIndex?: number;
   readonly bootOrder?: number;
   /** Unset: `bridge`. */

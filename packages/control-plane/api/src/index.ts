@@ -82,6 +82,7 @@ export {
   type KubeVirt,
   type KubeVirtStatus,
   type NetworkConfig,
+  type NicGate,
   type OvercommitConfig,
   type StorageConfig,
 } from "./kinds/kubevirt-config.ts";

@@ -65,6 +65,7 @@ describe("KubeVirt's fields", () => {
     );
     const base = "VirtualMachineInstance.spec.";
     expect(own.map((path) => path.slice(base.length)).filter(isOurs)).toEqual([
+      "domain.devices.interfaces[].mtu",
       "domain.devices.interfaces[].ips[]",
       "domain.devices.interfaces[].ipamClaimName",
       "domain.devices.interfaces[].cniArgs",

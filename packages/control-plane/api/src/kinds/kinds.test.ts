@@ -33,6 +33,7 @@ describe("the cluster's configuration", () => {
     isStaged: false,
     autoBinding: "bridge",
     allowsHooks: false,
+    nicGates: [],
   };
   const DEFAULTS = { pcieRootPorts: 32, maxQueues: 8, sharedMemory: true, ...NO_MORE };
 
@@ -55,6 +56,13 @@ describe("the cluster's configuration", () => {
       name: "VMs with hooks enabled",
       kubevirt: aKubeVirt({ developerConfiguration: { featureGates: ["Sidecar"] } }),
       want: { ...DEFAULTS, allowsHooks: true },
+    },
+    {
+      name: "gates of interface fields, without other gates",
+      kubevirt: aKubeVirt({
+        developerConfiguration: { featureGates: ["HotplugNICs", "InterfaceMTUOverride"] },
+      }),
+      want: { ...DEFAULTS, nicGates: ["InterfaceMTUOverride"] },
     },
     {
       name: "the rollout strategy LiveUpdate",

@@ -200,7 +200,7 @@ export const KubeVirtSpecSchema = Type.Object(
                 featureGates: Type.Optional(
                   Type.Array(Type.String(), {
                     description:
-                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars. VhostUserDataplane: nodes offer the resource vhost-user.patchbay.io/dataplane to pods.",
+                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars. InterfaceMTUOverride: interfaces may have their own MTU. VhostUserDataplane: nodes offer the resource vhost-user.patchbay.io/dataplane to pods.",
                   }),
                 ),
                 memoryOvercommit: Type.Optional(
@@ -343,7 +343,13 @@ export interface NetworkConfig {
   readonly isStaged: boolean;
   readonly autoBinding: AutoBinding;
   readonly allowsHooks: boolean;
+  /** Enabled feature gates of interface fields. */
+  readonly nicGates: readonly NicGate[];
 }
+
+/** Feature gates of interface fields. Source: KubeVirt pull request 18968. */
+const NIC_GATES = ["InterfaceMTUOverride"] as const;
+export type NicGate = (typeof NIC_GATES)[number];
 
 /** Feature gate for hooks. Source: KubeVirt feature gate Sidecar. */
 const SIDECAR_GATE = "Sidecar";
@@ -357,6 +363,7 @@ function readAutoBinding(configured: {
 export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
   const configuration = kubevirt?.spec?.configuration;
   const configured = configuration?.network ?? {};
+  const gates = listFeatureGates(kubevirt);
   return {
     pcieRootPorts: configured.pcieRootPorts ?? PCIE_ROOT_PORTS_DEFAULT,
     maxQueues: configured.maxQueues ?? DEFAULT_MAX_QUEUES,
@@ -365,6 +372,7 @@ export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
     bindings: configured.binding ?? {},
     isStaged: configuration?.vmRolloutStrategy === "Stage",
     autoBinding: readAutoBinding(configured),
-    allowsHooks: listFeatureGates(kubevirt).includes(SIDECAR_GATE),
+    allowsHooks: gates.includes(SIDECAR_GATE),
+    nicGates: NIC_GATES.filter((gate) => gates.includes(gate)),
   };
 }

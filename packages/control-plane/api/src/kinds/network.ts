@@ -158,6 +158,9 @@ const PORT_RANGE = Type.Object(
   { description: "One range." },
 );
 
+/** Bounds of an interface's MTU, in bytes. Source: KubeVirt pull request 18968; RFC 791 section 3.1; linux/if_ether.h ETH_MAX_MTU */
+export const [MTU_MIN, MTU_MAX] = [576, 65_535];
+
 export const IfaceSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the interface; equals the name of its network." }),
@@ -198,6 +201,11 @@ export const IfaceSchema = Type.Object(
     ),
     pciAddress: Type.Optional(
       Type.String({ description: "PCI address, for example 0000:02:00.0." }),
+    ),
+    mtu: Type.Optional(
+      Type.Integer({
+        description: `MTU of the guest's NIC in bytes, ${String(MTU_MIN)} to ${String(MTU_MAX)}, at most that of the pod NIC; the pod NIC's when absent. Needs feature gate InterfaceMTUOverride.`,
+      }),
     ),
     acpiIndex: Type.Optional(
       Type.Integer({

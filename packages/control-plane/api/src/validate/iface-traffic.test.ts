@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { Iface, Network, DhcpOptions } from "../kinds/network.ts";
+import { listGatedCauses } from "./iface-traffic.ts";
 import { validateVmiSpec } from "./spec.ts";
 
 const POD: Network = { name: "one", pod: {} };
@@ -252,4 +253,55 @@ test.each<{ name: string; options: DhcpOptions; want: readonly string[] }>([
   },
 ])("DHCP options: $name", ({ options, want }) => {
   expect(fieldsOf(options)).toEqual(want);
+});
+
+test.each([
+  { mtu: 576, want: [] },
+  { mtu: 65_535, want: [] },
+  { mtu: 575, want: ["mtu"] },
+  { mtu: 65_536, want: ["mtu"] },
+  { mtu: 1400.5, want: ["mtu"] },
+])("an MTU of $mtu is rejected at $want", ({ mtu, want }) => {
+  expect(refused({ ...BRIDGE, mtu }, BLUE)).toEqual(want);
+});
+
+describe("fields behind a feature gate", () => {
+  const specOf = (...interfaces: Iface[]) => ({ domain: { devices: { interfaces } } });
+  const [free, limited] = [{ name: "one" }, { name: "one", mtu: 1400 }];
+  const field = "spec.domain.devices.interfaces[1].mtu";
+
+  test.each<{
+    name: string;
+    before?: Iface;
+    after: Iface;
+    gates?: readonly "InterfaceMTUOverride"[];
+    want: readonly string[];
+  }>([
+    { name: "are rejected in a new object", after: limited, want: [field] },
+    { name: "are rejected if added", before: free, after: limited, want: [field] },
+    {
+      name: "are rejected if changed",
+      before: { ...limited, mtu: 9000 },
+      after: limited,
+      want: [field],
+    },
+    { name: "remain in a stored object", before: limited, after: limited, want: [] },
+    { name: "can be removed", before: limited, after: free, want: [] },
+    { name: "do not block an unplug", after: { ...limited, state: "absent" }, want: [] },
+    {
+      name: "are accepted with the gate",
+      after: limited,
+      gates: ["InterfaceMTUOverride"],
+      want: [],
+    },
+  ])("$name", ({ before, after, gates = [], want }) => {
+    const specs = {
+      ...(before === undefined ? {} : { before: specOf(before) }),
+      after: specOf({ name: "zero" }, after),
+      base: "spec",
+    };
+    const causes = listGatedCauses(specs, gates);
+    expect(causes.map((cause) => cause.field)).toEqual(want);
+    for (const { message } of causes) expect(message).toContain("InterfaceMTUOverride");
+  });
 });

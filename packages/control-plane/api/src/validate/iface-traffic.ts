@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for masquerade, ports, port security and DHCP options of interfaces. Source: KubeVirt
+// Rules for masquerade, ports, port security, MTU and DHCP options of interfaces. Source: KubeVirt
 // pkg/network/admitter/netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
+import type { NicGate } from "../kinds/kubevirt-config.ts";
 import {
+  isAbsent,
   isDefaultNetwork,
   type Iface,
   isSecurityMode,
+  MTU_MAX,
+  MTU_MIN,
   SECURITY_MODES,
   type DhcpOptions,
 } from "../kinds/network.ts";
 import { parseIp, parseNatPrefix, parseSloppyIp } from "../values/ip.ts";
 import { isNicMac } from "../values/mac.ts";
-import { causeIf, findIfaceNetwork, forEachIface, forEachNetwork, type Rule } from "./rule.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import {
+  causeIf,
+  findIfaceNetwork,
+  forEachIface,
+  forEachNetwork,
+  ifacePath,
+  type Rule,
+} from "./rule.ts";
 
 const PORT_MAX = 65_535;
 const RANGES_MAX = 10;
@@ -175,6 +187,51 @@ const podNetworkIsStrict = forEachIface((iface, path, spec) => {
   );
 });
 
+const mtuInBounds = forEachIface(({ mtu = MTU_MIN }, path) =>
+  causeIf(
+    !Number.isInteger(mtu) || mtu < MTU_MIN || mtu > MTU_MAX,
+    buildInvalidCause(
+      `${path}.mtu`,
+      `must be between ${String(MTU_MIN)} and ${String(MTU_MAX)}, inclusive`,
+    ),
+  ),
+);
+
+/** Fields of interfaces that need a feature gate. */
+const GATED_FIELDS: readonly (readonly [keyof Iface, NicGate])[] = [
+  ["mtu", "InterfaceMTUOverride"],
+];
+
+interface GatedSpecs {
+  /** Stored specification. Its fields remain allowed when a gate is disabled. */
+  readonly before?: VmiSpec | undefined;
+  readonly after: VmiSpec;
+  /** Path of the specification. */
+  readonly base: string;
+}
+
+/** Finds fields of interfaces that are new or changed, and whose feature gate is disabled. Ignores absent interfaces. */
+export function listGatedCauses(
+  { before, after, base }: GatedSpecs,
+  gates: readonly NicGate[],
+): readonly Cause[] {
+  const oldIfaces = before?.domain.devices?.interfaces ?? [];
+  return (after.domain.devices?.interfaces ?? []).flatMap((iface, index) => {
+    const old = oldIfaces.find(({ name }) => name === iface.name);
+    return GATED_FIELDS.filter(
+      ([field, gate]) =>
+        !isAbsent(iface) &&
+        iface[field] !== undefined &&
+        !gates.includes(gate) &&
+        JSON.stringify(iface[field]) !== JSON.stringify(old?.[field]),
+    ).map(([field, gate]) => ({
+      reason: "FieldValueForbidden" as const,
+      field: `${ifacePath(base, index)}.${field}`,
+      message: `${field} is disabled; to enable it, an administrator adds ${gate} to configuration.developerConfiguration.featureGates of the KubeVirt object`,
+    }));
+  });
+}
+
 export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   natSubnetsFit,
   portsAreNumbers,
@@ -183,6 +240,7 @@ export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   rangesDoNotOverlap,
   securityIsKnown,
   podNetworkIsStrict,
+  mtuInBounds,
 ];
 
 /** Numbers of private DHCP options. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */

@@ -27,4 +27,5 @@ export {
 } from "./spec.ts";
 export { validateVmName } from "./guest/names.ts";
 export { validateInstancetype, validatePreference, preferenceWarnings } from "./instancetypes.ts";
+export { listGatedCauses } from "./iface-traffic.ts";
 export { ifacePath } from "./rule.ts";

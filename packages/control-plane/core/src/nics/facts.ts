@@ -16,6 +16,7 @@ export interface LinkFacts {
   readonly isWired: boolean;
   /** Whether QEMU has this tap open. False if it has a deleted tap with the same name open. */
   readonly isTapOpen: boolean;
+  /** MTU of the pod NIC in bytes, or of the tap if a CNI plugin created it. 0 if neither exists. */
   readonly mtu: number;
   readonly mac?: string;
   readonly index?: number;
@@ -79,6 +80,16 @@ export interface IfaceFacts {
   /** Pod NICs whose bridges a network swap left behind. */
   readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
+}
+
+/** Returns the MTU of the interface: the smaller of the requested MTU and the pod NIC's. 0 if both are unknown. */
+export function findMtu({
+  iface,
+  links,
+}: Pick<IfaceFacts, "iface"> & { readonly links?: Pick<Partial<LinkFacts>, "mtu"> }): number {
+  const { mtu = 0 } = links ?? {};
+  const requested = iface?.mtu ?? mtu;
+  return mtu === 0 ? requested : Math.min(requested, mtu);
 }
 
 export const NO_LINKS: LinkFacts = {

@@ -11,7 +11,7 @@ import type {
   PodWiring,
 } from "./bindings/pod-wiring.ts";
 import { withoutPrefixLength, planSendGuard } from "./bindings/send-guard.ts";
-import type { IfaceFacts, LinkFacts } from "./facts.ts";
+import { findMtu, type IfaceFacts, type LinkFacts } from "./facts.ts";
 import { findMac, type MacFacts } from "./mac.ts";
 import { buildIfaceNames, DEFAULT_POD_INTERFACE, parseLinkName } from "./names.ts";
 import {
@@ -60,7 +60,7 @@ function toWiringFacts(facts: WiredIface): WiringFacts {
     bridgeName: names.bridgeName,
     tapName: links.tapName ?? names.tapName,
     mac: facts.device?.mac ?? findMac(facts),
-    mtu: links.mtu ?? 0,
+    mtu: findMtu({ ...(iface === undefined ? {} : { iface }), links }),
     podAddresses: links.addresses ?? [],
     ...(iface === undefined ? {} : { iface }),
     ...(network === undefined ? {} : { network }),
@@ -241,7 +241,7 @@ export function buildNicDefinition(facts: IfaceFacts, options: NicOptions): NicD
     ...(findBindingModule(facts).kind === "vhostuser"
       ? { socketPath: `${names.LAUNCHER_DIR}/${buildSocketLinkName(facts.podInterfaceName)}` }
       : { tapName: links.tapName ?? tapName }),
-    mtu: links.mtu,
+    mtu: findMtu(facts),
     linkUp: facts.iface?.state !== "down",
     ...options,
     queues: chooseQueueCount(links, options.queues),
@@ -255,7 +255,7 @@ export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition 
   const { device } = iface;
   const pciAddress = parsePciAddress(device?.pciAddress ?? "");
   if (device === undefined || pciAddress === undefined) return undefined;
-  const { queues, mac, hasBootRom, mtu = iface.links.mtu } = device;
+  const { queues, mac, hasBootRom, mtu = findMtu(iface) } = device;
   const rom = hasBootRom === undefined ? {} : { hasBootRom };
   return { ...buildNicDefinition(iface, { pciAddress, queues, ...rom }), mac, mtu, linkUp };
 }

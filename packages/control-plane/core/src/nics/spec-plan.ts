@@ -5,6 +5,7 @@ import {
   isDefaultNetwork,
   type BindingRegistry,
   type Iface,
+  type IfaceStatus,
   type Network,
   type VirtualMachineInstance,
   type VmiSpec,
@@ -21,6 +22,8 @@ export interface NicsSyncInput {
   readonly desired: Nics;
   readonly actual: Nics;
   readonly bindings: BindingRegistry;
+  /** Interfaces in the running VMI's status. Unset if no guest runs. */
+  readonly reported?: readonly IfaceStatus[] | undefined;
 }
 
 /** Interface fields that change together with the network. */
@@ -105,8 +108,28 @@ function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
   );
 }
 
-function withLinkStateFrom(current: Iface, wanted: Iface | undefined): Iface {
-  return wanted === undefined || isAbsent(wanted) ? current : withState(current, wanted.state);
+/**
+ * Checks whether a running guest can follow the interface's MTU. Its driver cannot exceed the MTU with which the device was
+ * created. Source: linux/drivers/net/virtio_net.c, max_mtu
+ */
+export function canFollowMtu(
+  { name, mtu }: Iface,
+  reported: readonly IfaceStatus[] | undefined,
+): boolean {
+  const { mtu: deviceMtu = 0 } = findByName(reported, name) ?? {};
+  return mtu !== undefined && mtu <= deviceMtu;
+}
+
+/** Copies the fields that change while the guest runs: link state, and an MTU that the guest can follow. */
+function withLiveFields(
+  current: Iface,
+  wanted: Iface,
+  { reported }: Pick<NicsSyncInput, "reported">,
+): Iface {
+  const iface = withState(current, wanted.state);
+  return wanted.mtu !== undefined && canFollowMtu(wanted, reported)
+    ? { ...iface, mtu: wanted.mtu }
+    : iface;
 }
 
 function supportsPlug(
@@ -119,17 +142,23 @@ function supportsPlug(
   return BINDINGS[binding.kind].live.canPlug;
 }
 
-/** Copies the VM's `state`; `absent` if the VM has no such interface. If the VM redefined it as another NIC, an unplug completes first. */
-function syncIface(current: Iface, { desired, actual, bindings }: NicsSyncInput): Iface {
+/** Copies the VM's live fields; `state: absent` if the VM has no such interface. If the VM redefined it as another NIC, an unplug completes first. */
+function syncIface(current: Iface, input: NicsSyncInput): Iface {
+  const { desired, actual, bindings } = input;
   const wanted = findByName(desired.ifaces, current.name);
-  if (isOnDefaultNetwork(actual, current.name)) return withLinkStateFrom(current, wanted);
+  if (isOnDefaultNetwork(actual, current.name))
+    return wanted === undefined || isAbsent(wanted)
+      ? current
+      : withLiveFields(current, wanted, input);
   if (wanted === undefined) return withState(current, "absent");
   const sameNetwork =
     findByName(desired.networks, current.name)?.multus?.networkName ===
     findByName(actual.networks, current.name)?.multus?.networkName;
   const isBlocked = !sameNetwork || !supportsPlug(wanted, desired.networks, bindings);
   if (isBlocked && isAbsent(current)) return current;
-  return withState(current, wanted.state);
+  return sameNetwork && !isAbsent(wanted)
+    ? withLiveFields(current, wanted, input)
+    : withState(current, wanted.state);
 }
 
 /** Checks whether the interface can be plugged into a running guest. Only interfaces on secondary networks can be plugged. */
@@ -210,7 +239,7 @@ export function planNicsChange(
     isDesiredValid ??= isAllowed(vmi.spec, withoutAbsent(desired));
     return !isDesiredValid || isAllowed(vmi.spec, nics);
   };
-  const input = { desired, actual, bindings };
+  const input = { desired, actual, bindings, reported: vmi.status?.interfaces };
   const synced = withoutUnplugged(vmi, {
     ifaces: actual.ifaces.map((iface) => syncIface(iface, input)),
     networks: actual.networks,

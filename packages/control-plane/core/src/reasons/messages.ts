@@ -127,14 +127,28 @@ export function staysOnNetwork(networkName: string | undefined): string {
   return `the NIC stays on ${networkName === undefined ? "its old network" : `network ${networkName}`}`;
 }
 
-/** Describes a network MTU that differs from the MTU of the guest's device. Both MTUs are in bytes. */
-export function mtuDiffers(guestMtu: number, networkMtu: number): ReasonMessage<"MtuDiffers"> {
+/** MTU of the pod's links, in bytes, and whether the interface's specification requests it. */
+interface CurrentMtu {
+  readonly mtu: number;
+  readonly isRequested: boolean;
+}
+
+/** Describes a current MTU that differs from the MTU of the guest's device, in bytes. */
+export function mtuDiffers(guestMtu: number, current: CurrentMtu): ReasonMessage<"MtuDiffers"> {
+  const direction = current.isRequested ? "to" : "from";
   const advice =
-    guestMtu > networkMtu
-      ? "larger frames from the guest are lost; set the MTU in the guest,"
+    guestMtu > current.mtu
+      ? `larger frames ${direction} the guest are lost; set the MTU in the guest,`
       : "the guest could send larger frames;";
-  const message = `the guest's NIC was created with an MTU of ${String(guestMtu)}, and the network's MTU is ${String(networkMtu)} now; ${advice} remove the interface and add it again, or restart the VM`;
+  const subject = current.isRequested ? "the interface's" : "the network's";
+  const message = `the guest's NIC was created with an MTU of ${String(guestMtu)}, and ${subject} MTU is ${String(current.mtu)} now; ${advice} remove the interface and add it again, or restart the VM`;
   return { reason: "MtuDiffers", message };
+}
+
+/** Describes a requested MTU that exceeds the pod NIC's. Both MTUs are in bytes. */
+export function mtuReduced(requested: number, available: number): ReasonMessage<"MtuReduced"> {
+  const message = `mtu of the interface is ${String(requested)}, but its pod NIC has an MTU of ${String(available)}, so the guest's NIC has ${String(available)}; raise the network's MTU, or lower mtu`;
+  return { reason: "MtuReduced", message };
 }
 
 export function addressesPartlyServed(

@@ -359,8 +359,15 @@ const REASONS_ON_NODE = {
     ...WARNING_ON_NODE,
     phases: "`Ready`",
     meaning:
-      "the network's MTU differs from the one the guest's NIC was created with: the MTU was changed, or there was a network swap",
+      "the MTU of the network or of the interface differs from the one the guest's NIC was created with: it was changed, or there was a network swap",
     owner: "user",
+  },
+  MtuReduced: {
+    ...WARNING_ON_NODE,
+    phases: "`Ready`",
+    meaning: "`mtu` of the interface exceeds the MTU of its pod NIC, which the guest's NIC has",
+    owner: "user, administrator",
+    advice: "raise the network's MTU, or lower `mtu` of the interface",
   },
   WaitingForGuest: {
     ...NO_EVENT_ON_NODE,

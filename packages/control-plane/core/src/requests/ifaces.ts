@@ -328,6 +328,7 @@ const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   macAddress: "string",
   state: "string",
   pciAddress: "string",
+  mtu: "integer",
   acpiIndex: "integer",
   bootOrder: "integer",
   tag: "string",

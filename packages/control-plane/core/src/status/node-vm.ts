@@ -9,10 +9,15 @@ import {
   type VmiPhase,
   type VmiStatus,
 } from "@patchbay/api";
-import type { IfaceFacts } from "../nics/facts.ts";
+import { findMtu, type IfaceFacts } from "../nics/facts.ts";
 import { toHotplugType, decidePhase } from "../nics/phase.ts";
 import { type PortProblem, findIfacesWithoutPort } from "../nics/pcie/ports.ts";
-import { mtuDiffers, addressesPartlyServed, staysOnNetwork } from "../reasons/messages.ts";
+import {
+  mtuDiffers,
+  mtuReduced,
+  addressesPartlyServed,
+  staysOnNetwork,
+} from "../reasons/messages.ts";
 import { buildAddressFields } from "../guest/addresses.ts";
 import { type BlockedReason, guestBlockedField } from "./blocked-reason.ts";
 import { isEqual } from "@patchbay/base";
@@ -69,12 +74,16 @@ function findPortBlockedReason(facts: IfaceFacts, report: IfaceReport): BlockedR
   return noPort === undefined ? undefined : { ...noPort, attempts: 0 };
 }
 
-function findMtuWarning({
-  device,
-  links,
-}: IfaceFacts): Omit<BlockedReason, "attempts"> | undefined {
-  const { mtu = links.mtu } = device ?? {};
-  return mtu === links.mtu || links.mtu === 0 ? undefined : mtuDiffers(mtu, links.mtu);
+/** Returns the warning about a device with another MTU, or about a requested MTU that the pod NIC does not allow. */
+function findMtuWarning(facts: IfaceFacts): Omit<BlockedReason, "attempts"> | undefined {
+  const { device, iface, links } = facts;
+  if (links.mtu === 0) return undefined;
+  const current = findMtu(facts);
+  const { mtu = current } = device ?? {};
+  if (mtu !== current)
+    return mtuDiffers(mtu, { mtu: current, isRequested: current === iface?.mtu });
+  const { mtu: requested = current } = iface ?? {};
+  return requested > current ? mtuReduced(requested, current) : undefined;
 }
 
 /** Returns virt-controller's warning about an attached NIC. */

@@ -4,6 +4,7 @@ import type { Iface, Network, VmiSpec } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { withNics } from "../nics/nics.ts";
+import { planNicsChange } from "../nics/spec-plan.ts";
 import { listRestartRequiredFields } from "./restart-required.ts";
 
 interface Nic {
@@ -226,4 +227,31 @@ test("ignores requests that concern one guest only", () => {
   ];
   expect(fieldsOf(long, short)).toEqual([]);
   expect(fieldsOf(short, long)).toEqual(["spec.template.spec.terminationGracePeriodSeconds"]);
+});
+
+test.each<{ from?: number; to?: number; device?: number; isLive: boolean }>([
+  { to: 1400, device: 1500, isLive: true },
+  { from: 1400, to: 1500, device: 1500, isLive: true },
+  { from: 1400, to: 1501, device: 1500, isLive: false },
+  { from: 1400, device: 1500, isLive: false },
+  { to: 1400, isLive: false },
+])("an MTU changed from $from to $to with a device of $device is live: $isLive", (row) => {
+  const withMtu = (mtu: number | undefined): VmiSpec =>
+    specOf([nic("one", mtu === undefined ? {} : { mtu })]);
+  const mtu = row.device === undefined ? {} : { mtu: row.device };
+  const vmi = {
+    ...aVmi(),
+    spec: withMtu(row.from),
+    status: { interfaces: [{ name: "one", ...mtu }] },
+  };
+  const vm = aVm();
+  const template = { ...vm.spec.template, spec: withMtu(row.to) };
+  const changed = { ...vm, spec: { ...vm.spec, template } };
+  const fields = row.isLive ? [] : [`${IFACES}[0].mtu`];
+  expect(listRestartRequiredFields(changed, vmi, LIVE)).toEqual(fields);
+  expect(listRestartRequiredFields(changed, vmi, { ...LIVE, isStaged: true })).toEqual([
+    `${IFACES}[0].mtu`,
+  ]);
+  const [iface] = planNicsChange(template.spec, vmi, {}).planned.ifaces;
+  expect(iface?.mtu).toBe(row.isLive ? row.to : row.from);
 });

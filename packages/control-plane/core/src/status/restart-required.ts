@@ -13,7 +13,13 @@ import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { effectiveVmiSpec } from "@patchbay/api/validate";
 import { normalizeMac } from "@patchbay/api/values";
 import { isEqual } from "@patchbay/base";
-import { findNetworkSwap, NETWORK_FIELDS, canPlug, type NicsSyncInput } from "../nics/spec-plan.ts";
+import {
+  canFollowMtu,
+  canPlug,
+  findNetworkSwap,
+  NETWORK_FIELDS,
+  type NicsSyncInput,
+} from "../nics/spec-plan.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../nics/nics.ts";
 
 const SPEC_PATH = "spec.template.spec";
@@ -59,10 +65,19 @@ function listDifferingLeaves(wanted: unknown, actual: unknown, path: string): re
 }
 
 /** Lists the fields of an interface that change without a restart. A network swap also changes {@link NETWORK_FIELDS}. */
-function listLiveFields(wanted: Iface, isSwapping: boolean): readonly string[] {
+function listLiveFields(
+  wanted: Iface,
+  isSwapping: boolean,
+  reported: NicsSyncInput["reported"],
+): readonly string[] {
   // If the template contains no MAC, the interface retains its current MAC.
   const hasNoMac = (wanted.macAddress ?? "") === "";
-  return ["state", ...(hasNoMac ? ["macAddress"] : []), ...(isSwapping ? NETWORK_FIELDS : [])];
+  return [
+    "state",
+    ...(hasNoMac ? ["macAddress"] : []),
+    ...(canFollowMtu(wanted, reported) ? ["mtu"] : []),
+    ...(isSwapping ? NETWORK_FIELDS : []),
+  ];
 }
 
 function omitLiveFields(iface: Iface, liveFields: readonly string[]): JsonObject {
@@ -77,14 +92,14 @@ function isBeingUnplugged(actual: Nics, name: string): boolean {
 }
 
 function listChangedIfaces(sides: NicsSyncInput): readonly string[] {
-  const { desired, actual, bindings } = sides;
+  const { desired, actual, bindings, reported } = sides;
   return desired.ifaces.flatMap((iface, index) => {
     const path = `${IFACES_PATH}[${String(index)}]`;
     const running = findByName(actual.ifaces, iface.name);
     if (running === undefined)
       return isAbsent(iface) || canPlug(iface, desired, bindings) ? [] : [path];
     if (isAbsent(running)) return [];
-    const live = listLiveFields(iface, findNetworkSwap(sides, iface.name) !== undefined);
+    const live = listLiveFields(iface, findNetworkSwap(sides, iface.name) !== undefined, reported);
     return listDifferingLeaves(omitLiveFields(iface, live), omitLiveFields(running, live), path);
   });
 }
@@ -140,7 +155,9 @@ function listStagedNics({ desired, actual }: NicsSyncInput): readonly string[] {
       if (isAbsent(iface)) return removedNames.includes(iface.name) ? [`${path}.state`] : [];
       const running = findByName(existingIfaces, iface.name);
       if (running === undefined) return [path];
-      const mutableFields = listLiveFields(iface, false).filter((field) => field !== "state");
+      const mutableFields = listLiveFields(iface, false, undefined).filter(
+        (field) => field !== "state",
+      );
       return listDifferingLeaves(
         omitLiveFields(iface, mutableFields),
         omitLiveFields(running, mutableFields),
@@ -182,7 +199,8 @@ export function listRestartRequiredFields(
 ): readonly string[] {
   const spec = effectiveVmiSpec(vm.spec.template.spec);
   const running = effectiveVmiSpec(vmi.spec);
-  const sides = { desired: nicsOf(spec), actual: nicsOf(running), bindings };
+  const { interfaces: reported } = vmi.status ?? {};
+  const sides = { desired: nicsOf(spec), actual: nicsOf(running), bindings, reported };
   const fields = [...listOtherChanges(spec, running), ...listWaitingNics(sides, isStaged)];
   return [...new Set(fields)].sort();
 }

@@ -4,6 +4,7 @@ import type { NetworkConfig, VirtualMachine, VirtualMachineInstance, VmiSpec } f
 import { validateHookSidecars } from "@patchbay/api/annotations";
 import {
   validateGuest,
+  listGatedCauses,
   listUnsupportedVmFields,
   listUnsupportedVmiFields,
   findMalformedQuantities,
@@ -79,6 +80,7 @@ export function findVmiStartProblems(
     ...unbuilt,
     ...validateHookSidecars(vmi.metadata, "metadata", config.allowsHooks),
     ...findBindingProblems(vmi.spec, "spec", config.bindings),
+    ...listGatedCauses({ after: vmi.spec, base: "spec" }, config.nicGates),
   ];
 }
 
@@ -96,6 +98,7 @@ export function vmStartProblems(
     ...unbuilt,
     ...validateHookSidecars(metadata, "spec.template.metadata", config.allowsHooks),
     ...findBindingProblems(template.spec, template.base, config.bindings),
+    ...listGatedCauses({ after: template.spec, base: template.base }, config.nicGates),
   ];
 }
 

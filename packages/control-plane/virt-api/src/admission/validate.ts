@@ -24,6 +24,7 @@ import {
 import { validateHookSidecars } from "@patchbay/api/annotations";
 import type { Cause } from "@patchbay/api/kubernetes";
 import {
+  listGatedCauses,
   listUnsupportedVmFields,
   listUnsupportedVmiFields,
   type FieldProblem,
@@ -398,6 +399,7 @@ function listCauses(
   return [
     ...(old === undefined ? validateVmName(vm.metadata.name) : []),
     ...validateVmChange(old?.spec, vm.spec),
+    ...listGatedCauses({ before, after: spec, base: TEMPLATE_SPEC_PATH }, config.nicGates),
     ...(vmi === undefined
       ? []
       : pluggedBindingCauses(
@@ -488,6 +490,7 @@ async function validateVmi(
     ...(isOwned
       ? []
       : [
+          ...listGatedCauses({ before: old?.spec, after: vmi.spec, base: "spec" }, config.nicGates),
           ...findPciAddressCauses({ vmi, base: "spec" }, old, config),
           ...listTwinCauses(deps, check),
         ]),

@@ -2,7 +2,7 @@
 // DHCP settings of each NIC, derived from the spec and the recorded addresses.
 import { isDefaultNetwork, type DhcpOptions, type VirtualMachineInstance } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
-import type { IfaceFacts } from "../facts.ts";
+import { findMtu, type IfaceFacts } from "../facts.ts";
 import { findMac } from "../mac.ts";
 import { buildIfaceNames } from "../names.ts";
 import { buildLease } from "../node-plan.ts";
@@ -122,7 +122,7 @@ function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNi
       iface: iface.name,
       bridgeName,
       mac: (iface.device?.mac ?? findMac(iface)).toLowerCase(),
-      mtu: iface.links.mtu,
+      mtu: findMtu(iface),
       hostname: buildHostname(facts.vmi),
       ...chooseLeaseAndDns(iface, lease, facts),
       options: normalizeOptions(iface),

@@ -51,7 +51,7 @@ export interface WiringFacts {
   readonly bridgeName: string;
   readonly tapName: string;
   readonly mac: string;
-  /** MTU of the pod NIC, in bytes. */
+  /** MTU of the tap and of the guest's NIC, in bytes. */
   readonly mtu: number;
   /** Addresses of the pod NIC, as ADDRESS/LENGTH. */
   readonly podAddresses: readonly string[];

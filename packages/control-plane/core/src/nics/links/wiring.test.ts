@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClusterSecurity, Iface, Network } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import {
+  buildNicDefinition,
   buildWiring,
   type WiredIface,
   findOrphanedWirings,
   type LinkOwners,
 } from "../node-plan.ts";
+import { buildServedNics } from "../addresses/served-nic.ts";
 import { NO_LINKS, type IfaceFacts } from "../facts.ts";
+import { anIface } from "../../testing/node-scene.ts";
 
 const MAC = "02:00:00:00:5e:01";
 const POD: Network = { name: "one", pod: {} };
@@ -185,4 +189,27 @@ test("lists orphaned wirings by name", () => {
     "pod00000000000",
     POD_NIC,
   ]);
+});
+
+test.each([
+  { mtu: 1300, nic: 1400, want: 1300 },
+  { mtu: 9000, nic: 1400, want: 1400 },
+  { mtu: undefined, nic: 1400, want: 1400 },
+  { mtu: 1300, nic: 0, want: 1300 },
+  { mtu: undefined, nic: 0, want: 0 },
+])("an MTU of $mtu on a pod NIC of $nic becomes $want everywhere", ({ mtu, nic, want }) => {
+  const requested = mtu === undefined ? {} : { mtu };
+  const links = { podInterface: true, isWired: true, mtu: nic };
+  const iface = anIface({ name: "one", iface: requested, links, attachment: "Attached" });
+  expect(buildWiring(iface)).toMatchObject({ mtu: want });
+  const pciAddress = { domain: 0, bus: 1, slot: 0, function: 0 };
+  expect(buildNicDefinition(iface, { pciAddress, queues: 1 })).toMatchObject({ mtu: want });
+  const remembered = {
+    podInterfaceName: "pod0one",
+    index: 3,
+    addresses: ["10.9.0.5/24"],
+    routes: [],
+  };
+  const served = buildServedNics({ vmi: aVmi({}), ifaces: [{ ...iface, remembered }] });
+  expect(served).toMatchObject([{ mtu: want }]);
 });

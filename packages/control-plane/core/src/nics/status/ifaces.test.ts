@@ -116,6 +116,28 @@ describe("the status of an iface", () => {
   });
 });
 
+test.each<{ name: string; mtu?: number; device: number; reason?: string; says?: string }>([
+  { name: "equal MTUs", device: 1500 },
+  { name: "an MTU of its own", mtu: 1400, device: 1400 },
+  { name: "a lowered MTU", mtu: 1400, device: 1500, reason: "MtuDiffers", says: "frames to the" },
+  { name: "another network MTU", device: 1600, reason: "MtuDiffers", says: "frames from the" },
+  {
+    name: "an MTU above the pod NIC's",
+    mtu: 9000,
+    device: 1500,
+    reason: "MtuReduced",
+    says: "1500",
+  },
+  { name: "no MTU in the device", mtu: 9000, device: 0, reason: "MtuReduced", says: "9000" },
+])("an iface with $name has reason $reason", ({ mtu, device: deviceMtu, reason, says = "" }) => {
+  const device = { ...DEVICE, ...(deviceMtu === 0 ? {} : { mtu: deviceMtu }) };
+  const iface = { name: "one", bridge: {}, ...(mtu === undefined ? {} : { mtu }) };
+  const { hotplug } = statusOf(facts({ iface, attachment: ATTACHED, device, links: WIRED })) ?? {};
+  expect(hotplug?.phase).toBe("Ready");
+  expect(hotplug?.reason).toBe(reason);
+  expect(hotplug?.message ?? "").toContain(says);
+});
+
 describe("the pod's network", () => {
   const network = { name: "one", pod: {} };
 

@@ -58,6 +58,7 @@ function buildReportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "sw
 /** Reasons of a ready NIC that still apply while libvirt does not respond. */
 const READY_REASONS: readonly (string | undefined)[] = [
   "MtuDiffers",
+  "MtuReduced",
   "NetworkChanged",
 ] satisfies readonly Reason[];
 

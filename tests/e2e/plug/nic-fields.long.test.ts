@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields of interfaces behind feature gates, as the guest and the pod see them.
+import { eventually, FEW_PORTS, vmManifest } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ipIn } from "../inventory.ts";
+import { ALL_MS } from "../guest.ts";
+import { CHANGE_MS, expectReady, guestNic, ifaceStatus, machine } from "../machine.ts";
+
+const VM = "nic-fields";
+const IFACES = "spec.template.spec.domain.devices.interfaces";
+const [INITIAL_MTU, LOWERED_MTU] = [1400, 1300];
+
+function allow(featureGates: readonly string[] | null): void {
+  const developerConfiguration = { featureGates };
+  machine.patch("kubevirt", "kubevirt", { spec: { configuration: { developerConfiguration } } });
+}
+
+const MANIFEST = vmManifest({
+  name: VM,
+  pcieRootPorts: FEW_PORTS,
+  nics: [
+    { name: "default", binding: "masquerade", mtu: INITIAL_MTU },
+    { name: "blue", network: "blue", mtu: 9000 },
+  ],
+});
+
+function apply(): string {
+  try {
+    machine.apply(MANIFEST);
+    return "";
+  } catch (error) {
+    return String(error);
+  }
+}
+
+let refusal = "";
+
+beforeAll(async () => {
+  refusal = apply();
+  allow(["InterfaceMTUOverride"]);
+  await eventually(() => apply() === "", { withinMs: CHANGE_MS });
+  await machine.booted(VM);
+}, ALL_MS);
+
+afterAll(() => {
+  machine.deleteIfPresent("vm", VM);
+  allow(null);
+});
+
+/** The line of the guest's report about the NIC of an interface. */
+async function guestLine(name: string): Promise<string> {
+  const { mac = "" } = await expectReady(VM, name);
+  const nic = await guestNic(VM, mac);
+  const { lines } = await machine.console(VM).run("report");
+  return lines.find((line) => line.startsWith(`nic ${nic} `)) ?? "";
+}
+
+test("a field without its feature gate is rejected", () => {
+  expect(refusal).toContain("InterfaceMTUOverride");
+});
+
+test("a guest's NIC has the interface's MTU, and at most the network's", async () => {
+  expect(await guestLine("default")).toContain(` mtu ${String(INITIAL_MTU)} `);
+  expect(ifaceStatus(VM, "default")?.mtu).toBe(INITIAL_MTU);
+  expect(await guestLine("blue")).toContain(" mtu 1500 ");
+  expect((await expectReady(VM, "blue")).hotplug).toMatchObject({ reason: "MtuReduced" });
+});
+
+function setMtu(index: number, mtu: number): void {
+  const path = `/${IFACES.replaceAll(".", "/")}/${String(index)}/mtu`;
+  const patch = JSON.stringify([{ op: "replace", path, value: mtu }]);
+  machine.kubectl("patch", "vm", VM, "--type=json", "-p", patch);
+}
+
+function restartMessage(): string {
+  const conditions = machine.findVm(VM)?.status?.conditions ?? [];
+  return conditions.find(({ type }) => type === "RestartRequired")?.message ?? "";
+}
+
+test(
+  "a lower MTU applies live, and a higher one needs a restart",
+  { timeout: ALL_MS },
+  async () => {
+    setMtu(0, LOWERED_MTU);
+    const mtus = (): readonly number[] => {
+      const podUid = Object.keys(machine.findVmi(VM)?.status?.activePods ?? {})[0] ?? "";
+      return ["tap0", "k6t-eth0"].map((name) =>
+        Number(/ mtu (\d+) /.exec(ipIn(podUid, "link", "show", name))?.[1]),
+      );
+    };
+    await eventually(() => mtus().every((mtu) => mtu === LOWERED_MTU), { withinMs: CHANGE_MS });
+    await eventually(() => ifaceStatus(VM, "default")?.hotplug?.reason === "MtuDiffers", {
+      withinMs: CHANGE_MS,
+    });
+    expect(restartMessage()).toBe("");
+    setMtu(0, INITIAL_MTU + 1);
+    await eventually(() => restartMessage().includes(`${IFACES}[0].mtu`), { withinMs: CHANGE_MS });
+    expect(mtus()).toEqual([LOWERED_MTU, LOWERED_MTU]);
+  },
+);
