@@ -40,6 +40,8 @@ export interface PodRequest {
   /** Resources that its container requests. */
   readonly limits?: Readonly<Record<string, string>>;
   readonly metadata?: Partial<Pod["metadata"]>;
+  /** Unset: one container that requests `limits`. */
+  readonly containers?: Pod["spec"]["containers"];
   /** Runs in the sandbox before the pod, like its runtime; returns more annotations. */
   readonly prepare?: (sandbox: Sandbox) => Promise<Readonly<Record<string, string>>>;
 }
@@ -116,11 +118,12 @@ export class AgentMachine implements AsyncDisposable {
   async runPod(request: PodRequest): Promise<Sandbox> {
     const { namespace, name, networks, limits = {}, metadata, prepare } = request;
     const annotations = { [names.NETWORKS_ANNOTATION]: networks };
+    const { containers = [{ name: "c", image: "i:1", resources: { limits } }] } = request;
     const pod = await this.admin.store.create(PODS, {
       apiVersion: "v1",
       kind: "Pod",
       metadata: { namespace, name, annotations, ...metadata },
-      spec: { nodeName: NODE, containers: [{ name: "c", image: "i:1", resources: { limits } }] },
+      spec: { nodeName: NODE, containers },
     });
     const uid = pod.metadata.uid ?? "";
     const sandbox = this.node.addSandbox({ uid, namespace, name });
@@ -129,6 +132,22 @@ export class AgentMachine implements AsyncDisposable {
       metadata: { annotations: { ...(await prepare?.(sandbox)) } },
       status: { phase: "Running" },
     };
+    const patch = { type: "merge", fields } as const;
+    await this.admin.store.patch(PODS, { namespace, name }, patch, { subresource: "status" });
+    return sandbox;
+  }
+
+  /** Replaces a pod's sandbox, as after a reboot. `attach` creates NICs in the new one, like Multus, and returns its annotations. */
+  async replaceSandbox(
+    { namespace, name }: Pick<PodRequest, "namespace" | "name">,
+    former: Sandbox,
+    attach: (sandbox: Sandbox) => Readonly<Record<string, string>>,
+  ): Promise<Sandbox> {
+    this.node.dropSandbox(former);
+    this.#runtime.take(former.podUid);
+    const sandbox = this.node.addSandbox({ uid: former.podUid, namespace, name });
+    const fields = { metadata: { annotations: attach(sandbox) }, status: { podIP: "10.244.0.8" } };
+    this.#runtime.put(sandbox);
     const patch = { type: "merge", fields } as const;
     await this.admin.store.patch(PODS, { namespace, name }, patch, { subresource: "status" });
     return sandbox;

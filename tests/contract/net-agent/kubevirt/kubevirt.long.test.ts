@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // net-agent in place of Multus' dynamic networks controller for KubeVirt. KubeVirt is simulated by its own rules, in
 // several versions, on real namespaces with real plugins.
-import { existsSync, readdirSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { names } from "@patchbay/api";
 import type { NetworkStatus } from "@patchbay/api/annotations";
+import { findNetworkStatus } from "@patchbay/cni";
+import type { CniResult, Sandbox } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "../machine.ts";
@@ -23,6 +27,8 @@ import { linkNamesOf } from "./wiring.ts";
 const RED: Nic = { name: "red", nad: "addressed" };
 const BLUE: Nic = { name: "blue", nad: "plain", mac: "02:00:00:00:88:01" };
 const GREEN: Nic = { name: "green", nad: "default/addressed" };
+/** A network binding plugin, which returns a result without interfaces. */
+const PASST = { type: "kubevirt-passt-binding" };
 /** Source: KubeVirt namescheme_test.go. */
 const HASHED = { red: "podb1f51a511f1", blue: "pod16477688c0e", green: "podba4788b226a" };
 
@@ -35,6 +41,11 @@ beforeAll(async () => {
   const { node } = machine;
   await machine.putNad(NAMESPACE, "addressed", [node.bridgePlugin()]);
   await machine.putNad(NAMESPACE, "plain", [node.layer2Plugin()]);
+  node.addPlugin(
+    PASST.type,
+    `cat > /dev/null; echo "$CNI_COMMAND $CNI_CONTAINERID" >> ${passtLog()}; echo '{"cniVersion":"1.0.0"}'`,
+  );
+  await machine.putNad(NAMESPACE, "passt", [PASST]);
 });
 
 afterAll(() => machine.close());
@@ -57,6 +68,50 @@ afterEach(async () => {
 function journalOf(): readonly string[] {
   const directory = join(machine.node.directory, "state", "journal");
   return existsSync(directory) ? readdirSync(directory) : [];
+}
+
+/** Calls of the plugin that makes no interface, as `COMMAND CONTAINER`. */
+function passtCalls(command: string): readonly string[] {
+  const text = existsSync(passtLog()) ? readFileSync(passtLog(), "utf8") : "";
+  return text.split("\n").filter((line) => line.startsWith(command));
+}
+
+function passtLog(): string {
+  return join(machine.node.directory, "passt.log");
+}
+
+/** libcni's record of an ADD by Multus. Source: libcni, cachedInfo. */
+function rememberPasst({ id: containerId }: Sandbox): void {
+  const results = join(machine.cacheDir, "results");
+  const config = { cniVersion: "1.0.0", name: "passt", plugins: [PASST] };
+  mkdirSync(results, { recursive: true });
+  const entry = {
+    kind: "cniCacheV1",
+    containerId,
+    ifName: "net1",
+    networkName: "passt",
+    config: Buffer.from(JSON.stringify(config)).toString("base64"),
+    result: { cniVersion: "1.0.0" },
+  };
+  writeFileSync(join(results, `passt-${containerId}-net1`), JSON.stringify(entry));
+}
+
+/** Attaches a network like Multus, by the plugin itself. Returns the NIC's entry in `network-status`. */
+function attachByMultus({ id, netnsPath }: Sandbox, network: string, nic: string): NetworkStatus {
+  const config = { cniVersion: "1.0.0", name: network, ...machine.node.bridgePlugin() };
+  const { stdout } = spawnSync("/usr/lib/cni/bridge", {
+    input: JSON.stringify(config),
+    encoding: "utf8",
+    env: {
+      CNI_COMMAND: "ADD",
+      CNI_CONTAINERID: id,
+      CNI_NETNS: netnsPath,
+      CNI_IFNAME: nic,
+      CNI_PATH: "/usr/lib/cni",
+    },
+  });
+  const result = JSON.parse(stdout) as CniResult;
+  return findNetworkStatus(result, `${NAMESPACE}/${network}`, nic);
 }
 
 async function aVm(
@@ -144,22 +199,44 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
     },
   );
 
-  test("swaps a network that changes beside a plug: DEL, then ADD", async () => {
+  test.each([
+    { name: "in the edit that plugs another NIC", isEarlier: false },
+    { name: "before a plug, while the migration is pending", isEarlier: true },
+  ])("a network changed $name stays until the VM migrates", async ({ isEarlier }) => {
     const vm = await aVm(version, specOf(RED));
-    vm.isHandled = false;
-    const launcher = await vm.start();
-    await eventually(async () => (await toldOf(launcher)).length === 1, WITHIN);
+    const source = await vm.start();
+    await vm.settle("red");
+    const leases = machine.node.leases("addressed");
+    const [, before] = await statusOf(source);
     vm.changeNad("red", "plain");
+    // KubeVirt does not rewrite the annotation for a swap alone.
+    if (isEarlier) await vm.pass();
     vm.plug(GREEN);
-    const wanted = [`default/addressed@${HASHED.green}`, `default/plain@${HASHED.red}`];
-    await eventually(async () => {
-      await vm.pass();
-      return (await toldOf(launcher)).join() === wanted.join();
-    }, WITHIN);
-    expect(machine.node.nics(launcher.sandbox)).toEqual([HASHED.red, HASHED.green].toSorted());
-    expect(machine.node.leases("addressed")).toHaveLength(1);
-    vm.isHandled = true;
     await vm.settle("red", "green");
+    const reasons = async (): Promise<unknown> =>
+      Object.entries(await machine.errors(NAMESPACE, source.name)).map(
+        ([nic, { reason, message }]) => `${nic} ${reason} ${message}`,
+      );
+    expect(await reasons()).toEqual([
+      expect.stringMatching(
+        /^podb1f51a511f1 AttributesFixed .*stays on default\/addressed.*migrate/,
+      ),
+    ]);
+    // The guest's NIC, its address and its entry are the same as before: KubeVirt migrates because of the entry.
+    expect(machine.node.nics(source.sandbox)).toEqual(wired(HASHED.red, HASHED.green));
+    expect(await statusOf(source)).toContainEqual(before);
+    expect(machine.node.leases("addressed")).toEqual(expect.arrayContaining([...leases]));
+    const target = await vm.migrate((_source, { sandbox }) => {
+      expect(machine.node.nics(sandbox)).toEqual([HASHED.red, HASHED.green].toSorted());
+      return Promise.resolve();
+    });
+    await vm.settle("red", "green");
+    expect(await toldOf(target)).toEqual([
+      `default/addressed@${HASHED.green}`,
+      `default/plain@${HASHED.red}`,
+    ]);
+    expect(await machine.errors(NAMESPACE, target.name)).toEqual({});
+    await eventually(() => machine.node.leases("addressed").length === 1, WITHIN);
   });
 
   test("a restarted VM has its NICs in a new pod, and the old pod's addresses are free", async () => {
@@ -227,5 +304,61 @@ describe.each(VERSIONS.filter(({ hasBindings }) => hasBindings))(
       ]);
       expect(await machine.errors(NAMESPACE, launcher.name)).toEqual({});
     });
+
+    test.each([
+      { name: "net-agent has attached", isAttachedByMultus: false, adds: 1 },
+      { name: "only libcni's cache records", isAttachedByMultus: true, adds: 0 },
+    ])(
+      "a binding without an interface that $name has no entry, and NICs keep their names at a plug",
+      async ({ isAttachedByMultus, adds }) => {
+        const spec = specOf(RED);
+        const [primary, ...rest] = spec.interfaces;
+        const bound = { name: primary?.name ?? "", binding: { name: "passt" } };
+        const bindings = { passt: { networkAttachmentDefinition: "default/passt" } };
+        const vm = await aVm(version, { ...spec, interfaces: [bound, ...rest] }, bindings);
+        if (isAttachedByMultus) vm.prepare = rememberPasst;
+        const before = passtCalls("ADD").length;
+        const launcher = await vm.start();
+        await vm.settle("red");
+        vm.plug(BLUE);
+        await vm.settle("red", "blue");
+        expect(await toldOf(launcher)).toEqual([
+          `default/addressed@${HASHED.red}`,
+          `default/plain@${HASHED.blue}`,
+        ]);
+        expect(machine.node.nics(launcher.sandbox)).toEqual(wired(HASHED.red, HASHED.blue));
+        expect(await machine.errors(NAMESPACE, launcher.name)).toEqual({});
+        expect(passtCalls("ADD").slice(before)).toHaveLength(adds);
+      },
+    );
   },
 );
+
+test("in a recreated sandbox Multus' NICs stay in network-status, and the former sandbox's addresses are free", async () => {
+  const pod = { namespace: NAMESPACE, name: "recreated" };
+  const former = await machine.runPod({ ...pod, networks: "addressed@net1" });
+  const interfaces = async (): Promise<readonly (string | undefined)[]> =>
+    (await machine.networkStatus(NAMESPACE, pod.name)).map((entry) => entry.interface);
+  await eventually(async () => (await interfaces()).join() === "net1", WITHIN);
+  await machine.ask(NAMESPACE, pod.name, "addressed@net1,addressed@net2");
+  await eventually(async () => (await interfaces()).join() === "net1,net2", WITHIN);
+  const formerLeases = machine.node.leases("addressed");
+  let status: readonly NetworkStatus[] = [];
+  const sandbox = await machine.replaceSandbox(pod, former, (made) => {
+    const nics = ["net1", "net2"].map((nic) => attachByMultus(made, "addressed", nic));
+    status = [POD_NETWORK, ...nics];
+    return { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(status) };
+  });
+  const current = status.slice(1).flatMap(({ ips = [] }) => ips);
+  await eventually(() => machine.node.leases("addressed").join() === current.join(), WITHIN);
+  expect(current.filter((ip) => formerLeases.includes(ip))).toEqual([]);
+  expect(machine.node.nics(sandbox)).toEqual(["net1", "net2"]);
+  expect(await machine.networkStatus(NAMESPACE, pod.name)).toEqual(status);
+  // The agent has adopted both, so it detaches what the annotation no longer requests.
+  await machine.ask(NAMESPACE, pod.name, "addressed@net1");
+  await eventually(async () => (await interfaces()).join() === "eth0,net1", WITHIN);
+  expect(machine.node.leases("addressed")).toHaveLength(1);
+  await machine.ask(NAMESPACE, pod.name, "");
+  await eventually(() => machine.node.leases("addressed").length === 0, WITHIN);
+  await machine.removePod(pod, sandbox);
+});

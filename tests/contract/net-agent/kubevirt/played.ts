@@ -45,6 +45,16 @@ export const POD_NETWORK = {
   dns: {},
 };
 
+/** The container and label by which net-agent recognizes a launcher of KubeVirt. Source: v1.9 services/template.go. */
+const LAUNCHER_CONTAINERS = [
+  {
+    name: names.LAUNCHER_CONTAINER,
+    image: "virt-launcher:v1.9",
+    command: ["/usr/bin/virt-launcher-monitor", "--qemu-timeout", "240s"],
+  },
+];
+const LAUNCHER_LABELS = { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE };
+
 export interface Launcher {
   readonly name: string;
   readonly uid: string;
@@ -100,6 +110,8 @@ export class PlayedVm {
   isGuestSlow = false;
   /** Whether virt-handler is active. */
   isHandled = true;
+  /** What the runtime does in a new launcher's sandbox, before net-agent sees the pod. */
+  prepare: (sandbox: Sandbox) => void = () => undefined;
 
   private constructor(machine: AgentMachine, { name, version, bindings = {}, ...spec }: VmSketch) {
     this.#machine = machine;
@@ -299,14 +311,22 @@ export class PlayedVm {
   async #runLauncher(networks: string): Promise<Launcher> {
     this.#launchers += 1;
     const name = `virt-launcher-${this.#name}-${String(this.#launchers)}`;
-    const metadata = { ownerReferences: [this.#owner] } as Partial<Pod["metadata"]>; // created by `create`
+    const metadata = {
+      ownerReferences: [this.#owner],
+      labels: LAUNCHER_LABELS,
+    } as Partial<Pod["metadata"]>; // created by `create`
     const sandbox = await this.#machine.runPod({
       namespace: NAMESPACE,
       name,
       networks,
       metadata,
-      prepare: () =>
-        Promise.resolve({ [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([POD_NETWORK]) }),
+      containers: LAUNCHER_CONTAINERS,
+      prepare: (made) => {
+        this.prepare(made);
+        return Promise.resolve({
+          [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([POD_NETWORK]),
+        });
+      },
     });
     const launcher = { name, uid: sandbox.podUid, sandbox };
     this.#running.add(launcher);
