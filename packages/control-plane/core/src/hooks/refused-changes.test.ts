@@ -26,7 +26,7 @@ const SPEC: VmiSpec = {
     devices: {
       interfaces: [
         { name: "one", bridge: {} },
-        { name: "made", binding: { name: "slirp" }, macAddress: "02:00:00:00:00:0A" },
+        { name: "made", binding: { name: "slirp" }, macAddress: "02-00-00-00-00-0A" },
       ],
     },
   },
@@ -159,7 +159,7 @@ describe("a hook may not", () => {
       answer: intoDevices("<interface type='user'><alias name='ua-made'/></interface>"),
       made: ["made"],
       says: [
-        "/domain/devices/interface[ua-made]: the interface made has the MAC 02:00:00:00:00:0A; give the NIC that one",
+        "/domain/devices/interface[ua-made]: the interface made has the MAC 02-00-00-00-00-0A; give the NIC that one",
       ],
     },
     {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for changes of the domain by hooks. See ADR 0085.
 import type { VmiSpec } from "@patchbay/api";
+import { normalizeMac } from "@patchbay/api/values";
 import type { DomainChange } from "@patchbay/domain";
 import { parseAlias } from "../nics/names.ts";
 import { ifacesOf } from "../nics/nics.ts";
@@ -109,7 +110,7 @@ function refuseNewNic(device: NewDevice, spec: VmiSpec, hookNics: ReadonlySet<st
   if (name === undefined || iface === undefined) return undefined;
   if (!hookNics.has(name)) return `${name} is an interface that Patchbay makes; use another alias`;
   const [requestedMac, mac] = [iface.macAddress, findChildAttribute(device, "mac", "address")];
-  return requestedMac === undefined || requestedMac.toLowerCase() === mac?.toLowerCase()
+  return requestedMac === undefined || normalizeMac(requestedMac) === normalizeMac(mac ?? "")
     ? undefined
     : `the interface ${name} has the MAC ${requestedMac}; give the NIC that one`;
 }
