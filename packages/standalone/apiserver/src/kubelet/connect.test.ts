@@ -477,7 +477,8 @@ test.each([
 test("a node without a usable address causes a server error", async () => {
   await expect(find({ addresses: [DNS] })).rejects.toMatchObject({
     code: 500,
-    message: "no preferred addresses found; known addresses: []",
+    message:
+      "no preferred addresses found; known addresses: []: node n1 reports no address in its status, so its pods cannot be reached; check that its kubelet runs",
   });
 });
 

@@ -48,7 +48,7 @@ export function findKubelet(store: Store, nodeName: string, caPem: string): Peer
     addresses.filter((address) => textAt(address, "type") === type),
   ).map((address) => textAt(address, "address"))[0];
   if (host === undefined) {
-    const message = `no preferred addresses found; known addresses: []`;
+    const message = `no preferred addresses found; known addresses: []: node ${nodeName} reports no address in its status, so its pods cannot be reached; check that its kubelet runs`;
     throw new StatusError({ code: 500, reason: "", message });
   }
   const port = Number(valueAt(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port") ?? 0);
