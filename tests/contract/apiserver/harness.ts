@@ -185,7 +185,8 @@ export async function serverOptions(change: Partial<ApiServerOptions> = {}) {
 
 function toRequest(input: Ask) {
   const { body, type = "application/json", accept = "application/json", token = "" } = input;
-  const text = typeof body === "string" || body === undefined ? body : JSON.stringify(body);
+  const isEncoded = typeof body === "string" || Buffer.isBuffer(body) || body === undefined;
+  const text = isEncoded ? body : JSON.stringify(body);
   return {
     headers: {
       accept,

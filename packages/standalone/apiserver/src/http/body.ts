@@ -25,24 +25,24 @@ export interface Body {
   readonly contentType: string;
 }
 
-function decodeProtobufBody(receivedBytes: Buffer): Body {
-  const decodedFields = decodeFields(receivedBytes);
+function decodeProtobufBody(receivedBytes: Buffer, subresource: string): Body {
+  const decodedFields = decodeFields(receivedBytes, subresource);
   if (decodedFields === undefined) {
     throw unsupportedMediaType(PROTOBUF, OBJECT_TYPES);
   }
   return { text: printJson(decodedFields), contentType: "application/json" };
 }
 
-function decodeFields(receivedBytes: Buffer): Fields | undefined {
+function decodeFields(receivedBytes: Buffer, subresource: string): Fields | undefined {
   try {
-    return decodeProtobuf(receivedBytes);
+    return decodeProtobuf(receivedBytes, subresource);
   } catch (error) {
     throw error instanceof StatusError ? error : badRequest(messageOf(error));
   }
 }
 
-/** Reads the body, and decodes protobuf. Throws a StatusError 400, 413 or 415. */
-export async function readBody(request: IncomingMessage): Promise<Body> {
+/** Reads the body of a request to a resource or a subresource, and decodes protobuf. Throws a StatusError 400, 413 or 415. */
+export async function readBody(request: IncomingMessage, subresource = ""): Promise<Body> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request) {
@@ -59,7 +59,7 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
   const contentType = (header.split(";")[0] ?? "").trim().toLowerCase();
   const receivedBytes = Buffer.concat(chunks);
   return contentType === PROTOBUF && receivedBytes.length > 0
-    ? decodeProtobufBody(receivedBytes)
+    ? decodeProtobufBody(receivedBytes, subresource)
     : { text: receivedBytes.toString("utf8"), contentType };
 }
 

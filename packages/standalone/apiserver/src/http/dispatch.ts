@@ -159,7 +159,10 @@ async function toCall(kind: Kind, resourceRequest: ResourceRequest, verb: string
     query,
     user,
     representation,
-    body: verb === "watch" ? { text: "", contentType: "" } : await readBody(request),
+    body:
+      verb === "watch"
+        ? { text: "", contentType: "" }
+        : await readBody(request, target.subresource),
     warnings: kind.custom?.deprecationWarning === undefined ? [] : [kind.custom.deprecationWarning],
   };
 }

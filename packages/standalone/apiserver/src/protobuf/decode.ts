@@ -220,10 +220,13 @@ function readMessage(bytes: Buffer, message: Message, budget: FieldBudget): Fiel
   return result;
 }
 
-/** Decodes a body. Returns undefined for an unknown kind or field. Throws a SyntaxError or a StatusError 413. */
-export function decodeProtobuf(body: Buffer): Fields | undefined {
+/**
+ * Decodes a body of the resource or of a subresource. Returns undefined for an unknown kind or field, and for the status
+ * subresource of a kind whose status has no table. Throws a SyntaxError or a StatusError 413.
+ */
+export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefined {
   try {
-    return decodeEnvelope(body);
+    return decodeEnvelope(body, subresource);
   } catch (error) {
     if (error instanceof UnknownFieldError) {
       return undefined;
@@ -232,7 +235,12 @@ export function decodeProtobuf(body: Buffer): Fields | undefined {
   }
 }
 
-function decodeEnvelope(body: Buffer): Fields | undefined {
+/** A status without a table counts as empty if it contains only zeros, so writing it would delete fields that are 0. */
+function canWrite(message: Message, subresource: string): boolean {
+  return subresource !== "status" || message[3]?.type !== "empty";
+}
+
+function decodeEnvelope(body: Buffer, subresource: string): Fields | undefined {
   if (!body.subarray(0, MAGIC.length).equals(MAGIC)) {
     throw new SyntaxError("protobuf: the body has the wrong prefix");
   }
@@ -241,7 +249,7 @@ function decodeEnvelope(body: Buffer): Fields | undefined {
   const typeMeta = readMessage(toBytes(envelope.get(1) ?? 0n), TYPE_META_MESSAGE, budget);
   const kind = typeof typeMeta["kind"] === "string" ? typeMeta["kind"] : "";
   const message = Object.hasOwn(MESSAGES, kind) ? MESSAGES[kind] : undefined;
-  return message === undefined
+  return message === undefined || !canWrite(message, subresource)
     ? undefined
     : { ...typeMeta, ...readMessage(toBytes(envelope.get(2) ?? 0n), message, budget) };
 }
