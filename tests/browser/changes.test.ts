@@ -343,7 +343,14 @@ test("queued changes can be dropped and are never sent", async () => {
   expect(done(panel)).toEqual([]);
 });
 
-test("queues a new VM like any other change", async () => {
+interface SentObject {
+  readonly kind: string;
+  readonly metadata: { readonly ownerReferences?: readonly object[] };
+  readonly spec?: { readonly dataVolumeTemplates?: readonly object[] };
+  readonly stringData?: Readonly<Record<string, string>>;
+}
+
+test("queues a new VM like any other change, with all that `create vm` adds", async () => {
   await using panel = await open();
   const { page } = panel;
   await page.getByRole("button", { name: "New VM" }).click();
@@ -354,16 +361,38 @@ test("queues a new VM like any other change", async () => {
   await expect.poll(() => images.count()).toBe(2);
   const image = (await images.first().getAttribute("value")) ?? "";
   await page.getByLabel("Image of its disk").fill(image);
+  await page.getByLabel("Size to keep its disk").fill("5Gi");
   await page.getByLabel("Additional persistent disk").fill("10Gi");
-  await page.getByLabel("User who may log in").fill("admin");
-  await page.getByLabel("The user's password").fill("secret");
+  const password = await page.getByLabel("The user's password").inputValue();
   await page.locator(".pick-network", { hasText: "default/front" }).click();
   await page.getByRole("button", { name: "Gather" }).click();
   await page.locator(".change-title", { hasText: "fresh: create the VM" }).waitFor();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.getByText("All changes are sent").waitFor();
-  const kinds = ["PersistentVolumeClaim", "Secret", "VirtualMachine"];
+  const kinds = ["PersistentVolumeClaim", "VirtualMachine", "Secret"];
   expect(done(panel)).toMatchObject(kinds.map((kind) => ({ method: "POST", body: { kind } })));
+  const [, vm, secret] = done(panel).map(({ body }) => body as SentObject);
+  expect(vm?.spec?.dataVolumeTemplates).toHaveLength(1);
+  expect(password).toMatch(/^\w{4}(-\w{4}){3}$/);
+  expect(secret?.stringData?.["userdata"]).toContain(`plain_text_passwd: ${password}`);
+  expect(secret?.stringData?.["networkdata"]).toMatch(/front:\n +match:\n +macaddress: /);
+  expect(secret?.metadata.ownerReferences).toMatchObject([{ name: "fresh", uid: "fresh-uid" }]);
+});
+
+test("leaves no object of a new VM behind if one is refused", async () => {
+  await using panel = await open();
+  const { page, cluster } = panel;
+  await page.getByRole("button", { name: "New VM" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("fresh");
+  await page.getByLabel("Image of its disk").fill("debian12");
+  await page.getByLabel("Additional persistent disk").fill("10Gi");
+  await page.getByRole("button", { name: "Gather" }).click();
+  await page.locator(".badge-live").waitFor();
+  cluster.refusal = { kind: "Status", message: "no more VMs" };
+  cluster.refuses = ({ path }) => path.endsWith("/virtualmachines");
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByText("no more VMs").first().waitFor();
+  expect(done(panel)).toEqual([]);
 });
 
 test("hides actions that the user may not perform", async () => {

@@ -126,8 +126,17 @@ export class FakeCluster {
     const asked = { method, path, isDryRun: searchParams.has("dryRun"), body };
     this.asked.push(asked);
     if (this.refusal === undefined || !this.refuses(asked)) {
-      this.#send(response, 202, { kind: "Status", message: this.#wordsOn(path, body) });
+      this.#send(response, 202, this.#acceptedAnswer(asked));
     } else this.#send(response, 409, this.refusal);
+  }
+
+  /** A created object with a UID, otherwise a status. */
+  #acceptedAnswer({ method, path, body }: Asked): object {
+    const object = body as Partial<KubeObject> | undefined;
+    if (method !== "POST" || object?.metadata === undefined) {
+      return { kind: "Status", message: this.#wordsOn(path, body) };
+    }
+    return { ...object, metadata: { ...object.metadata, uid: `${object.metadata.name}-uid` } };
   }
 
   /** As virt-api formats it. */

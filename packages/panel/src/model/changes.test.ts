@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachine } from "@patchbay/api";
+import type { NewVm } from "@patchbay/core/new-vm";
 import { describe, expect, test } from "vitest";
-import { parse } from "yaml";
 import {
   toRequests,
   changeId,
@@ -11,7 +11,6 @@ import {
   type Change,
 } from "./changes.ts";
 import { printCommand, quote, printYaml } from "./commands.ts";
-import { newVmObjects, findProblems, type NewVm } from "./new-vm.ts";
 import { hasRight, type Right, type Rules } from "./rights.ts";
 import { isRefusal, toVerdict, printMessage } from "./verdict.ts";
 
@@ -25,15 +24,15 @@ const stop: Change = { kind: "power", unit, action: "stop" };
 const order: NewVm = {
   namespace: "ns",
   name: "new",
-  image: "debian12",
-  memory: "512Mi",
-  cores: 2,
-  disk: "",
-  user: "",
-  password: "",
-  networks: ["ns/blue", "other/red"],
-  sshKey: "ssh-ed25519 A",
-  isStarted: true,
+  volumes: [{ name: "root", source: { image: "debian12" } }],
+  size: { memory: "512Mi", cpus: 2 },
+  instancetype: undefined,
+  preference: undefined,
+  userData: "#cloud-config\n",
+  disks: [],
+  networks: ["blue", "other/red"],
+  macs: new Map(),
+  isStopped: false,
 };
 const create: Change = { kind: "create", order };
 const SPEC = {
@@ -172,75 +171,13 @@ describe("toRequests", () => {
     expect(toRequests(change, { vm })).toMatchObject([want]);
   });
 
-  test("creates the secret before the VM", () => {
-    expect(toRequests(create, {}).map(({ path }) => path)).toEqual([
-      "/api/v1/namespaces/ns/secrets",
+  test("creates the claims and the VM before the secret, which the VM owns", () => {
+    const withDisk = { ...order, disks: ["10Gi"] };
+    expect(toRequests({ kind: "create", order: withDisk }, {}).map(({ path }) => path)).toEqual([
+      "/api/v1/namespaces/ns/persistentvolumeclaims",
       "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines",
+      "/api/v1/namespaces/ns/secrets",
     ]);
-    const [only] = newVmObjects({ ...order, sshKey: " ", isStarted: false });
-    expect(only).toMatchObject({
-      kind: "VirtualMachine",
-      spec: {
-        runStrategy: "Halted",
-        template: {
-          spec: {
-            networks: [
-              { pod: {} },
-              { multus: { networkName: "blue" } },
-              { multus: { networkName: "other/red" } },
-            ],
-          },
-        },
-      },
-    });
-  });
-
-  test("creates claim and secret before the VM", () => {
-    const full = { ...order, disk: "10Gi", user: "admin", password: "1: #x" };
-    const [claim, secret, made] = newVmObjects(full);
-    expect(claim).toMatchObject({
-      kind: "PersistentVolumeClaim",
-      metadata: { name: "new-disk-1", namespace: "ns" },
-      spec: { resources: { requests: { storage: "10Gi" } } },
-    });
-    const { userdata = "" } = (secret as unknown as { stringData: Record<string, string> })
-      .stringData;
-    expect(userdata.split("\n")[0]).toBe("#cloud-config");
-    expect(parse(userdata)).toMatchObject({
-      users: [
-        { name: "admin", plain_text_passwd: "1: #x", ssh_authorized_keys: ["ssh-ed25519 A"] },
-      ],
-    });
-    expect(made).toMatchObject({
-      spec: {
-        template: {
-          spec: {
-            domain: {
-              devices: { disks: [{ name: "root" }, { name: "cloud-init" }, { name: "disk-1" }] },
-            },
-            volumes: [{ name: "root" }, {}, { persistentVolumeClaim: { claimName: "new-disk-1" } }],
-          },
-        },
-      },
-    });
-    const paths = toRequests({ kind: "create", order: full }, {}).map(({ path }) => path);
-    expect(paths[0]).toBe("/api/v1/namespaces/ns/persistentvolumeclaims");
-  });
-
-  test.each<{ name: string; part: Partial<NewVm>; want: readonly string[] }>([
-    { name: "a valid input", part: {}, want: [] },
-    {
-      name: "an empty input",
-      part: { name: "", namespace: "", image: " ", memory: "", cores: 0 },
-      want: ["name", "namespace", "image", "memory", "cores"],
-    },
-    { name: "a name with a slash", part: { name: "a/b" }, want: ["name"] },
-    { name: "a fractional number of cores", part: { cores: 0.5 }, want: ["cores"] },
-    { name: "a disk of no size", part: { disk: "big" }, want: ["disk"] },
-    { name: "a user without a password", part: { user: "me" }, want: ["password"] },
-    { name: "a user with a slash", part: { user: "a/b", password: "x" }, want: ["user"] },
-  ])("the form: $name", ({ part, want }) => {
-    expect(Object.keys(findProblems({ ...order, ...part }))).toEqual(want);
   });
 });
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pending changes, and their requests to the API server.
 import type { KubeObject } from "@patchbay/api/kubernetes";
+import { createVmObjects, type NewVm } from "@patchbay/core/new-vm";
 import { locateNics } from "@patchbay/core/nics";
-import { newVmObjects, type NewVm } from "./new-vm.ts";
+import { toRelativeNetwork } from "./jacks.ts";
 import type { VmObjects } from "./nic/plug.ts";
 import type { Unit } from "./unit.ts";
 
@@ -62,7 +63,7 @@ export const PATCH_TYPE = "application/json-patch+json";
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":
-      return `create ${change.order.namespace}/${change.order.name}`;
+      return `create ${change.order.namespace ?? ""}/${change.order.name}`;
     case "power":
       return `power ${change.unit.key}`;
     case "plug":
@@ -112,10 +113,6 @@ export function addChange(changes: readonly Change[], change: Change): readonly 
 
 export function removeChange(changes: readonly Change[], change: Change): readonly Change[] {
   return changes.filter((each) => changeId(each) !== changeId(change));
-}
-
-function toRelativeNetwork(network: string, namespace: string): string {
-  return network.startsWith(`${namespace}/`) ? network.slice(namespace.length + 1) : network;
 }
 
 export function describeChange(change: Change): string {
@@ -247,7 +244,9 @@ export function toRequests(change: Change, objects: VmObjects): readonly ApiRequ
       return [buildLinkRequest(change, objects)];
     case "power":
       return [buildPowerRequest(change)];
-    case "create":
-      return newVmObjects(change.order).map(buildCreateRequest);
+    case "create": {
+      const { claims, vm, secret } = createVmObjects(change.order);
+      return [...claims, vm, secret].map(buildCreateRequest);
+    }
   }
 }

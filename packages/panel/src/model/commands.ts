@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands and YAML that are equivalent to changes, and a request that combines all changes of a VM.
+import { createVmObjects, listVmObjects } from "@patchbay/core/new-vm";
 import { locateNics } from "@patchbay/core/nics";
 import { stringify } from "yaml";
 import {
@@ -10,7 +11,6 @@ import {
   patchPath,
   type PowerAction,
 } from "./changes.ts";
-import { newVmObjects } from "./new-vm.ts";
 import type { VmObjects } from "./nic/plug.ts";
 import { NO_PLUG_CHECK, type PlugCheck, plugCheckFlags } from "./probation.ts";
 import { toLongText } from "./shown.ts";
@@ -138,8 +138,9 @@ const RUN_STRATEGIES: Readonly<Partial<Record<PowerAction, string>>> = {
 
 export function printYaml(change: Change, objects: VmObjects): string {
   if (change.kind === "create") {
-    return newVmObjects(change.order)
-      .map((object) => stringify(object, { blockQuote: "literal", lineWidth: 0 }))
+    const options = { aliasDuplicateObjects: false, blockQuote: "literal", lineWidth: 0 } as const;
+    return listVmObjects(createVmObjects(change.order))
+      .map((object) => stringify(object, options))
       .join("---\n");
   }
   const { namespace, name, kind } = change.unit;

@@ -91,3 +91,8 @@ export function listJacks(
     toJack(key, { definition: networks.get(key), plugs: counts.get(key) ?? 0 }),
   );
 }
+
+/** Returns the network's name as a VM of the namespace refers to it. */
+export function toRelativeNetwork(network: string, namespace: string): string {
+  return network.startsWith(`${namespace}/`) ? network.slice(namespace.length + 1) : network;
+}

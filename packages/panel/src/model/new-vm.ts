@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of a new VM, like those of `patchbay create vm`.
+// The form of a new VM, and its conversion to the input of `patchbay create vm`.
 import type { KubeObject } from "@patchbay/api/kubernetes";
-import { stringify } from "yaml";
+import {
+  findNewVmProblems,
+  makeNetwork,
+  makePassword,
+  makeUserData,
+  PUBLIC_KEY,
+  ROOT,
+  withOwner,
+  type NewSecret,
+  type NewVm,
+} from "@patchbay/core/new-vm";
+import type { RandomBytes } from "@patchbay/core/nics";
+import { toRelativeNetwork } from "./jacks.ts";
 
-export interface NewVm {
+/** Fields of the form. */
+export interface NewVmForm {
   readonly namespace: string;
   readonly name: string;
   /** Image of the disk, on the machine or in a registry. */
@@ -13,6 +26,8 @@ export interface NewVm {
   readonly cores: number;
   /** Networks, each as `namespace/name`. */
   readonly networks: readonly string[];
+  /** Size of a root disk that is filled once from the image; empty for a disk that each start creates again. */
+  readonly rootSize: string;
   readonly disk: string;
   /** User that may log in with the password; empty for the users of the image. */
   readonly user: string;
@@ -27,108 +42,94 @@ const AMOUNT = /^\d+(Mi|Gi|M|G)$/;
 /** Pattern of the name of a user. Source: useradd(8). */
 const USER = /^[a-z_][a-z0-9_-]{0,31}$/;
 
-const CLOUD_INIT = "cloud-init";
+type Check = (form: NewVmForm) => boolean;
 
-type Check = (order: NewVm) => boolean;
-
-const CHECKS: readonly (readonly [field: keyof NewVm, isValid: Check, hint: string])[] = [
+const CHECKS: readonly (readonly [field: keyof NewVmForm, isValid: Check, hint: string])[] = [
   ["name", ({ name }) => NAME.test(name), "a name of lower-case letters, digits and dashes"],
   ["namespace", ({ namespace }) => NAME.test(namespace), "a namespace"],
   ["image", ({ image }) => image.trim() !== "", "the image of its disk"],
   ["memory", ({ memory }) => AMOUNT.test(memory), "an amount, for example 512Mi"],
+  [
+    "rootSize",
+    ({ rootSize }) => rootSize === "" || AMOUNT.test(rootSize),
+    "an amount, for example 10Gi",
+  ],
   ["disk", ({ disk }) => disk === "" || AMOUNT.test(disk), "an amount, for example 10Gi"],
   ["user", ({ user }) => user === "" || USER.test(user), "a name of lower-case letters"],
   ["password", ({ user, password }) => user === "" || password !== "", "the user's password"],
+  [
+    "sshKey",
+    ({ sshKey }) => sshKey.trim() === "" || PUBLIC_KEY.test(sshKey.trim()),
+    "a public key, as in a file that ends in .pub",
+  ],
+  [
+    "networks",
+    (form) => findNewVmProblems(buildNewVm(form)).length === 0,
+    "networks of different names; plug the others later",
+  ],
   ["cores", ({ cores }) => Number.isInteger(cores) && cores >= 1, "a number from 1"],
 ];
 
-export function findProblems(order: NewVm): Readonly<Partial<Record<keyof NewVm, string>>> {
-  const failed = CHECKS.filter(([, isValid]) => !isValid(order));
+type Problems = Readonly<Partial<Record<keyof NewVmForm, string>>>;
+
+export function findProblems(form: NewVmForm): Problems {
+  const failed = CHECKS.filter(([, isValid]) => !isValid(form));
   return Object.fromEntries(failed.map(([field, , hint]) => [field, hint]));
 }
 
-/** Builds the user data for cloud-init. Source: "Users and groups" of the cloud-init documentation. */
-function buildUserData({ user, password, sshKey }: NewVm): string {
-  const key = sshKey.trim();
-  const keys = key === "" ? {} : { ssh_authorized_keys: [key] };
-  const administrator = {
-    name: user,
-    plain_text_passwd: password,
-    lock_passwd: false,
-    shell: "/bin/bash",
-    sudo: "ALL=(ALL) NOPASSWD:ALL",
-    ...keys,
-  };
-  return `#cloud-config\n${stringify(user === "" ? keys : { users: [administrator] })}`;
-}
-
-function buildSecret(order: NewVm): KubeObject {
-  const { namespace, name } = order;
-  const userdata = buildUserData(order);
+/** Returns a form with the defaults of `patchbay create vm`, and a generated password. */
+export function emptyForm(namespace: string, randomBytes: RandomBytes): NewVmForm {
   return {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: { name: `${name}-cloud-init`, namespace },
-    stringData: { userdata },
-  } as KubeObject; // the type lacks the write-only field stringData
-}
-
-function buildNetworks({ networks, namespace }: NewVm) {
-  const namedNetworks = networks.map((network) => ({
-    name: network.split("/").at(-1) ?? network,
-    multus: {
-      networkName: network.startsWith(`${namespace}/`)
-        ? network.slice(namespace.length + 1)
-        : network,
-    },
-  }));
-  return [{ name: "default", pod: {} }, ...namedNetworks];
-}
-
-function buildClaim({ namespace, name, disk }: NewVm): KubeObject {
-  return {
-    apiVersion: "v1",
-    kind: "PersistentVolumeClaim",
-    metadata: { name: `${name}-disk-1`, namespace },
-    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: disk } } },
-  } as KubeObject; // the type lacks the field spec
-}
-
-export function newVmObjects(order: NewVm): readonly KubeObject[] {
-  const { namespace, name, image, memory, cores, disk, user, sshKey, isStarted } = order;
-  const hasLogin = user !== "" || sshKey.trim() !== "";
-  const networks = buildNetworks(order);
-  const disks = [{ name: "root", disk: { bus: "virtio" } }];
-  const volumes: object[] = [{ name: "root", containerDisk: { image } }];
-  if (hasLogin) {
-    disks.push({ name: CLOUD_INIT, disk: { bus: "virtio" } });
-    const secretRef = { name: `${name}-cloud-init` };
-    volumes.push({ name: CLOUD_INIT, cloudInitNoCloud: { secretRef } });
-  }
-  if (disk !== "") {
-    disks.push({ name: "disk-1", disk: { bus: "virtio" } });
-    const persistentVolumeClaim = { claimName: `${name}-disk-1` };
-    volumes.push({ name: "disk-1", persistentVolumeClaim });
-  }
-  const interfaces = networks.map((network) => ({ name: network.name, bridge: {} }));
-  const vm = {
-    apiVersion: "kubevirt.io/v1",
-    kind: "VirtualMachine",
-    metadata: { name, namespace },
-    spec: {
-      runStrategy: isStarted ? "Always" : "Halted",
-      template: {
-        spec: {
-          domain: { cpu: { cores }, memory: { guest: memory }, devices: { disks, interfaces } },
-          networks,
-          volumes,
-        },
-      },
-    },
+    namespace,
+    name: "",
+    image: "",
+    memory: "1Gi",
+    cores: 1,
+    networks: [],
+    rootSize: "",
+    disk: "",
+    user: "admin",
+    password: makePassword(randomBytes),
+    sshKey: "",
+    isStarted: true,
   };
-  return [
-    ...(disk === "" ? [] : [buildClaim(order)]),
-    ...(hasLogin ? [buildSecret(order)] : []),
-    vm,
-  ];
+}
+
+/** Converts the form, without MACs and network data. */
+function buildNewVm(form: NewVmForm): NewVm {
+  const { namespace, name, image, memory, cores, rootSize, disk, user, password } = form;
+  const key = form.sshKey.trim();
+  const login = user === "" ? undefined : { user, password };
+  return {
+    namespace,
+    name,
+    volumes: [{ name: ROOT, source: { image: image.trim() }, bootOrder: 1 }],
+    ...(rootSize !== "" && { rootSize }),
+    size: { memory, cpus: cores },
+    instancetype: undefined,
+    preference: undefined,
+    userData: makeUserData(login, key === "" ? [] : [key]),
+    disks: disk === "" ? [] : [disk],
+    networks: form.networks.map((network) => toRelativeNetwork(network, namespace)),
+    macs: new Map(),
+    isStopped: !form.isStarted,
+  };
+}
+
+/** Converts a form without problems. Generates MACs if the VM has several NICs. */
+export function toNewVm(form: NewVmForm, randomBytes: RandomBytes): NewVm {
+  const newVm = buildNewVm(form);
+  return { ...newVm, ...makeNetwork(newVm.networks, newVm.macs, randomBytes) };
+}
+
+function isNewSecret(body: object): body is NewSecret {
+  return "kind" in body && body.kind === "Secret";
+}
+
+/** Makes the created VM the owner if `body` is its secret. `answers` are the bodies of the earlier answers. */
+export function withVmAsOwner(body: object, answers: readonly string[]): object {
+  if (!isNewSecret(body)) return body;
+  const created = answers.map((text) => JSON.parse(text) as KubeObject);
+  const vm = created.find(({ kind }) => kind === "VirtualMachine");
+  return vm === undefined ? body : withOwner(vm, body);
 }

@@ -15,6 +15,7 @@ import {
 } from "../model/changes.ts";
 import { listNicChanges, combinedRequest, combinedVerdict } from "../model/commands.ts";
 import type { Filter } from "../model/filter.ts";
+import { withVmAsOwner } from "../model/new-vm.ts";
 import type { VmObjects } from "../model/nic/plug.ts";
 import {
   findCheckableChange,
@@ -202,7 +203,7 @@ export class Actions {
     const plugsToCheck: PlugChange[] = [];
     for (const { change, verdict } of waiting) {
       this.#update(change, { outcome: { kind: "sending", text: "" } });
-      const answers = await this.#sendAll(change, false);
+      const answers = await this.#sendChecked(change);
       const refused = answers.find(isRefusal);
       const text = answers.map(printMessage).filter(Boolean).join("; ");
       const outcome =
@@ -271,11 +272,19 @@ export class Actions {
   async #sendAll(change: Change, isDryRun: boolean): Promise<readonly Answer[]> {
     const answers: Answer[] = [];
     for (const request of toRequests(change, this.findVmObjects(change))) {
-      const answer = await send(this.#session, request, isDryRun);
+      const bodies = answers.map(({ text }) => text);
+      const body = isDryRun ? request.body : withVmAsOwner(request.body, bodies);
+      const answer = await send(this.#session, { ...request, body }, isDryRun);
       answers.push(answer);
       if (isRefusal(answer)) break;
     }
     return answers;
+  }
+
+  /** Sends dry runs of a new VM's objects first, so that a rejected object leaves no other object behind. */
+  async #sendChecked(change: Change): Promise<readonly Answer[]> {
+    const answers = change.kind === "create" ? await this.#sendAll(change, true) : [];
+    return answers.some(isRefusal) ? answers : this.#sendAll(change, false);
   }
 
   #unitOf(change: Change): Unit | undefined {

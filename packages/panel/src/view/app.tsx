@@ -11,7 +11,7 @@ import {
 import { toLongText, toShortText } from "../model/shown.ts";
 import type { Actions, ViewProps } from "./actions.ts";
 import { Inspector } from "./aside/inspector.tsx";
-import { NewVmForm } from "./aside/new-vm.tsx";
+import { NewVmAside } from "./aside/new-vm.tsx";
 import { Changes } from "./changes.tsx";
 import { Header } from "./header.tsx";
 import { Rack } from "./rack/rack.tsx";
@@ -101,7 +101,7 @@ export function AccessDenied({ why }: { readonly why: AccessFailure }): JSX.Elem
 }
 
 function Aside({ state, actions }: ViewProps): JSX.Element | null {
-  if (state.isCreating) return <NewVmForm state={state} actions={actions} />;
+  if (state.isCreating) return <NewVmAside state={state} actions={actions} />;
   return state.selection === undefined ? null : <Inspector state={state} actions={actions} />;
 }
 

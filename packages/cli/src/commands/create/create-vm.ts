@@ -22,10 +22,6 @@ async function printManifest(
   out.write(objects.map((object) => stringify(object, options)).join("---\n"));
 }
 
-function allObjects({ claims, vm, secret }: VmObjects): readonly KubeObject[] {
-  return [...claims, secret, vm];
-}
-
 function titleOf({ kind, metadata }: KubeObject): string {
   return `${kind.toLowerCase()}/${metadata.name}`;
 }
@@ -64,7 +60,7 @@ async function run(context: Context, input: Input): Promise<void> {
   const { withSession } = await import("../../session.ts");
   const { createObjects } = await import("./apply.ts");
   const { readNewVm } = await import("./read-new-vm.ts");
-  const { createVmObjects } = await import("@patchbay/core/new-vm");
+  const { createVmObjects, listVmObjects } = await import("@patchbay/core/new-vm");
   const { namespace, output } = context.global;
   const createObjectsIn = async (targetNamespace: string | undefined): Promise<VmObjects> => {
     const newVm = await readNewVm(createFiles(), input, targetNamespace);
@@ -73,16 +69,16 @@ async function run(context: Context, input: Input): Promise<void> {
     return createVmObjects(newVm);
   };
   if (output === "yaml" || output === "json") {
-    await printManifest(context, allObjects(await createObjectsIn(namespace)));
+    await printManifest(context, listVmObjects(await createObjectsIn(namespace)));
     return;
   }
   await withSession(context, async (session) => {
     const objects = await createObjectsIn(session.namespace);
     await createObjects(session.client.store, objects, { signal: context.signal });
-    const names = allObjects(objects).map(titleOf);
+    const names = listVmObjects(objects).map(titleOf);
     await printResult(context, {
       table: () => names.map((name) => `${name} created\n`).join("") + nextSteps(objects),
-      data: allObjects(objects),
+      data: listVmObjects(objects),
       names,
     });
   });

@@ -52,6 +52,12 @@ describe("generated user data", () => {
   });
 });
 
+test("without a login, user data add the keys to the image's own user", () => {
+  const data: unknown = parse(makeUserData(undefined, [KEY]));
+  expect(data).toMatchObject({ ssh_authorized_keys: [KEY], write_files: [{}] });
+  expect(data).not.toHaveProperty("users");
+});
+
 describe("the network of a new VM", () => {
   const ONE = "02:00:00:00:00:01";
   const fill = (size: number): Uint8Array => new Uint8Array(size).fill(6);

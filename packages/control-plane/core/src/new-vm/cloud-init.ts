@@ -51,19 +51,26 @@ const HOTPLUG_NETWORK = {
 /** Command that reloads the networks. Guests with another network manager need no reload, so the command ignores failures. */
 const RELOAD_NETWORKS = ["sh", "-c", "networkctl reload || true"];
 
-/** Creates user data for a login with a password on the console, a login with SSH keys, and DHCP on plugged NICs. */
-export function makeUserData({ user, password }: Login, keys: readonly string[]): string {
+/** Returns the fields with the logins. Without a login, the keys apply to the default user of the image. */
+function makeLogins(login: Login | undefined, keys: readonly string[]): object {
+  const keyList = keys.length > 0 && { [KEYS_FIELD]: keys };
+  if (login === undefined) return { ...keyList };
   const administrator = {
-    name: user,
-    plain_text_passwd: password,
+    name: login.user,
+    plain_text_passwd: login.password,
     lock_passwd: false,
     shell: "/bin/bash",
     sudo: "ALL=(ALL) NOPASSWD:ALL",
-    ...(keys.length > 0 && { [KEYS_FIELD]: keys }),
+    ...keyList,
   };
+  return { users: [administrator] };
+}
+
+/** Creates user data for a login with a password on the console, a login with SSH keys, and DHCP on plugged NICs. */
+export function makeUserData(login: Login | undefined, keys: readonly string[]): string {
   return printCloudConfig(
     new Document({
-      users: [administrator],
+      ...makeLogins(login, keys),
       write_files: [HOTPLUG_NETWORK],
       runcmd: [RELOAD_NETWORKS],
     }),

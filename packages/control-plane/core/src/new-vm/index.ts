@@ -13,6 +13,7 @@ export {
   createVmObjects,
   findNewVmProblems,
   ifaceNames,
+  listVmObjects,
   ROOT,
   withOwner,
   type NewSecret,

@@ -248,3 +248,8 @@ export function withOwner(
   const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
   return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
 }
+
+/** Returns the objects in the order of a manifest: the VM after the objects that it refers to. */
+export function listVmObjects({ claims, vm, secret }: VmObjects): readonly KubeObject[] {
+  return [...claims, secret, vm];
+}

@@ -3,24 +3,20 @@
 import type { ComponentChildren, InputHTMLAttributes, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { readImages } from "../../browser/request.ts";
-import { findProblems, type NewVm } from "../../model/new-vm.ts";
+import { emptyForm, findProblems, toNewVm, type NewVmForm } from "../../model/new-vm.ts";
 import { toShortText } from "../../model/shown.ts";
 import type { ViewProps } from "../actions.ts";
 
-function emptyOrder(namespace: string): NewVm {
-  return {
-    namespace,
-    name: "",
-    image: "",
-    memory: "512Mi",
-    cores: 1,
-    networks: [],
-    disk: "",
-    user: "",
-    password: "",
-    sshKey: "",
-    isStarted: true,
-  };
+function randomBytes(size: number): Uint8Array {
+  return crypto.getRandomValues(new Uint8Array(size));
+}
+
+function Problem({ hint }: { readonly hint: string | undefined }): JSX.Element | null {
+  return hint === undefined ? null : (
+    <span class="field-problem" role="alert">
+      Needed: {hint}
+    </span>
+  );
 }
 
 interface FieldProps {
@@ -36,18 +32,14 @@ function Field({ label, problem, children }: FieldProps): JSX.Element {
         <span>{label}</span>
         {children}
       </label>
-      {problem === undefined ? null : (
-        <span class="field-problem" role="alert">
-          Needed: {problem}
-        </span>
-      )}
+      <Problem hint={problem} />
     </div>
   );
 }
 
 interface FormProps {
-  readonly order: NewVm;
-  readonly onChange: (part: Partial<NewVm>) => void;
+  readonly form: NewVmForm;
+  readonly onChange: (part: Partial<NewVmForm>) => void;
   readonly problems: ReturnType<typeof findProblems>;
 }
 
@@ -55,6 +47,7 @@ const TEXTS = [
   ["name", "Name"],
   ["namespace", "Namespace"],
   ["image", "Image of its disk"],
+  ["rootSize", "Size to keep its disk over restarts, such as 10Gi (default: created anew)"],
   ["disk", "Additional persistent disk, such as 10Gi (optional)"],
   ["memory", "Memory"],
   ["user", "User who may log in (optional)"],
@@ -63,7 +56,7 @@ const TEXTS = [
 const IMAGE_LIST = "images";
 const ATTRIBUTES: Readonly<Record<string, InputHTMLAttributes>> = {
   image: { list: IMAGE_LIST },
-  password: { type: "password" },
+  password: { autocomplete: "off", spellcheck: false },
 };
 
 /** Returns the images of this machine and of visible VMs. */
@@ -88,13 +81,13 @@ function ImageList(props: ViewProps): JSX.Element {
   );
 }
 
-function Texts({ order, onChange, problems }: FormProps): JSX.Element {
+function Texts({ form, onChange, problems }: FormProps): JSX.Element {
   return (
     <>
       {TEXTS.map(([field, label]) => (
         <Field key={field} label={label} problem={problems[field]}>
           <input
-            value={order[field]}
+            value={form[field]}
             {...(ATTRIBUTES[field] ?? {})}
             onInput={(event) => {
               onChange({ [field]: event.currentTarget.value });
@@ -106,15 +99,15 @@ function Texts({ order, onChange, problems }: FormProps): JSX.Element {
         <input
           type="number"
           min="1"
-          value={order.cores}
+          value={form.cores}
           onInput={(event) => {
             onChange({ cores: event.currentTarget.valueAsNumber });
           }}
         />
       </Field>
-      <Field label="SSH key that may log in (optional)" problem={undefined}>
+      <Field label="SSH key that may log in (optional)" problem={problems.sshKey}>
         <input
-          value={order.sshKey}
+          value={form.sshKey}
           onInput={(event) => {
             onChange({ sshKey: event.currentTarget.value });
           }}
@@ -126,10 +119,11 @@ function Texts({ order, onChange, problems }: FormProps): JSX.Element {
 
 function Networks({
   state,
-  order,
+  form,
   onChange,
-}: Pick<ViewProps, "state"> & Omit<FormProps, "problems">): JSX.Element {
-  const { networks } = order;
+  problems,
+}: Pick<ViewProps, "state"> & FormProps): JSX.Element {
+  const { networks } = form;
   return (
     <fieldset class="pick">
       <legend>Networks, beside the pod network</legend>
@@ -148,6 +142,7 @@ function Networks({
             <bdi>{toShortText(key)}</bdi>
           </label>
         ))}
+      <Problem hint={problems.networks} />
     </fieldset>
   );
 }
@@ -170,31 +165,34 @@ function FormHead({ actions }: Pick<ViewProps, "actions">): JSX.Element {
   );
 }
 
-export function NewVmForm({ state, actions }: ViewProps): JSX.Element {
-  const [order, setOrder] = useState(() => emptyOrder(state.session?.namespace ?? "default"));
+export function NewVmAside({ state, actions }: ViewProps): JSX.Element {
+  const [form, setForm] = useState(() =>
+    emptyForm(state.session?.namespace ?? "default", randomBytes),
+  );
   const [isTried, setTried] = useState(false);
-  const problems = findProblems(order);
-  const onChange = (part: Partial<NewVm>): void => {
-    setOrder((known) => ({ ...known, ...part }));
+  const problems = findProblems(form);
+  const onChange = (part: Partial<NewVmForm>): void => {
+    setForm((known) => ({ ...known, ...part }));
   };
   const onSubmit = (event: Event): void => {
     event.preventDefault();
     setTried(true);
     if (Object.keys(problems).length > 0) return;
-    void actions.addChange({ kind: "create", order });
+    void actions.addChange({ kind: "create", order: toNewVm(form, randomBytes) });
     actions.setCreating(false);
   };
+  const fields = { form, onChange, problems: isTried ? problems : {} };
   return (
     <aside class="aside" aria-label="New VM">
       <form noValidate onSubmit={onSubmit}>
         <FormHead actions={actions} />
         <ImageList state={state} actions={actions} />
-        <Texts order={order} onChange={onChange} problems={isTried ? problems : {}} />
-        <Networks state={state} order={order} onChange={onChange} />
+        <Texts {...fields} />
+        <Networks state={state} {...fields} />
         <label class="check">
           <input
             type="checkbox"
-            checked={order.isStarted}
+            checked={form.isStarted}
             onChange={(event) => {
               onChange({ isStarted: event.currentTarget.checked });
             }}
