@@ -50,6 +50,10 @@ export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
 /** MACs that networks assigned to the last guest, as JSON; writer: virt-controller. */
 export const RETAINED_MACS_ANNOTATION = "patchbay.io/kept-macs";
+/** Version of a VM's PCI layout. Source: KubeVirt PciTopologyVersionAnnotation. */
+export const PCI_TOPOLOGY_VERSION_ANNOTATION = "kubevirt.io/pci-topology-version";
+/** Number of PCIe ports of a VM for NICs that are plugged and unplugged. Source: KubeVirt PciInterfaceSlotCountAnnotation. */
+export const PCI_SLOT_COUNT_ANNOTATION = "kubevirt.io/pci-interface-slot-count";
 /** `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
 

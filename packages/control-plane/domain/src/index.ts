@@ -11,6 +11,7 @@ export {
   printPciAddress,
   type PciAddress,
 } from "./pci/addresses.ts";
+export { planKubeVirtLayout, type KubeVirtLayout } from "./pci/kubevirt-layout.ts";
 export { findNicModel, countVectors } from "./pci/interrupts.ts";
 export { countPorts, freeAddresses, spareVectors } from "./pci/capacity.ts";
 export {

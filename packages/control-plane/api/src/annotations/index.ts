@@ -35,6 +35,7 @@ export {
   type NetworksAnnotation,
   type NetworkSelection,
 } from "./networks.ts";
+export { parseKubeVirtPci, validateKubeVirtPci } from "./kubevirt-pci.ts";
 export {
   validateHookSidecars,
   parseHookSidecars,

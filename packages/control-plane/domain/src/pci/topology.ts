@@ -78,6 +78,8 @@ interface TopologyRequest extends Machine {
   readonly vcpus: number;
   /** Number of free ports to add for hot-plug. The family `pc` has no ports, because its free slots support hot-plug. */
   readonly reserve: number;
+  /** Number of all ports, unless devices need more; replaces `reserve`. */
+  readonly portCount?: number;
   /** Devices in addition to those that the layout requires. They get addresses in this order, before the NICs. */
   readonly devices: readonly UnplacedDevice[];
   readonly nics: readonly UnplacedNic[];
@@ -137,6 +139,14 @@ function listDeviceAddresses(device: FixedDevice, machine: Machine): readonly Pc
 function nicAddresses(nic: UnplacedNic, machine: Machine): readonly PciAddress[] {
   const needsIoPorts = findNicModel(nic.model)?.needsIoPorts === true;
   return needsIoPorts ? listAddressesBesidePorts(machine) : listDefaultAddresses(machine);
+}
+
+/** Lists the devices, and before them the required devices that are not among them. */
+function listAllDevices({ version, devices }: TopologyRequest): readonly UnplacedDevice[] {
+  const required = findLayout(version).requiredDevices.filter(
+    (name) => !devices.some((device) => device.name === name),
+  );
+  return [...required.map((name) => ({ name })), ...devices];
 }
 
 /** Assigns requested addresses first, then previous addresses, then free addresses to the remaining devices in order. */
@@ -260,10 +270,8 @@ class Placement {
 
 function placeDevices(request: TopologyRequest): Placement {
   const placement = new Placement(request);
-  const { requiredDevices } = findLayout(request.version);
-  const devices = [...requiredDevices.map((name) => ({ name })), ...request.devices];
   placement.place([
-    ...devices.map((device) => placement.device(device)),
+    ...listAllDevices(request).map((device) => placement.device(device)),
     ...request.nics.map((nic) => placement.nic(nic)),
   ]);
   return placement;
@@ -342,7 +350,7 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   }
   const count = Math.max(
     requiredPorts,
-    Math.min(buses.length + request.reserve, portLimit, vectors),
+    Math.min(request.portCount ?? buses.length + request.reserve, portLimit, vectors),
   );
   return buildRootPorts(count).filter(({ index }) => !bridges.has(index));
 }

@@ -145,6 +145,24 @@ describe("validation of a VM", () => {
     expect(await validate(deps(), admissionRequest(vm, stored))).toMatchObject({ allowed: true });
   });
 
+  test("rejects invalid annotations of KubeVirt's PCI layout, unless the stored object has them", async () => {
+    const withSlots = (count: string): VirtualMachine => {
+      const vm = vmWith({ bridge: {} });
+      const annotations = { "kubevirt.io/pci-interface-slot-count": count };
+      const template = { ...vm.spec.template, metadata: { annotations } };
+      return { ...vm, spec: { ...vm.spec, template } };
+    };
+    const want = [
+      "FieldValueInvalid spec.template.metadata.annotations[kubevirt.io/pci-interface-slot-count]",
+    ];
+    const judge = async (vm: VirtualMachine, old?: VirtualMachine) =>
+      causesOf(await validate(deps(), admissionRequest(vm, old)));
+    expect(await judge(withSlots("many"))).toEqual(want);
+    expect(await judge(withSlots("many"), withSlots("4"))).toEqual(want);
+    expect(await judge(withSlots("many"), withSlots("many"))).toEqual([]);
+    expect(await judge(withSlots("4"))).toEqual([]);
+  });
+
   test("accepts faults that the stored object already had", async () => {
     const bad = vmWith({ bridge: {}, model: "x" });
     const relabelled = { ...bad, metadata: { ...bad.metadata, labels: { a: "b" } } };

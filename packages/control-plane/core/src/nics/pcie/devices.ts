@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // PCI devices of a VMI other than NICs, and the addresses recorded at the VM's last start.
-import { names, type PcieTopology, type VirtualMachineInstance } from "@patchbay/api";
-import { parsePcieTopology } from "@patchbay/api/annotations";
+import { isAbsent, names, type PcieTopology, type VirtualMachineInstance } from "@patchbay/api";
+import { parseKubeVirtPci, parsePcieTopology } from "@patchbay/api/annotations";
 import {
   parsePciAddress,
+  planKubeVirtLayout,
+  type KubeVirtLayout,
   TOPOLOGY_VERSION,
   findLayout,
   findMachineFamily,
@@ -11,12 +13,34 @@ import {
   type UnplacedDevice,
   type FixedDevice,
 } from "@patchbay/domain";
+import { findByName, ifacesOf } from "../nics.ts";
 import { listDisks, type GuestDisk } from "../../vm/spec/disks.ts";
 import { hasDisplay, listInputs } from "../../vm/spec/guest-devices.ts";
-import { buildMachine } from "../../vm/spec/machine.ts";
+import { buildMachine, computeMemoryMiB } from "../../vm/spec/machine.ts";
+
+const AGENT_CHANNEL: FixedDevice = "guestAgent";
 
 export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
   return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
+}
+
+/**
+ * Returns KubeVirt's layout of a VM whose annotations name one; undefined for VMs that were first started with Patchbay's own
+ * layout, which has no record of the guest agent's channel.
+ */
+export function planTakenOverLayout(vmi: VirtualMachineInstance): KubeVirtLayout | undefined {
+  const annotated = parseKubeVirtPci(vmi.metadata);
+  const recorded = readRecordedTopology(vmi);
+  const isOwnLayout =
+    recorded !== undefined && findByName(recorded.devices, AGENT_CHANNEL) === undefined;
+  if (annotated === undefined || isOwnLayout) return undefined;
+  const nics = ifacesOf(vmi.spec).filter((iface) => !isAbsent(iface));
+  return planKubeVirtLayout({
+    ...annotated,
+    nics: nics.map(({ name }) => name),
+    devices: listDevices(vmi),
+    memoryMiB: computeMemoryMiB(vmi.spec.domain),
+  });
 }
 
 /** Returns the version of the PCI layout with which the VM was first started; the current version before its first start. */
@@ -24,11 +48,14 @@ export function readTopologyVersion(vmi: VirtualMachineInstance): number {
   return readRecordedTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
 
+/** Returns the addresses of the last start; before the first start those of KubeVirt's layout. */
 export function readRecordedNicAddresses(
   vmi: VirtualMachineInstance,
 ): ReadonlyMap<string, PciAddress> {
+  const recorded = readRecordedTopology(vmi);
+  if (recorded === undefined) return planTakenOverLayout(vmi)?.nicAddresses ?? new Map();
   return new Map(
-    readRecordedTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
+    recorded.interfaces.flatMap(({ name, pciAddress }) => {
       const address = parsePciAddress(pciAddress);
       return address === undefined ? [] : [[name, address] as const];
     }),
@@ -99,13 +126,18 @@ export function listDevicesToPlace(vmi: VirtualMachineInstance): readonly Unplac
       parseRequestedPciAddress(disk.pciAddress),
     ]),
   );
-  const recorded = new Map(
-    readRecordedTopology(vmi)?.devices?.map(({ name, pciAddress }) => [
-      name,
-      parsePciAddress(pciAddress),
-    ]),
+  const taken = planTakenOverLayout(vmi);
+  const recordedTopology = readRecordedTopology(vmi);
+  const recorded = new Map<string, PciAddress | undefined>(
+    recordedTopology === undefined
+      ? taken?.fixedAddresses
+      : recordedTopology.devices?.map(({ name, pciAddress }) => [
+          name,
+          parsePciAddress(pciAddress),
+        ]),
   );
-  return listDevices(vmi).map((name) => {
+  const devices = [...(taken === undefined ? [] : [AGENT_CHANNEL]), ...listDevices(vmi)];
+  return devices.map((name) => {
     const requestedAddress = requested.get(name);
     const recordedAddress = recorded.get(name);
     return {

@@ -15,6 +15,7 @@ import { buildVmStatus } from "../../status/vm.ts";
 import { formatProblems, findVmiStartProblems } from "../../vm/start-problems.ts";
 import { readRecordedNicAddresses, readRecordedTopology, readTopologyVersion } from "./devices.ts";
 import {
+  listDeviceAddresses,
   readRequestedAddress,
   findModelName,
   planVmiTopology,
@@ -103,6 +104,84 @@ describe("the layout of a VMI is created", () => {
     },
   ])("$name", ({ vmi, want }) => {
     expect(layoutOf(vmi)).toEqual(want);
+  });
+
+  test.each([
+    {
+      name: "behind each other in KubeVirt's, with its number of ports",
+      vmi: aVmiOf({}, { [names.PCI_TOPOLOGY_VERSION_ANNOTATION]: "v3" }),
+      want: { ports: 8, places: ["a 0000:01:00.0", "c 0000:02:00.0"] },
+    },
+    {
+      name: "before the slots of KubeVirt's annotation",
+      vmi: aVmiOf({}, { [names.PCI_SLOT_COUNT_ANNOTATION]: "10" }),
+      want: { ports: 13, places: ["a 0000:01:00.0", "c 0000:02:00.0"] },
+    },
+    {
+      name: "in KubeVirt's, with the VM's own reserve",
+      vmi: aVmiOf(
+        { devices: { pcieRootPorts: 20 } },
+        { [names.PCI_TOPOLOGY_VERSION_ANNOTATION]: "v3" },
+      ),
+      want: { ports: 23, places: ["a 0000:01:00.0", "c 0000:02:00.0"] },
+    },
+    {
+      name: "as without the annotation if its value is invalid",
+      vmi: aVmiOf({}, { [names.PCI_TOPOLOGY_VERSION_ANNOTATION]: "v9" }),
+      want: { ports: 35, places: ["a 0000:02:00.0", "c 0000:03:00.0"] },
+    },
+    {
+      name: "as at its first start, if that was in Patchbay's own",
+      vmi: aVmiOf(
+        {},
+        {
+          [names.PCI_TOPOLOGY_VERSION_ANNOTATION]: "v3",
+          [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology({
+            version: 3,
+            interfaces: [{ name: "a", pciAddress: "0000:02:00.0" }],
+            devices: [],
+          }),
+        },
+      ),
+      want: { ports: 35, places: ["a 0000:02:00.0", "c 0000:03:00.0"] },
+    },
+  ])("$name", ({ vmi, want }) => {
+    expect(layoutOf(vmi)).toEqual(want);
+  });
+
+  test("in KubeVirt's at every start, also after a disk and a NIC were added", () => {
+    const annotation = { [names.PCI_TOPOLOGY_VERSION_ANNOTATION]: "v3" };
+    const withDisks = (...disks: readonly string[]): Partial<Domain> => ({
+      devices: { disks: disks.map((name) => ({ name, disk: { bus: "virtio" } })) },
+    });
+    const addDisks = (vmi: VirtualMachineInstance, ...disks: readonly string[]) => ({
+      ...vmi,
+      spec: {
+        ...vmi.spec,
+        volumes: disks.map((name) => ({ name, emptyDisk: { capacity: "1Gi" } })),
+      },
+    });
+    const first = addDisks(aVmiOf(withDisks("root"), annotation), "root");
+    const devices = listDeviceAddresses(first);
+    expect(devices).toEqual([
+      { name: "guestAgent", pciAddress: "0000:06:00.0" },
+      { name: "display", pciAddress: "0000:00:01.0" },
+      { name: "disk:root", pciAddress: "0000:07:00.0" },
+    ]);
+    const recorded = printPcieTopology({
+      version: TOPOLOGY_VERSION,
+      interfaces: [{ name: "c", pciAddress: "0000:02:00.0" }],
+      devices: [...devices],
+    });
+    const annotations = { ...annotation, [names.PCIE_TOPOLOGY_ANNOTATION]: recorded };
+    const next = addDisks(aVmiOf(withDisks("more", "root"), annotations), "more", "root");
+    expect(listDeviceAddresses(next)).toEqual([
+      { name: "guestAgent", pciAddress: "0000:06:00.0" },
+      { name: "display", pciAddress: "0000:00:01.0" },
+      { name: "disk:more", pciAddress: "0000:01:00.0" },
+      { name: "disk:root", pciAddress: "0000:07:00.0" },
+    ]);
+    expect(layoutOf(next)).toMatchObject({ places: ["c 0000:02:00.0", "a 0000:03:00.0"] });
   });
 
   test("with the reserve only if it declares no devices", () => {

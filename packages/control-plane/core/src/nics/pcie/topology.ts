@@ -9,6 +9,7 @@ import {
   type VmiSpec,
   type PcieTopology,
 } from "@patchbay/api";
+import { validateKubeVirtPci } from "@patchbay/api/annotations";
 import type { Cause } from "@patchbay/api/kubernetes";
 import type { FieldProblem } from "@patchbay/api/validate";
 import {
@@ -28,6 +29,7 @@ import {
   parseRequestedPciAddress,
   buildDiskDeviceName,
   listDevicesToPlace,
+  planTakenOverLayout,
   readRecordedNicAddresses,
   readTopologyVersion,
 } from "./devices.ts";
@@ -79,11 +81,15 @@ export function planVmiTopology(
   config: NetworkConfig,
 ): PlannedTopology {
   const { domain } = vmi.spec;
+  const requestedReserve = domain.devices?.pcieRootPorts;
+  const portCount =
+    requestedReserve === undefined ? planTakenOverLayout(vmi)?.portCount : undefined;
   return planTopology({
     version: readTopologyVersion(vmi),
     family: findMachineFamily(buildMachine(domain)) ?? "q35",
     vcpus: countVcpus(domain),
-    reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
+    reserve: requestedReserve ?? config.pcieRootPorts,
+    ...(portCount !== undefined && { portCount }),
     devices: listDevicesToPlace(vmi),
     nics: listNicsToPlace(vmi, config),
     isOnRootComplex: isOnRootComplex(vmi),
@@ -130,7 +136,22 @@ function findAddressProblems(
   return problems.filter(({ field }) => field.endsWith(".pciAddress"));
 }
 
-/** Reports requested PCI addresses that cannot be assigned, except problems that the old VMI already had. */
+/** Reports invalid annotations of KubeVirt's PCI layout, except causes that the old VMI already had. */
+function listAnnotationCauses(
+  { vmi, base }: Requested,
+  old: VirtualMachineInstance | undefined,
+): readonly Cause[] {
+  const metadataPath = base.replace(/spec$/, "metadata");
+  const known = validateKubeVirtPci(old?.metadata, metadataPath).map(({ message }) => message);
+  return validateKubeVirtPci(vmi.metadata, metadataPath).filter(
+    ({ message }) => !known.includes(message),
+  );
+}
+
+/**
+ * Reports requested PCI addresses that cannot be assigned, and annotations of a PCI layout that are invalid, except problems that
+ * the old VMI already had. `base` is the path of the specification.
+ */
 export function findPciAddressCauses(
   now: Requested,
   old: VirtualMachineInstance | undefined,
@@ -141,9 +162,12 @@ export function findPciAddressCauses(
     problems.length === 0 || old === undefined
       ? []
       : findAddressProblems({ vmi: old, base: now.base }, config).map(({ message }) => message);
-  return problems
-    .filter(({ message }) => !knownMessages.includes(message))
-    .map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
+  return [
+    ...listAnnotationCauses(now, old),
+    ...problems
+      .filter(({ message }) => !knownMessages.includes(message))
+      .map((problem) => ({ reason: "FieldValueInvalid", ...problem }) as const),
+  ];
 }
 
 /** Returns the addresses of devices other than NICs, with the default cluster configuration; empty if the devices do not fit. */

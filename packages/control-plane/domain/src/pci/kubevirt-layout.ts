@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places devices where KubeVirt's launchers placed them, so that a VM taken over from KubeVirt keeps its PCI addresses.
+// Source: KubeVirt, documentation of its PCI topology. Order of the devices: libvirt, qemuDomainAssignDevicePCISlots.
+import type { PciAddress } from "./addresses.ts";
+import type { FixedDevice } from "./topology.ts";
+
+interface KubeVirtMachine {
+  /** NICs in the order of the specification. */
+  readonly nics: readonly string[];
+  readonly devices: readonly FixedDevice[];
+  readonly memoryMiB: number;
+  /** Number of ports before the first other device, with and without NICs; unset for KubeVirt's default. */
+  readonly slotCount?: number;
+}
+
+export interface KubeVirtLayout {
+  /** Addresses by interface name. */
+  readonly nicAddresses: ReadonlyMap<string, PciAddress>;
+  /** Omits devices that KubeVirt does not place behind a root port. */
+  readonly fixedAddresses: ReadonlyMap<FixedDevice, PciAddress>;
+  /** Number of all root ports. */
+  readonly portCount: number;
+}
+
+const DEFAULT_SLOT_COUNT = 4;
+/** Highest index of a root port that KubeVirt adds. */
+const PORT_INDEX_MAX = 31;
+/** A VM with more memory than this has more ports. */
+const SMALL_MEMORY_MIB = 2048;
+/** Wanted number of all ports, and minimum of free ports. */
+const SMALL = { total: 8, free: 3 };
+const LARGE = { total: 16, free: 6 };
+
+/** Devices that each VM of KubeVirt has behind a port. Patchbay's guests have the SCSI controller on request, and no balloon. */
+type Occupant = FixedDevice | "balloon";
+/** Controllers that KubeVirt counts: USB, which may have no device, SCSI and virtio-serial. */
+const CONTROLLER_COUNT = 3;
+
+function listOccupants(devices: readonly FixedDevice[]): readonly Occupant[] {
+  const named = (prefix: string): readonly FixedDevice[] =>
+    devices.filter((device) => device.startsWith(prefix));
+  return [
+    ...named("usb"),
+    "scsi",
+    "guestAgent",
+    ...named("disk:"),
+    "balloon",
+    ...named("rng"),
+    ...named("input:"),
+  ];
+}
+
+function countSlots({ nics, slotCount }: KubeVirtMachine): number {
+  if (slotCount !== undefined) return Math.max(slotCount, nics.length);
+  return nics.length === 0 ? 0 : Math.max(DEFAULT_SLOT_COUNT, nics.length);
+}
+
+/** Counts the devices that reduce the number of free ports. */
+function countDevices({ nics, devices }: KubeVirtMachine): number {
+  const counted = listOccupants(devices).filter(
+    (device) => !["usb", "scsi", "guestAgent"].includes(device),
+  );
+  const watchdogs = devices.filter((device) => device === "watchdog");
+  return nics.length + CONTROLLER_COUNT + counted.length + watchdogs.length;
+}
+
+function toAddress(port: number): PciAddress {
+  return { bus: port, slot: 0, function: 0 };
+}
+
+/** Plans KubeVirt's layout of version 2 or 3 on a machine with root ports. */
+export function planKubeVirtLayout(machine: KubeVirtMachine): KubeVirtLayout {
+  const { nics, devices, memoryMiB } = machine;
+  const slots = countSlots(machine);
+  const occupants = listOccupants(devices);
+  const { total, free } = memoryMiB > SMALL_MEMORY_MIB ? LARGE : SMALL;
+  const wantedFree = Math.max(total - countDevices(machine), free);
+  const used = slots + occupants.length;
+  const extra = Math.max(0, wantedFree - (slots - nics.length));
+  return {
+    nicAddresses: new Map(nics.map((name, index) => [name, toAddress(index + 1)])),
+    fixedAddresses: new Map(
+      occupants.flatMap((device, index) =>
+        device === "balloon" ? [] : [[device, toAddress(slots + index + 1)] as const],
+      ),
+    ),
+    portCount: Math.max(used, Math.min(used + extra, PORT_INDEX_MAX)),
+  };
+}
