@@ -10,6 +10,8 @@ interface PlantedFault {
   readonly name: string;
   readonly hop: HopName;
   readonly reason: string;
+  /** Direction that the report must name. */
+  readonly direction?: "toward the guest" | "from the guest";
   readonly plant: (scene: DoctorScene) => void | Promise<void>;
   /** The guest's binding; `bridge` by default. */
   readonly binding?: "masquerade";
@@ -57,7 +59,8 @@ function inOrder(...plants: readonly Plant[]): Plant {
 }
 
 const FORWARD = "forward priority 0";
-/** A random half was, one time in twenty, all of ten pings. */
+/** Half of the frames at random, as `netem loss 50%` drops them. */
+const HALF = "numgen random mod 2 0 drop";
 const EVERY_FIFTH = "numgen inc mod 5 0 drop";
 const NO_HOST = "02:00:00:00:5e:88";
 
@@ -262,6 +265,30 @@ const AT_TAP: readonly PlantedFault[] = [
   },
 ];
 
+const HALF_LOST_AT_TAP: readonly PlantedFault[] = (["bridge", "masquerade"] as const).flatMap(
+  (binding) => {
+    const variant = binding === "masquerade" ? ({ binding } as const) : {};
+    return [
+      {
+        name: `half of the frames toward the guest lost: ${binding}`,
+        hop: "tap",
+        reason: "LossyLink",
+        direction: "toward the guest",
+        ...variant,
+        plant: nft("pod", "netdev", ['egress device "tap1" priority 0', HALF]),
+      },
+      {
+        name: `half of the guest's frames lost: ${binding}`,
+        hop: "tap",
+        reason: "LossyLink",
+        direction: "from the guest",
+        ...variant,
+        plant: nft("pod", "netdev", ['ingress device "tap1" priority 0', HALF]),
+      },
+    ];
+  },
+);
+
 const IN_POD: readonly PlantedFault[] = [
   {
     name: "pod bridge down",
@@ -324,6 +351,13 @@ const IN_POD: readonly PlantedFault[] = [
     hop: "addresses",
     reason: "NobodyOffers",
     plant: (scene) => scene.serveDhcp(false),
+  },
+  {
+    name: "address of the pod's bridge deleted",
+    hop: "podBridge",
+    reason: "BridgeChanged",
+    binding: "masquerade",
+    plant: ip("pod", "addr", "flush", "dev", "k6t-1"),
   },
   {
     name: "masquerade rules deleted",
@@ -447,6 +481,13 @@ const ON_NODE: readonly PlantedFault[] = [
     ]),
   },
   {
+    name: "half of the frames toward the pod lost at the peer",
+    hop: "nodePeer",
+    reason: "LossyLink",
+    direction: "toward the guest",
+    plant: nft("host", "netdev", [({ peer }) => `egress device "${peer}" priority 0`, HALF]),
+  },
+  {
     name: "peer in another namespace",
     hop: "nodePeer",
     reason: "PeerElsewhere",
@@ -534,6 +575,22 @@ const BEYOND: readonly PlantedFault[] = [
     plant: link("host", "up1", "nomaster"),
   },
   {
+    name: "ports isolated from each other",
+    hop: "nodeBridge",
+    reason: "FramesLost",
+    plant: (scene) => {
+      for (const port of [scene.peer, "up1"]) {
+        run("bridge", "-n", scene.host, "link", "set", "dev", port, "isolated", "on");
+      }
+    },
+  },
+  {
+    name: "uplink that broadcasts do not leave by",
+    hop: "nodeBridge",
+    reason: "FramesLost",
+    plant: bridge("host", "link", "set", "dev", "up1", "bcast_flood", "off"),
+  },
+  {
     name: "uplink down",
     hop: "uplink",
     reason: "UplinkDown",
@@ -550,6 +607,20 @@ const BEYOND: readonly PlantedFault[] = [
     hop: "uplink",
     reason: "MtuSmaller",
     plant: link("host", "up1", "mtu", "1400"),
+  },
+  {
+    name: "half of the frames lost as they enter the uplink",
+    hop: "uplink",
+    reason: "LossyLink",
+    direction: "from the guest",
+    plant: nft("host", "netdev", ['egress device "up1" priority 0', HALF]),
+  },
+  {
+    name: "half of the frames lost as they leave the uplink",
+    hop: "uplink",
+    reason: "LossyLink",
+    direction: "toward the guest",
+    plant: nft("host", "netdev", ['ingress device "up1" priority 0', HALF]),
   },
   {
     name: "gateway without an address",
@@ -652,7 +723,7 @@ const BEYOND: readonly PlantedFault[] = [
 /** Numbers the faults, so that several scenes can exist at once. */
 type NumberedFault = PlantedFault & { readonly number: number };
 
-const GROUPS = [IN_GUEST, AT_TAP, IN_POD, ON_NODE, BEYOND];
+const GROUPS = [IN_GUEST, [...AT_TAP, ...HALF_LOST_AT_TAP], IN_POD, ON_NODE, BEYOND];
 const PLANTED: readonly NumberedFault[] = GROUPS.flat().map((fault, number) => ({
   ...fault,
   number,
@@ -665,7 +736,8 @@ export const OTHER_FAULTS = PLANTED.filter(({ name }) => !FIRST_OF_GROUPS.includ
 
 /** Defines a test per fault: the doctor names the first hop at which frames are dropped, and why. */
 export function testPlantedFaults(faults: readonly NumberedFault[]): void {
-  test.each(faults)("names $hop: $name", async ({ hop, reason, plant, facts, binding, number }) => {
+  test.each(faults)("names $hop: $name", async (fault) => {
+    const { hop, reason, direction = "", plant, facts, binding, number } = fault;
     const report = await inScene(number, async (scene) => {
       await scene.wire(binding);
       await plant(scene);
@@ -673,5 +745,6 @@ export function testPlantedFaults(faults: readonly NumberedFault[]): void {
     });
     const first = report.hops.find(({ state }) => state === "dead");
     expect({ hop: first?.hop, reason: first?.reason }).toEqual({ hop, reason });
+    expect(first?.why).toContain(direction);
   });
 }

@@ -336,18 +336,18 @@ async function examine(
     probes,
     untilMs: endMs - LATER_PROBES_MS - seriesReserveMs(nic, seriesAndForwardingMs),
   });
-  const nextProbes = buildLaterProbes(facts, first);
+  // The series are sent first, because without them a loss of some frames looks like one of all large frames.
+  const losses = await countLosses(sources, capturePoints, {
+    probes: () => buildSeriesProbes(facts, first),
+    untilMs: endMs - LATER_PROBES_MS,
+  });
   const later = await sendProbes(sources, capturePoints, {
-    probes: nextProbes,
-    untilMs: endMs - seriesAndForwardingMs,
+    probes: buildLaterProbes(facts, first),
+    untilMs: endMs,
   });
   const traces = [...first, ...later];
   const gatewayMac = first.find(({ probe }) => probe === "outward")?.repliedFrom[0];
   const forwarded = await tryForwarding(sources, facts, { gatewayMac, endMs });
-  const losses = await countLosses(sources, capturePoints, {
-    probes: () => buildSeriesProbes(facts, traces),
-    untilMs: endMs,
-  });
   const causes = await readCauses(sources, facts, { traces, losses });
   const source = findSourceIpv4(facts);
   return {

@@ -89,19 +89,13 @@ function buildOutwardProbes(facts: ProbeFacts): readonly Probe[] {
   const from = "podNic";
   const ends = { from: findOutsideMac(facts), to: BROADCAST_MAC };
   const [guestAddress] = nic.addresses;
+  const buildOutward = (address: string): Probe => {
+    const frame = buildAddressProbe({ ...ends, id: newId() }, address, findSenderIpv4(facts));
+    return { probe: "outward", from, attempts: DEFAULT_ATTEMPTS, frame };
+  };
   return [
-    ...(target === undefined
-      ? []
-      : [
-          {
-            ...({ probe: "outward" as const, from, attempts: DEFAULT_ATTEMPTS } as const),
-            frame: buildAddressProbe(
-              { ...ends, id: newId() },
-              target.address,
-              findSenderIpv4(facts),
-            ),
-          },
-        ]),
+    // Two at a time, as toward the guest, so that one passes a link that loses half of the frames.
+    ...(target === undefined ? [] : [buildOutward(target.address), buildOutward(target.address)]),
     ...(guestAddress === undefined || !isBridged(facts)
       ? []
       : [
@@ -238,7 +232,7 @@ export function buildLaterProbes(
     traces.find((trace) => trace.probe === probe)?.repliedFrom[0];
   const gatewayMac = findAnswer("outward");
   const outward = buildOutwardProbes(facts).filter(({ probe }) => probe === "outward");
-  return [
+  const probes = [
     ...(findAnswer("inward") === undefined
       ? []
       : [
@@ -249,4 +243,6 @@ export function buildLaterProbes(
       ? []
       : [...buildPingProbes(facts, gatewayMac), ...toLargeProbe(outward, "outwardLarge", mtu)]),
   ];
+  // Sends each probe twice per round, because few rounds remain, and a link may lose half of the frames.
+  return [...probes, ...probes];
 }

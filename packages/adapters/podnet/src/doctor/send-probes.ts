@@ -18,8 +18,8 @@ import type { NodeRoute } from "./surroundings.ts";
 
 /** Duration of one exchange of frames, in milliseconds. */
 export const EXCHANGE_MS = 200;
-/** Minimum number of attempts after which an unanswered frame counts as lost. */
-const LOST_ATTEMPTS_MIN = 2;
+/** Number of rounds after which an unanswered frame counts as lost, unless it was sent in fewer rounds. A link that loses half passes one. */
+const LOST_ROUNDS = 3;
 /** Duration of a series of pings in milliseconds, and maximum number of series. */
 export const [SERIES_MS, SERIES_MAX] = [300, 2];
 
@@ -39,7 +39,9 @@ interface ProbeTrail {
   readonly repliedFrom: Set<string>;
   readonly repliedTo: Set<string>;
   refusal: string | undefined;
-  attempts: number;
+  rounds: number;
+  /** Number of rounds in which the probe is sent at most. */
+  maxRounds: number;
 }
 
 /** Trails by name of the probe. Probes with the same name share a trail. */
@@ -48,7 +50,7 @@ type Trails = Map<ProbeName, ProbeTrail>;
 function getTrail(trails: Trails, probe: ProbeName): ProbeTrail {
   const hops = { probeSeenAt: new Set<HopName>(), replySeenAt: new Set<HopName>() };
   const emptyTrail = { ...hops, repliedFrom: new Set<string>(), repliedTo: new Set<string>() };
-  const trail = trails.get(probe) ?? { ...emptyTrail, refusal: undefined, attempts: 0 };
+  const trail = trails.get(probe) ?? { ...emptyTrail, refusal: undefined, rounds: 0, maxRounds: 0 };
   trails.set(probe, trail);
   return trail;
 }
@@ -82,18 +84,20 @@ function recordFrames(
       trail.repliedTo.add(printMac(frame.subarray(0, 6)));
     }
   }
-  for (const [index, { probe }] of probes.entries()) {
+  for (const probe of new Set(probes.map((sent) => sent.probe)))
+    getTrail(trails, probe).rounds += 1;
+  for (const [index, { probe, attempts }] of probes.entries()) {
     const errno = captured.unsent[index] ?? 0;
     const trail = getTrail(trails, probe);
-    trail.attempts += 1;
+    trail.maxRounds = Math.max(trail.maxRounds, attempts);
     if (errno !== 0) trail.refusal = describeErrno(errno);
   }
 }
 
-/** Converts a trail. Omits an unanswered probe with a single attempt, because one lost frame proves nothing. */
+/** Converts a trail. Omits an unanswered probe that was sent in too few rounds, because a few lost frames prove nothing. */
 function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
-  const { probeSeenAt, replySeenAt, repliedFrom, repliedTo, refusal, attempts } = trail;
-  if (replySeenAt.size === 0 && attempts < LOST_ATTEMPTS_MIN) return [];
+  const { probeSeenAt, replySeenAt, repliedFrom, repliedTo, refusal, rounds, maxRounds } = trail;
+  if (replySeenAt.size === 0 && rounds < Math.min(LOST_ROUNDS, maxRounds)) return [];
   return [
     {
       probe,

@@ -85,11 +85,11 @@ function listReturnStages({ links, target, isBridged }: ObservedPath): readonly 
   ];
 }
 
-/** Links that a probe and its reply pass. `first` is the hop to blame for a probe that no link observed. */
+/** Links that a probe and its reply pass. `first` lists the hops to blame for a probe that no link observed, most likely first. */
 interface ProbePath {
   readonly probeStages: readonly Stage[];
   readonly replyStages: readonly Stage[];
-  readonly first: HopName;
+  readonly first: readonly HopName[];
 }
 
 function findProbePath(observed: ObservedPath, probe: ProbeName): ProbePath {
@@ -97,19 +97,19 @@ function findProbePath(observed: ObservedPath, probe: ProbeName): ProbePath {
     return {
       probeStages: listOutwardStages(observed, probe),
       replyStages: listReturnStages(observed),
-      first: "podNic",
+      first: ["podNic"],
     };
   }
   if (observed.isBridged && observed.links.onNode === "peer") {
     return {
       probeStages: TO_GUEST_STAGES,
       replyStages: FROM_GUEST_STAGES,
-      first: "nodePeer",
+      first: ["nodePeer"],
     };
   }
   const isToGateway = observed.isBridged && (probe === "ping" || probe === "connect");
   const replyStages = isToGateway ? FROM_GUEST_TO_GATEWAY_STAGES : FROM_GUEST_IN_POD_STAGES;
-  return { probeStages: TO_GUEST_IN_POD_STAGES, replyStages, first: "podBridge" };
+  return { probeStages: TO_GUEST_IN_POD_STAGES, replyStages, first: ["podBridge", "tap"] };
 }
 
 function findFilter(hop: HopName, { filters = [], links }: ObservedPath): FrameFilter | undefined {
@@ -158,11 +158,11 @@ function chooseBlamed(blamed: readonly HopName[], observed: ObservedPath): HopNa
 function findBlamed(
   stages: readonly Stage[],
   observed: readonly HopName[],
-  firstBlamed: HopName | undefined,
+  firstBlamed: readonly HopName[],
 ): readonly HopName[] | undefined {
   const lastObserved = stages.findLastIndex(({ hop }) => observed.includes(hop));
   if (lastObserved === stages.length - 1) return undefined;
-  return stages[lastObserved]?.blamed ?? (firstBlamed === undefined ? [] : [firstBlamed]);
+  return stages[lastObserved]?.blamed ?? firstBlamed;
 }
 
 export function findProbeLoss(trace: FrameTrace, observed: ObservedPath): HopName | undefined {
@@ -172,9 +172,9 @@ export function findProbeLoss(trace: FrameTrace, observed: ObservedPath): HopNam
 
 export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopName | undefined {
   const { probeStages, replyStages } = findProbePath(observed, trace.probe);
-  const lastBlamed = probeStages.at(-1)?.blamed[0];
+  const lastBlamed = probeStages.at(-1)?.blamed.slice(0, 1) ?? [];
   return trace.replySeenAt.length === 0
-    ? (findProbeLoss(trace, observed) ?? lastBlamed)
+    ? (findProbeLoss(trace, observed) ?? lastBlamed[0])
     : chooseBlamed(findBlamed(replyStages, trace.replySeenAt, lastBlamed) ?? [], observed);
 }
 
@@ -182,14 +182,29 @@ export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopNam
 const LOST_MIN = 2;
 const LOST_SHARE_MIN = 0.15;
 
+type Direction = "toward the guest" | "from the guest" | "or their answers";
+
+/** Returns the direction of the frames that were lost at a step: of probes, at their target (where nothing tells which), or of replies. */
+function findDirection(probe: LossCount["probe"], step: number, probeSteps: number): Direction {
+  if (step === probeSteps) return "or their answers";
+  const isProbe = step < probeSteps;
+  return isProbe === (probe === "ping") ? "toward the guest" : "from the guest";
+}
+
+interface PartialLoss {
+  readonly hop: HopName;
+  readonly lost: number;
+  readonly direction: Direction;
+}
+
 /** Returns the hop that lost the most frames of a series. Undefined if the loss is below the limits, or no frame passed. */
 function findPartialLoss(
   { probe, sent, probes, replies }: LossCount,
   observed: ObservedPath,
-): { readonly hop: HopName; readonly lost: number } | undefined {
+): PartialLoss | undefined {
   const { probeStages, replyStages, first } = findProbePath(observed, probe);
   const counts = [
-    { count: sent, blamed: [first] },
+    { count: sent, blamed: first },
     ...probeStages.map(({ hop, blamed }) => ({ count: probes[hop] ?? 0, blamed })),
     ...replyStages.map(({ hop, blamed }) => ({ count: replies[hop] ?? 0, blamed })),
   ];
@@ -198,6 +213,7 @@ function findPartialLoss(
     return {
       lost: (previousCount?.count ?? 0) - count,
       remaining: count,
+      direction: findDirection(probe, position, probeStages.length),
       blamed: previousCount?.blamed ?? [],
     };
   });
@@ -206,7 +222,8 @@ function findPartialLoss(
   if (largestLoss === undefined || largestLoss.remaining <= 0) return undefined;
   if (largestLoss.lost < LOST_MIN || largestLoss.lost < sent * LOST_SHARE_MIN) return undefined;
   const hop = chooseBlamed(largestLoss.blamed, observed);
-  return hop === undefined ? undefined : { hop, lost: largestLoss.lost };
+  const { lost, direction } = largestLoss;
+  return hop === undefined ? undefined : { hop, lost, direction };
 }
 
 const PROBE_LABELS: Readonly<Record<ProbeName, string>> = {
@@ -280,7 +297,7 @@ export function isMisdirected(facts: PathFacts, { probe, repliedTo }: FrameTrace
   );
 }
 
-function isLossy(observed: ObservedPath): boolean {
+export function isLossy(observed: ObservedPath): boolean {
   return (observed.losses ?? []).some((count) => findPartialLoss(count, observed) !== undefined);
 }
 
@@ -291,6 +308,14 @@ function describeFilter(hop: HopName, observed: ObservedPath): string {
   return `\`${filter.command}\` ${position} shows what may drop them; else `;
 }
 
+function describeLoss({ probe }: LossCount, { direction }: PartialLoss): string {
+  if (direction === "or their answers") return "or their answers were lost here";
+  const isProbe = (direction === "toward the guest") === (probe === "ping");
+  return isProbe
+    ? `were lost here: frames ${direction}`
+    : `got no answer, because it was lost here: frames ${direction}`;
+}
+
 export function judgePartialLoss(
   { observed }: PathFacts,
   hop: HopName,
@@ -299,7 +324,8 @@ export function judgePartialLoss(
   for (const count of observed?.losses ?? []) {
     const loss = observed === undefined ? undefined : findPartialLoss(count, observed);
     if (observed === undefined || loss?.hop !== hop) continue;
-    const why = `${String(loss.lost)} of ${String(count.sent)} ${PROBE_LABELS[count.probe]} were lost here`;
+    const frames = `${String(loss.lost)} of ${String(count.sent)}`;
+    const why = `${frames} ${PROBE_LABELS[count.probe]} ${describeLoss(count, loss)}`;
     return withFix(describeFilter(hop, observed), dead("LossyLink", why, name));
   }
   return undefined;

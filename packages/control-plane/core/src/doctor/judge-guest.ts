@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { findFrameLoss, findProbeLoss, judgePartialLoss } from "./frame-loss.ts";
+import { findFrameLoss, findProbeLoss, isLossy, judgePartialLoss } from "./frame-loss.ts";
 import type { FrameTrace, ProbeName, PathFacts } from "./facts.ts";
 import {
   dead,
@@ -107,7 +107,12 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   );
   const isSilentByIp =
     traces.length === 2 && traces.every(({ replySeenAt }) => replySeenAt.length === 0);
-  if (observed === undefined || !isSilentByIp) return undefined;
+  if (observed === undefined || !isSilentByIp || isLossy(observed)) return undefined;
+  // The pod's bridge is the gateway behind masquerade. Without its address the guest cannot answer.
+  const bridge = observed.links.podBridge?.name;
+  if (!observed.isBridged && observed.wiringFaults.some(({ link }) => link === bridge)) {
+    return undefined;
+  }
   // Without an ARP reply from its gateway, a guest with bridge binding cannot answer by IP, so its silence proves nothing.
   const doesGatewayReply = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
   if (observed.isBridged && !doesGatewayReply) return undefined;

@@ -6,12 +6,14 @@ import {
   buildCases,
   expectRow,
   FROM_POD,
+  buildWiringFault,
   link,
   trace,
   pathFacts,
   type PathRow,
 } from "../testing/path-facts.ts";
 import { diagnose } from "./diagnose.ts";
+import type { LossCount } from "./facts.ts";
 
 const TEN = { podNic: 10, nodePeer: 10, uplink: 10 };
 
@@ -350,4 +352,85 @@ test("a gateway that answers ARP and no ping is not reported as ok", () => {
   const gateway = hops.find(({ hop }) => hop === "gateway");
   expect(gateway?.state).toBe("unknown");
   expect(gateway?.why).toContain("ARP, not IP");
+});
+
+const [ALL, HALF] = [20, 9];
+
+test.each<{ name: string; count: LossCount; want: object }>([
+  {
+    name: "pings on their way to the guest",
+    count: {
+      probe: "ping",
+      sent: ALL,
+      probes: { nodePeer: ALL, podNic: ALL, tap: HALF },
+      replies: { tap: HALF, podNic: HALF, nodePeer: HALF },
+    },
+    want: {
+      hop: "podBridge",
+      why: "11 of 20 pings to the guest were lost here: frames toward the guest",
+    },
+  },
+  {
+    name: "answers of the guest",
+    count: {
+      probe: "ping",
+      sent: ALL,
+      probes: { nodePeer: ALL, podNic: ALL, tap: ALL },
+      replies: { tap: ALL, podNic: HALF, nodePeer: HALF },
+    },
+    want: {
+      hop: "tap",
+      why: "11 of 20 pings to the guest got no answer, because it was lost here: frames from the guest",
+    },
+  },
+  {
+    name: "answers of the network",
+    count: {
+      probe: "echo",
+      sent: ALL,
+      probes: { podNic: ALL, nodePeer: ALL, uplink: ALL },
+      replies: { uplink: ALL, nodePeer: HALF, podNic: HALF, tap: HALF },
+    },
+    want: {
+      hop: "nodeBridge",
+      why: "11 of 20 pings to the network got no answer, because it was lost here: frames toward the guest",
+    },
+  },
+  {
+    name: "pings or answers in the guest",
+    count: {
+      probe: "ping",
+      sent: ALL,
+      probes: { nodePeer: ALL, podNic: ALL, tap: ALL },
+      replies: { tap: HALF, podNic: HALF, nodePeer: HALF },
+    },
+    want: { hop: "guest", why: "11 of 20 pings to the guest or their answers were lost here" },
+  },
+])("names the direction of a loss: $name", ({ count, want }) => {
+  const { hops, firstDead, isUnplugReason } = diagnose(
+    pathFacts({ observed: { losses: [count] } }),
+  );
+  expect(hops.find(({ hop }) => hop === firstDead)).toMatchObject({ reason: "LossyLink", ...want });
+  expect(isUnplugReason).toBe(false);
+});
+
+test("a lossy link is no firewall of the guest", () => {
+  const lost = { nodePeer: ALL, podNic: ALL, tap: ALL };
+  const replies = { tap: HALF, podNic: HALF, nodePeer: HALF };
+  const losses = [{ probe: "ping" as const, sent: ALL, probes: lost, replies }];
+  const traces = (["ping", "connect"] as const).map((probe) =>
+    asked(probe, "nodePeer", "podNic", "tap"),
+  );
+  const [guest] = diagnose(pathFacts({ traces, observed: { losses } })).hops;
+  expect(guest).toMatchObject({ state: "dead", reason: "LossyLink" });
+});
+
+test("without the address of the pod's bridge, the bridge is at fault, not the guest's firewall", () => {
+  const traces = [...FROM_POD.filter(({ probe }) => probe.startsWith("inward"))].concat(
+    asked("ping", "tap"),
+    asked("connect", "tap"),
+  );
+  const wiringFaults = buildWiringFault("other", "k6t-1");
+  const change = { binding: "masquerade" as const, traces, wiringFaults };
+  expectRow({ ...change, observed: { isBridged: false } }, ["podBridge", "BridgeChanged"]);
 });
