@@ -12,8 +12,10 @@ import { secondsOfEnded, secondsOfMachine } from "./processor-time.ts";
 import { countReport, quoteEnd, type VitestReport } from "./test-report.ts";
 
 const LONG_FLAG = "--long";
+/** Checks the names of suites and runs none. */
+const NAMES_FLAG = "--names";
 const isLong = process.argv.includes(LONG_FLAG);
-const wanted = process.argv.slice(2).filter((word) => word !== LONG_FLAG);
+const wanted = process.argv.slice(2).filter((word) => word !== LONG_FLAG && word !== NAMES_FLAG);
 
 const root = join(import.meta.dirname, "..");
 const env = {
@@ -270,6 +272,30 @@ const STAGES: readonly Stage[] = [
   { name: "cluster", budget: CLUSTER_SECONDS, lanes: [{ rows: 1, suites: [clusterSuite()] }] },
 ];
 
+/** Accepts `unit` for `unit tests`. */
+function isNamed(name: string, word: string): boolean {
+  return name === word || name === `${word} tests`;
+}
+
+/** Ends with an error if a requested suite does not exist, because the run would pass without it. */
+function checkNames(): void {
+  const names = STAGES.flatMap(({ lanes }) => lanes.flatMap(({ suites }) => suites)).map(
+    ({ name }) => name,
+  );
+  const unknown = wanted.filter((word) => !names.some((name) => isNamed(name, word)));
+  if (unknown.length > 0) {
+    const form = isLong ? "hack/test --long" : "hack/test without --long";
+    const missing = unknown.map((name) => JSON.stringify(name)).join(", ");
+    process.stderr.write(
+      `${form} has no suite ${missing}. It has:\n${names.map((name) => `  ${name}\n`).join("")}`,
+    );
+    process.exit(2);
+  }
+  if (process.argv.includes(NAMES_FLAG)) process.exit(0);
+}
+
+checkNames();
+
 interface Result {
   readonly suite: Suite;
   readonly counts: Counts;
@@ -284,7 +310,9 @@ async function runSuite(each: Suite): Promise<Result> {
 
 /** The suites of a lane, by their row. */
 function runLane({ rows, suites }: Lane): Promise<readonly (readonly Result[])[]> {
-  const left = suites.filter(({ name }) => wanted.length === 0 || wanted.includes(name)).values();
+  const left = suites
+    .filter(({ name }) => wanted.length === 0 || wanted.some((word) => isNamed(name, word)))
+    .values();
   const runRow = async (): Promise<readonly Result[]> => {
     const done: Result[] = [];
     // All rows share the queue of suites.
