@@ -73,6 +73,15 @@ test("can-i lists the user's rights", async () => {
   expect(out).toMatch(/^ +\[\/healthz\] +\[\] +\[get\]$/m);
 });
 
+test("whoami names the user and the groups", async () => {
+  const { code, out, err } = await kubectl("auth whoami --as emil --as-group watchers");
+  // kubectl before 1.27 has no such command.
+  if (err.includes('unknown command "whoami"')) return;
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toMatch(/^Username +emil$/m);
+  expect(out).toMatch(/^Groups +\[watchers system:authenticated\]$/m);
+});
+
 test("reconcile adds a file's rules to a role", async () => {
   const manifest = join(directory, "role.json");
   const role = {

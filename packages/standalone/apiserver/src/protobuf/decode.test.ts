@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are bodies of typed clients read? Captured from kubectl 1.33.
+// Are bodies of typed clients read? Captured from kubectl 1.32 and 1.33.
 import { expect, test } from "vitest";
 import { decodeProtobuf } from "./decode.ts";
 
@@ -28,6 +28,46 @@ test.each([
       apiVersion: "authorization.k8s.io/v1",
       metadata: {},
       spec: { resourceAttributes: { namespace: "x", verb: "get", resource: "pods" } },
+    },
+  },
+  {
+    kind: "SelfSubjectRulesReview",
+    body: "azhzAAoxChdhdXRob3JpemF0aW9uLms4cy5pby92MRIWU2VsZlN1YmplY3RSdWxlc1JldmlldxIfChAKABIAGgAiACoAMgA4AEIAEgUKA3JlZBoEGAAiABoAIgA=",
+    want: {
+      apiVersion: "authorization.k8s.io/v1",
+      metadata: {},
+      spec: { namespace: "red" },
+    },
+  },
+  {
+    kind: "Ingress",
+    body: "azhzAAofChRuZXR3b3JraW5nLms4cy5pby92MRIHSW5ncmVzcxJ4ChEKAWkSABoAIgAqADIAOABCABJfCgwiCgoBZBIFCgAQkD8SCAoDYS5iEgF0GkIKA2EuYhI7CjkKGQoCL3ASCyIJCgFzEgQKABBQGgZQcmVmaXgKHAoCL3ESDyINCgFzEggKBGh0dHAQABoFRXhhY3QiAWMaAgoAGgAiAA==",
+    want: {
+      metadata: { name: "i" },
+      spec: {
+        ingressClassName: "c",
+        defaultBackend: { service: { name: "d", port: { number: 8080 } } },
+        tls: [{ hosts: ["a.b"], secretName: "t" }],
+        rules: [
+          {
+            host: "a.b",
+            http: {
+              paths: [
+                {
+                  path: "/p",
+                  pathType: "Prefix",
+                  backend: { service: { name: "s", port: { number: 80 } } },
+                },
+                {
+                  path: "/q",
+                  pathType: "Exact",
+                  backend: { service: { name: "s", port: { name: "http" } } },
+                },
+              ],
+            },
+          },
+        ],
+      },
     },
   },
   {

@@ -197,6 +197,8 @@ function addValue(result: Fields, value: bigint | Buffer, { field, budget }: Rea
     const map = (result[name] ??= {}) as Fields;
     const key = toBytes(entry.get(1) ?? 0n).toString("utf8");
     setField(map, key, readValue(entry.get(2) ?? Buffer.alloc(0), type, budget));
+  } else if (collection === "inline") {
+    Object.assign(result, readValue(value, type, budget));
   } else {
     const decoded = readValue(value, type, budget);
     if (!isUnset(decoded)) {

@@ -24,7 +24,8 @@ export type FieldType =
 export interface Field {
   readonly name: string;
   readonly type: FieldType;
-  readonly collection?: "list" | "map";
+  /** `inline`: the message's fields belong to the outer object in JSON. */
+  readonly collection?: "list" | "map" | "inline";
 }
 
 export type Message = Readonly<Record<number, Field>>;
@@ -43,6 +44,10 @@ export function map(name: string, type: FieldType = "text"): Field {
 
 export function message(name: string): FieldType {
   return { message: name };
+}
+
+export function inline(name: string): Field {
+  return { name, type: message(name), collection: "inline" };
 }
 
 export const METADATA: Field = single("metadata", message("ObjectMeta"));

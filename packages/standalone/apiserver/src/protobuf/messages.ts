@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Protobuf messages of built-in kinds. Source: Kubernetes generated.proto of each API group.
 
-import { type Message, METADATA, list, map, message, single, withSpec } from "./fields.ts";
+import { type Message, METADATA, inline, list, map, message, single, withSpec } from "./fields.ts";
 
 const TEMPLATE = single("template", message("PodTemplateSpec"));
 
@@ -235,6 +235,25 @@ export const MESSAGES: Readonly<Record<string, Message>> = {
     5: single("reason"),
     6: single("message"),
   },
+  Ingress: withSpec("IngressSpec"),
+  IngressSpec: {
+    1: single("defaultBackend", message("IngressBackend")),
+    2: list("tls", message("IngressTLS")),
+    3: list("rules", message("IngressRule")),
+    4: single("ingressClassName"),
+  },
+  IngressTLS: { 1: list("hosts"), 2: single("secretName") },
+  IngressRule: { 1: single("host"), 2: inline("IngressRuleValue") },
+  IngressRuleValue: { 1: single("http", message("HTTPIngressRuleValue")) },
+  HTTPIngressRuleValue: { 1: list("paths", message("HTTPIngressPath")) },
+  HTTPIngressPath: {
+    1: single("path"),
+    2: single("backend", message("IngressBackend")),
+    3: single("pathType"),
+  },
+  IngressBackend: { 4: single("service", message("IngressServiceBackend")) },
+  IngressServiceBackend: { 1: single("name"), 2: single("port", message("ServiceBackendPort")) },
+  ServiceBackendPort: { 1: single("name"), 2: single("number", "count") },
   Lease: withSpec("LeaseSpec"),
   LeaseSpec: {
     1: single("holderIdentity"),
@@ -277,6 +296,8 @@ export const MESSAGES: Readonly<Record<string, Message>> = {
     7: single("name"),
   },
   NonResourceAttributes: { 1: single("path"), 2: single("verb") },
+  SelfSubjectRulesReview: withSpec("SelfSubjectRulesReviewSpec"),
+  SelfSubjectRulesReviewSpec: { 1: single("namespace") },
   TokenReview: withSpec("TokenReviewSpec"),
   TokenReviewSpec: { 1: single("token"), 2: list("audiences") },
   Binding: { 1: METADATA, 2: single("target", message("ObjectReference")) },
