@@ -32,3 +32,10 @@ export function samplesIn(text: string, name: string): readonly string[] {
   const sample = new RegExp(`^${name}(_sum|_count)?[ {]`);
   return text.split("\n").filter((line) => sample.test(line));
 }
+
+/** Returns exported metrics that the page does not list. */
+export function findUndocumented(text: string): readonly string[] {
+  const documented = new Set(documentedMetrics().map(({ name }) => name));
+  const exported = [...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name = ""]) => name);
+  return exported.filter((name) => !documented.has(name));
+}

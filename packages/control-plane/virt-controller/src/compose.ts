@@ -34,7 +34,10 @@ import { isEqual, KeyedMutex, type Clock } from "@patchbay/base";
 import { isNodeUnresponsive, isSchedulable, trimDefinition, trimNode } from "@patchbay/core/node";
 import { listMacs } from "@patchbay/core/nics";
 import {
+  createPhaseRecorder,
   migrationFamilies,
+  observeMigrationPhase,
+  observeVmiPhase,
   vmiAddressFamily,
   vmiInfoFamily,
   vmVnicFamily,
@@ -328,6 +331,20 @@ function collectMetrics({ kubevirts, migrations, vmis, vms }: Caches): readonly 
   ];
 }
 
+/** Records the time of phases that this process sees change, also on a standby, as in KubeVirt. */
+function recordPhases(
+  { vmis, migrations }: Caches,
+  metrics: DaemonContext["metrics"],
+): void {
+  const record = createPhaseRecorder((settings) => metrics.addHistogram(settings));
+  vmis.onChange((change) => {
+    if (change.kind === "updated") record(observeVmiPhase(change.previous, change.current));
+  });
+  migrations.onChange((change) => {
+    if (change.kind === "updated") record(observeMigrationPhase(change.previous, change.current));
+  });
+}
+
 function reportLeader({ metrics, health }: DaemonContext, leadership: Leadership): void {
   metrics.addSource(() => Promise.resolve([leadingFamily(leadership)]));
   health.addNote(() => leadership.describe());
@@ -341,6 +358,7 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   const deps = createDeps({ clock, log, store: leadership.store }, caches, flags);
   const queue = createWorkQueue(clock, caches, flags);
   const services = createServicesLoop(context, caches);
+  recordPhases(caches, metrics);
   forgetDeletedObjects(caches.vms, deps);
   forgetDeletedObjects(caches.vmis, deps);
   forgetDeletedObjects(caches.migrations, deps);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics, and the absence of requests while nothing happens. The tests of kube cover watches of silent servers.
 import { createFakeClock } from "@patchbay/os/testing";
-import { eventually, metricNamesOf, samplesIn } from "@patchbay/support";
+import { eventually, findUndocumented, metricNamesOf, samplesIn } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";
 import { useStage } from "./testing/component-environment.ts";
@@ -35,11 +35,39 @@ test("an idle controller sends no requests", async () => {
   expect(stage.controller.calls.filter((call) => call.startsWith("list"))).toEqual([]);
 });
 
-test("every documented metric changes while a VM is created", async () => {
+/** Metrics of events that do not occur while a VM is created. */
+const OTHER_EVENTS = /_migrations?_|_from_deletion_|_leading_status$|_status_addresses$/;
+
+test("documents exactly the metrics that it exports", async () => {
+  const text = await stage.controller.metrics();
   const names = metricNamesOf("virt-controller");
+  expect(names).toContain("kubevirt_vmi_migration_phase_transition_time_from_creation_seconds");
+  expect(names.filter((name) => !text.includes(`# TYPE ${name} `))).toEqual([]);
+  expect(findUndocumented(text)).toEqual([]);
+});
+
+test("counts the phases of a VMI until its deletion", async () => {
+  await stage.scene.createVm([{ name: "one" }]);
+  await stage.scene.boot();
+  const counts = async (): Promise<readonly string[]> => {
+    const text = await stage.controller.metrics();
+    return samplesIn(text, "kubevirt_vmi_phase_transition_time_seconds").filter((sample) =>
+      sample.includes("_count"),
+    );
+  };
+  const name = "kubevirt_vmi_phase_transition_time_seconds_count";
+  await eventually(
+    async () => (await counts()).includes(`${name}{phase="Scheduling",last_phase="Pending"} 1`),
+    SOON,
+  );
+});
+
+test("every documented metric of VMs changes while a VM is created", async () => {
+  const names = metricNamesOf("virt-controller").filter((name) => !OTHER_EVENTS.test(name));
   expect(names).not.toEqual([]);
   const before = await stage.controller.metrics();
   await stage.scene.createVm([{ name: "one" }]);
+  await stage.scene.boot();
   const silent = async (): Promise<readonly string[]> => {
     const now = await stage.controller.metrics();
     return names.filter(

@@ -8,6 +8,7 @@ export {
   findEndedPhases,
   newReasons,
 } from "./pending-ifaces.ts";
+export { createPhaseRecorder, observeMigrationPhase, observeVmiPhase } from "./phases.ts";
 export { queueFamilies, type QueueStats } from "./queues.ts";
 export {
   type DirectionCounts,

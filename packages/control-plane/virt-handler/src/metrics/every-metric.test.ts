@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each documented metric of virt-handler changes during a late plug, an unplug and traffic.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { eventually, metricNamesOf, samplesIn } from "@patchbay/support";
+import { eventually, findUndocumented, metricNamesOf, samplesIn } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { NETNS } from "../testing/bench.ts";
 import { LoopNode } from "../testing/loop-node.ts";
@@ -77,6 +77,10 @@ test.each(NAMES)("%s changes", (name) => {
   const values = seen.map((text) => samplesIn(text, name).join("\n"));
   expect(values.at(-1)).not.toBe("");
   expect(new Set(values).size).toBeGreaterThan(1);
+});
+
+test("documents all metrics that it exports", () => {
+  expect(seen.flatMap(findUndocumented)).toEqual([]);
 });
 
 test("measures a plug while the guest runs, but not the boot", async () => {
