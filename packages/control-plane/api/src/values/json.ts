@@ -6,6 +6,20 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Returns the value at the path of unvalidated JSON; undefined if a step is no object. */
+export function valueAt(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (inner, field) => (isJsonObject(inner) ? inner[field] : undefined),
+    value,
+  );
+}
+
+/** Returns the text at the path; undefined if it is empty or no text. */
+export function readTextAt(value: unknown, ...path: readonly string[]): string | undefined {
+  const text = valueAt(value, ...path);
+  return typeof text === "string" && text !== "" ? text : undefined;
+}
+
 /** Characters that Go's encoder escapes. Source: Go encoding/json, HTMLEscape. */
 const GO_ESCAPED_CHARACTERS = /[<>&\u2028\u2029]/g;
 

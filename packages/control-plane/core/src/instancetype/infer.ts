@@ -9,7 +9,7 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import { isJsonObject, readTextAt, valueAt, type JsonObject } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";
 import type { ObjectKey } from "../interfaces/store.ts";
@@ -40,19 +40,6 @@ interface InferenceSearch {
   readonly part: Part;
   readonly namespace: string;
   readonly find: FindObject;
-}
-
-// Returns the value at the path. Checks the type at each step, because the input is not validated.
-function valueAt(value: unknown, ...path: readonly string[]): unknown {
-  return path.reduce<unknown>(
-    (inner, field) => (isJsonObject(inner) ? inner[field] : undefined),
-    value,
-  );
-}
-
-function readTextAt(value: unknown, ...path: readonly string[]): string | undefined {
-  const text = valueAt(value, ...path);
-  return typeof text === "string" && text !== "" ? text : undefined;
 }
 
 function refuseInference(message: string): Inference {
