@@ -69,6 +69,9 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
   "system:serviceaccount:patchbay:binder patch datavolumes.cdi.kubevirt.io/status": FILLS,
   "system:serviceaccount:patchbay:virt-controller get datavolumes.cdi.kubevirt.io": CDI,
   "system:serviceaccount:patchbay:virt-controller create datavolumes.cdi.kubevirt.io": CDI,
+  "system:serviceaccount:patchbay:virt-controller get datasources.cdi.kubevirt.io": CDI,
+  "system:serviceaccount:patchbay:virt-controller create subjectaccessreviews.authorization.k8s.io":
+    CDI,
   "system:serviceaccount:patchbay:virt-api get datavolumes.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get datasources.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get persistentvolumeclaims": INFERRED,

@@ -15,6 +15,8 @@ export interface StepFailure {
 
 /** KubeVirt's reasons by error code. A reason for the code takes precedence over the step's reason. */
 const REASONS_BY_CODE: Readonly<Partial<Record<ErrorCode, string>>> = {
+  CONTROLLER_CLONE_FORBIDDEN: "UnauthorizedDataVolumeCreate",
+  CONTROLLER_NO_DATA_SOURCE: "FailedDataVolumeNotFound",
   CONTROLLER_NO_DATA_VOLUMES: "FailedDataVolumeNotFound",
 };
 

@@ -48,6 +48,7 @@ const PRINTABLE_STATUS: Readonly<Record<string, string>> = {
   Unschedulable: "ErrorUnschedulable",
   FailedPvcNotFound: "ErrorPvcNotFound",
   FailedDataVolumeNotFound: "ErrorDataVolumeNotFound",
+  UnauthorizedDataVolumeCreate: "ErrorCreateRefused",
   FailedFindInstancetype: "ErrorInstancetypeNotFound",
   FailedFindPreference: "ErrorPreferenceNotFound",
   DataVolumeNotReady: "Provisioning",

@@ -177,6 +177,20 @@ export const CONTROLLER_ERRORS = {
     retry: "backoff",
     http: 409,
   },
+  CONTROLLER_CLONE_FORBIDDEN: {
+    summary:
+      "the DataVolume {object} is not created: it copies {source} from another namespace, and the service account {account} cannot create datavolumes/source of cdi.kubevirt.io or pods in the namespace {namespace}; bind such a role to it, or copy a disk of the VM's own namespace",
+    owner: "user",
+    retry: "backoff",
+    http: 403,
+  },
+  CONTROLLER_NO_DATA_SOURCE: {
+    summary:
+      "the DataSource {source} does not name a claim or a snapshot; create it, or correct spec.dataVolumeTemplates",
+    owner: "user",
+    retry: "backoff",
+    http: 404,
+  },
   CONTROLLER_NO_DATA_VOLUMES: {
     summary:
       "the DataVolume {object} cannot be created: this cluster does not serve cdi.kubevirt.io/v1beta1 DataVolumes; install CDI, or remove dataVolumeTemplates, create a PersistentVolumeClaim and name it in the volume",

@@ -76,3 +76,18 @@ test("a VM reports that the kind is not served, and is not started", async () =>
   expect(bench.calls).not.toContain(CREATE);
   expect((await bench.vm())?.status?.printableStatus).toBe("ErrorDataVolumeNotFound");
 });
+
+test("a VM cannot copy a disk of another namespace by virt-controller's rights", async () => {
+  const source = { snapshot: { namespace: "images", name: "golden" } };
+  const dataVolumeTemplates = [{ metadata: { name: "root" }, spec: { source } }];
+  await bench.put(VIRTUAL_MACHINES, vmWith({ dataVolumeTemplates }));
+  expect(await bench.passVm()).toMatchObject({ kind: "after" });
+  expect(bench.calls).not.toContain(CREATE);
+  expect(await bench.vmi()).toBeUndefined();
+  const { status } = (await bench.vm()) ?? {};
+  expect(findSyncError(status?.conditions)).toMatchObject({
+    reason: "UnauthorizedDataVolumeCreate",
+    message: expect.stringContaining("service account default/default") as string,
+  });
+  expect(status?.printableStatus).toBe("ErrorCreateRefused");
+});

@@ -11,6 +11,7 @@ import {
   CONTROLLER_REVISIONS,
   VIRTUAL_MACHINES,
 } from "@patchbay/api";
+import { authorizeSource } from "./clone-source.ts";
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import { findController, type ControllerRevision } from "@patchbay/api/kubernetes";
 import { withDefaultBinding } from "@patchbay/api/validate";
@@ -267,11 +268,16 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
   }
 }
 
-/** @throws AppError with CONTROLLER_NO_DATA_VOLUMES if the kind does not exist */
-async function createDataVolume(dataVolume: DataVolume, deps: Deps): Promise<void> {
+/** @throws AppError with CONTROLLER_NO_DATA_VOLUMES if the kind does not exist; AppError of authorizeSource */
+async function createDataVolume(
+  dataVolume: DataVolume,
+  vm: VirtualMachine,
+  deps: Deps,
+): Promise<void> {
   const object = printKey(keyOf(dataVolume));
+  const authorized = await authorizeSource(dataVolume, vm.spec.template.spec, deps.store);
   try {
-    await deps.store.create(DATA_VOLUMES, dataVolume);
+    await deps.store.create(DATA_VOLUMES, authorized);
     deps.log.info("created data volume", { dataVolume: object });
   } catch (error) {
     if (isAppError(error, "KUBE_ALREADY_EXISTS")) return;
@@ -298,7 +304,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
       await setMacAddresses(facts, deps);
       return;
     case "createDataVolume":
-      await createDataVolume(action.dataVolume, deps);
+      await createDataVolume(action.dataVolume, vm, deps);
       return;
     case "createVmi":
       await createVmi(action.vmi, facts, deps);

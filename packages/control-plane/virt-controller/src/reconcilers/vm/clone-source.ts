@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Authorizes DataVolumes that copy a disk of another namespace. CDI only checks the account that creates the DataVolume,
+// and that of virt-controller may create pods, and therefore copy claims, in every namespace.
+// Source: CDI datavolume-auth.go; KubeVirt authorizeDataVolume.
+import { DATA_SOURCES, type DataVolume, type ResourceType, type VmiSpec } from "@patchbay/api";
+import { isJsonObject, readTextAt, valueAt } from "@patchbay/api/json";
+import type { KubeObject } from "@patchbay/api/kubernetes";
+import { AppError } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
+import { keyOf, printKey } from "@patchbay/kube";
+
+/** Source: Kubernetes authorization.k8s.io/v1 SubjectAccessReview. */
+interface SubjectAccessReview extends KubeObject {
+  readonly spec: {
+    readonly user: string;
+    readonly groups: readonly string[];
+    readonly resourceAttributes: Readonly<Record<string, string>>;
+  };
+  readonly status?: { readonly allowed?: boolean };
+}
+
+const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
+  group: "authorization.k8s.io",
+  version: "v1",
+  resource: "subjectaccessreviews",
+  kind: "SubjectAccessReview",
+  namespaced: false,
+};
+
+type Access = Readonly<Record<"group" | "resource" | "subresource", string>>;
+
+const CLONE_ACCESS: Access = {
+  group: DATA_SOURCES.group,
+  resource: "datavolumes",
+  subresource: "source",
+};
+/** Accounts that may create pods can mount, and therefore copy, a claim. This does not apply to snapshots. */
+const POD_ACCESS: Access = { group: "", resource: "pods", subresource: "" };
+
+interface CloneSource {
+  readonly kind: "pvc" | "snapshot";
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Maximum length of a chain of DataSources that reference each other. */
+const DATA_SOURCES_MAX = 3;
+
+function findSource(source: unknown, namespace: string): CloneSource | undefined {
+  for (const kind of ["pvc", "snapshot"] as const) {
+    const reference = valueAt(source, kind);
+    if (isJsonObject(reference)) {
+      const name = readTextAt(reference, "name") ?? "";
+      return { kind, namespace: readTextAt(reference, "namespace") ?? namespace, name };
+    }
+  }
+  return undefined;
+}
+
+async function resolveDataSource(
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  store: Pick<Store, "find">,
+  remaining = DATA_SOURCES_MAX,
+): Promise<unknown> {
+  const found = remaining > 0 ? await store.find(DATA_SOURCES, { namespace, name }) : undefined;
+  const source = valueAt(found, "spec", "source");
+  const next = valueAt(source, "dataSource");
+  if (isJsonObject(next)) {
+    const key = {
+      namespace: readTextAt(next, "namespace") ?? namespace,
+      name: readTextAt(next, "name") ?? "",
+    };
+    return resolveDataSource(key, store, remaining - 1);
+  }
+  const clone = findSource(source, namespace);
+  if (clone !== undefined) {
+    return { [clone.kind]: { namespace: clone.namespace, name: clone.name } };
+  }
+  throw new AppError("CONTROLLER_NO_DATA_SOURCE", { source: `${namespace}/${name}` });
+}
+
+/**
+ * Replaces a reference to a DataSource by the source that the DataSource names. The tenant could otherwise change the
+ * DataSource between the authorization and the copy.
+ */
+async function withResolvedSource(
+  dataVolume: DataVolume,
+  store: Pick<Store, "find">,
+): Promise<DataVolume> {
+  const reference = valueAt(dataVolume.spec, "sourceRef");
+  if (!isJsonObject(reference)) return dataVolume;
+  const namespace = readTextAt(reference, "namespace") ?? dataVolume.metadata.namespace ?? "";
+  const name = readTextAt(reference, "name") ?? "";
+  const source = await resolveDataSource({ namespace, name }, store);
+  const fields = Object.entries(dataVolume.spec).filter(([field]) => field !== "sourceRef");
+  return { ...dataVolume, spec: { ...Object.fromEntries(fields), source } };
+}
+
+function findServiceAccount({ volumes = [] }: VmiSpec): string {
+  const names = volumes.map((volume) => readTextAt(volume, "serviceAccount", "serviceAccountName"));
+  return names.find((name) => name !== undefined) ?? "default";
+}
+
+async function mayClone(
+  account: { readonly namespace: string; readonly name: string },
+  source: CloneSource,
+  store: Pick<Store, "create">,
+): Promise<boolean> {
+  const accesses = source.kind === "pvc" ? [CLONE_ACCESS, POD_ACCESS] : [CLONE_ACCESS];
+  for (const access of accesses) {
+    const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SubjectAccessReview",
+      metadata: { name: "" },
+      spec: {
+        user: `system:serviceaccount:${account.namespace}:${account.name}`,
+        groups: [
+          "system:serviceaccounts",
+          `system:serviceaccounts:${account.namespace}`,
+          "system:authenticated",
+        ],
+        resourceAttributes: {
+          verb: "create",
+          namespace: source.namespace,
+          name: source.name,
+          ...access,
+        },
+      },
+    });
+    if (status?.allowed === true) return true;
+  }
+  return false;
+}
+
+/**
+ * Returns the DataVolume with its source resolved. The service account of the VM's guest, or `default`, must be allowed
+ * to copy from another namespace. @throws AppError with CONTROLLER_CLONE_FORBIDDEN, CONTROLLER_NO_DATA_SOURCE
+ */
+export async function authorizeSource(
+  dataVolume: DataVolume,
+  vmiSpec: VmiSpec,
+  store: Pick<Store, "find" | "create">,
+): Promise<DataVolume> {
+  const resolved = await withResolvedSource(dataVolume, store);
+  const { namespace = "" } = dataVolume.metadata;
+  const source = findSource(valueAt(resolved.spec, "source"), namespace);
+  if (source === undefined || source.namespace === namespace) return resolved;
+  const account = { namespace, name: findServiceAccount(vmiSpec) };
+  if (await mayClone(account, source, store)) return resolved;
+  throw new AppError("CONTROLLER_CLONE_FORBIDDEN", {
+    object: printKey(keyOf(dataVolume)),
+    source: `${source.namespace}/${source.name}`,
+    namespace: source.namespace,
+    account: `${account.namespace}/${account.name}`,
+  });
+}
