@@ -116,6 +116,41 @@ describe("printExplanation", () => {
     expect(flat(printExplanation(row, titled))).not.toContain(next);
   });
 
+  describe("of a plugged NIC whose network's definition was edited", () => {
+    const CHANGED = {
+      reason: "NetworkChanged",
+      message: "the definition of ns/blue was changed after this NIC was attached: plugins[0].mtu",
+    } as const;
+    const attachment = { name: "blue", podInterfaceName: "pod1", state: "Attached" } as const;
+    const hotplug = { type: "Plug", phase: "Ready" } as const;
+    const titled = { title: "vm ns/one", isRunning: true };
+    test.each([
+      { name: "as the reason of the NIC", status: CHANGED, attached: CHANGED },
+      {
+        name: "beside another reason of the NIC",
+        status: { reason: "MtuDiffers", message: "1400 and 1500" },
+        attached: CHANGED,
+      },
+    ] as const)("names what differs and how to apply it, $name", ({ status, attached }) => {
+      const text = printExplanation(
+        {
+          name: "blue",
+          attachment: { ...attachment, ...attached },
+          status: { name: "blue", hotplug: { ...hotplug, ...status } },
+        },
+        titled,
+      );
+      expect(text).toContain("reason:  NetworkChanged\n");
+      expect(text).toContain("plugins[0].mtu\n");
+      expect(text).toMatch(/next: +swap or replug to apply: /);
+    });
+
+    test("says that nothing is left to do without an edit", () => {
+      const row = { name: "blue", attachment, status: { name: "blue", hotplug } };
+      expect(printExplanation(row, titled)).toMatch(/next: +nothing\n/);
+    });
+  });
+
   test("prints all layers and the next actor", () => {
     const [, blue] = toIfaceRows({ vm, vmi });
     const explained = { title: "virtualmachine ns/one", isRunning: true, node: "n1" };

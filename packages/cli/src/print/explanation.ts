@@ -62,7 +62,10 @@ function statusPairs(status: IfaceStatus | undefined): Pairs {
 function nextStep(row: IfaceRow, { isRunning, blockedReason }: ExplainedVm): string {
   const phase = phaseOfRow(row, isRunning);
   if (phase === "Stopped") return "the interface is plugged at the VM's next start";
-  if (phase === "Ready") return NEXT_STEPS[phase];
+  if (phase === "Ready") {
+    const reasons = [row.status?.hotplug?.reason, row.attachment?.reason];
+    return reasons.map(nextStepFor).find((step) => step !== undefined) ?? NEXT_STEPS[phase];
+  }
   return nextStepFor(reasonOf(row)) ?? nextStepFor(blockedReason) ?? NEXT_STEPS[phase];
 }
 

@@ -352,6 +352,7 @@ const REASONS_ON_NODE = {
     meaning:
       "the network's definition was edited after the NIC was attached, and the NIC still has the former configuration; the message names what differs",
     owner: "user, administrator",
+    next: "swap or replug to apply: the interface is set to another network, or is removed and added again",
     advice:
       "NICs do not follow edits of a definition; unplug the NIC and plug it again, swap its network, or restart the VM",
   },
