@@ -15,7 +15,14 @@ import {
   listSteps,
   WIRED,
 } from "../../testing/node-scene.ts";
-import { mustReportFirst, findDrift, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
+
+import {
+  mustReportFirst,
+  findDrift,
+  type DomainSnapshot,
+  type NodeAction,
+  type NodeVmFacts,
+} from "./node-vm.ts";
 import { NO_LINKS, type IfaceFacts } from "../../nics/facts.ts";
 
 /** Aliases of the NICs in the domain that is defined. */
@@ -246,6 +253,13 @@ const NAMES = { kind: "bridge", podInterfaceName: "pod1", bridgeName: "b", tapNa
 const wiring = { ...NAMES, mac: "", mtu: 1500, owner: 107, queues: 1 };
 const WIRE: NodeAction = { kind: "wireTap", iface: "one", wiring };
 const DETACH: NodeAction = { kind: "detachDevice", iface: "one", alias: "ua-one" };
+type DriftFacts = Parameters<typeof findDrift>[1];
+const RUNNING: DriftFacts & { readonly domain: DomainSnapshot } = {
+  vmi: aVmi(),
+  role: "owner",
+  ifaces: [],
+  domain: running(),
+};
 const ATTACH: NodeAction = { kind: "attachDevice", iface: "one", xml: "" };
 
 test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; says: string }>([
@@ -262,7 +276,7 @@ test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; say
   { name: "the device", action: ATTACH, says: "its device was missing" },
 ])("reports that a ready NIC has lost $name", ({ action, links = {}, says: message }) => {
   const facts = { ...READY, links: { ...LINKS, ...links } };
-  const drift = findDrift([action], { vmi: aVmi(), ifaces: [facts] });
+  const drift = findDrift([action], { ...RUNNING, ifaces: [facts] });
   expect(drift).toMatchObject([{ iface: "one" }]);
   expect(drift[0]?.message).toMatch(/^interface one: /);
   expect(drift[0]?.message).toContain(message);
@@ -287,13 +301,24 @@ test.each<{ name: string; facts: IfaceFacts; action: NodeAction }>([
   { name: "of another iface", facts: { ...READY, name: "two" }, action: WIRE },
   { name: "of the domain", facts: READY, action: { kind: "startDomain" } },
 ])("reports no drift $name", ({ facts, action }) => {
-  expect(findDrift([action], { vmi: aVmi(), ifaces: [facts] })).toEqual([]);
+  expect(findDrift([action], { ...RUNNING, ifaces: [facts] })).toEqual([]);
 });
 
-test("a VMI that is being deleted has no drift, because its launcher ends with its links", () => {
-  const vmi = aVmi();
-  const metadata = { ...vmi.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+const DELETED_AT = "2026-01-01T00:00:00Z";
+test.each<{ name: string; facts: Partial<DriftFacts> }>([
+  {
+    name: "of a VMI that is being deleted, because its launcher ends with its links",
+    facts: { vmi: { ...aVmi(), metadata: { ...aVmi().metadata, deletionTimestamp: DELETED_AT } } },
+  },
+  { name: "of a guest that has ended", facts: { vmi: aVmi({ status: { phase: "Succeeded" } }) } },
+  { name: "of a guest that starts, without a domain", facts: { domain: undefined } },
+  {
+    name: "of a guest that starts again, whose domain does not run yet",
+    facts: { domain: { ...RUNNING.domain, running: false } },
+  },
+  { name: "of a guest that migrates to this node", facts: { role: "target" } },
+])("reports no drift $name", ({ facts }) => {
   for (const action of [WIRE, DETACH, ATTACH]) {
-    expect(findDrift([action], { vmi: { ...vmi, metadata }, ifaces: [READY] })).toEqual([]);
+    expect(findDrift([action], { ...RUNNING, ...facts, ifaces: [READY] })).toEqual([]);
   }
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // virt-handler's actions for one VMI: start its domain, and plug and unplug its NICs.
 import {
+  isVmiFinal,
   names,
   type GuestOsInfo,
   type IfacePhase,
@@ -426,12 +427,18 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
   wireTap: describeLinks,
 };
 
-/** Lists repairs of NICs that were ready. Ignores interfaces that are being unplugged and VMIs that are being deleted. */
-export function findDrift(
-  plan: readonly NodeAction[],
-  { vmi, ifaces }: Pick<NodeVmFacts, "vmi" | "ifaces">,
-): readonly Drift[] {
-  if (vmi.metadata.deletionTimestamp !== undefined) return [];
+type DriftFacts = Pick<NodeVmFacts, "vmi" | "ifaces" | "role" | "domain">;
+
+/** A guest that ends loses its NICs, and the target of a migration wires NICs that are ready on the source. */
+function canDrift({ vmi, role, domain }: DriftFacts): boolean {
+  const isEnding = vmi.metadata.deletionTimestamp !== undefined || isVmiFinal(vmi);
+  return role === "owner" && domain?.running === true && !isEnding;
+}
+
+/** Lists repairs of NICs that were ready. Ignores interfaces that are being unplugged and guests that start, stop or arrive. */
+export function findDrift(plan: readonly NodeAction[], facts: DriftFacts): readonly Drift[] {
+  if (!canDrift(facts)) return [];
+  const { ifaces } = facts;
   return plan.flatMap((action): readonly Drift[] => {
     const facts = "iface" in action ? findByName(ifaces, action.iface) : undefined;
     const hotplug = facts?.reported?.hotplug;
