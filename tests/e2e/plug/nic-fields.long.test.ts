@@ -18,8 +18,9 @@ function allow(featureGates: readonly string[] | null): void {
 const MANIFEST = vmManifest({
   name: VM,
   pcieRootPorts: FEW_PORTS,
+  cores: 2,
   nics: [
-    { name: "default", binding: "masquerade", mtu: INITIAL_MTU },
+    { name: "default", binding: "masquerade", mtu: INITIAL_MTU, queues: 1 },
     { name: "blue", network: "blue", mtu: 9000 },
   ],
 });
@@ -37,7 +38,7 @@ let refusal = "";
 
 beforeAll(async () => {
   refusal = apply();
-  allow(["InterfaceMTUOverride"]);
+  allow(["InterfaceMTUOverride", "NetworkInterfaceQueueLimits"]);
   await eventually(() => apply() === "", { withinMs: CHANGE_MS });
   await machine.booted(VM);
 }, ALL_MS);
@@ -57,6 +58,7 @@ async function guestLine(name: string): Promise<string> {
 
 test("a field without its feature gate is rejected", () => {
   expect(refusal).toContain("InterfaceMTUOverride");
+  expect(refusal).toContain("NetworkInterfaceQueueLimits");
 });
 
 test("a guest's NIC has the interface's MTU, and at most the network's", async () => {
@@ -64,6 +66,13 @@ test("a guest's NIC has the interface's MTU, and at most the network's", async (
   expect(ifaceStatus(VM, "default")?.mtu).toBe(INITIAL_MTU);
   expect(await guestLine("blue")).toContain(" mtu 1500 ");
   expect((await expectReady(VM, "blue")).hotplug).toMatchObject({ reason: "MtuReduced" });
+});
+
+test("a guest's NIC has the interface's queues, and otherwise one pair for each vCPU", async () => {
+  expect(await guestLine("default")).toContain(" queues 1 ");
+  expect(await guestLine("blue")).toContain(" queues 2 ");
+  expect(ifaceStatus(VM, "default")?.queueCount).toBe(1);
+  expect(ifaceStatus(VM, "blue")?.queueCount).toBe(2);
 });
 
 function setMtu(index: number, mtu: number): void {

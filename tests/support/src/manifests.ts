@@ -13,6 +13,7 @@ export interface ManifestNic {
   /** Unset: virtio. The others need the image `full`. */
   readonly model?: string;
   readonly mtu?: number;
+  readonly queues?: number;
   readonly acpiIndex?: number;
   readonly bootOrder?: number;
   /** Unset: `bridge`. */

@@ -66,6 +66,7 @@ describe("KubeVirt's fields", () => {
     const base = "VirtualMachineInstance.spec.";
     expect(own.map((path) => path.slice(base.length)).filter(isOurs)).toEqual([
       "domain.devices.interfaces[].mtu",
+      "domain.devices.interfaces[].queues",
       "domain.devices.interfaces[].ips[]",
       "domain.devices.interfaces[].ipamClaimName",
       "domain.devices.interfaces[].cniArgs",
@@ -74,6 +75,7 @@ describe("KubeVirt's fields", () => {
       "domain.devices.interfaces[].portSecurity.allowedMACs[]",
       "domain.devices.interfaces[].portSecurity.allowedAddresses[]",
       "domain.devices.interfaces[].portSecurity.allowServers",
+      "domain.devices.maxNetworkInterfaceQueues",
       "domain.devices.pcieRootPorts",
     ]);
   });

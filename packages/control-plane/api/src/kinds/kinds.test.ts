@@ -48,6 +48,11 @@ describe("the cluster's configuration", () => {
       want: { pcieRootPorts: 0, maxQueues: 1, sharedMemory: false, ...NO_MORE },
     },
     {
+      name: "the limit of queues before its former name",
+      kubevirt: aKubeVirt({ network: { maxInterfaceQueues: 4, maxQueues: 2 } }),
+      want: { ...DEFAULTS, maxQueues: 4 },
+    },
+    {
       name: "the rollout strategy Stage",
       kubevirt: aKubeVirt({ vmRolloutStrategy: "Stage" }),
       want: { ...DEFAULTS, isStaged: true },

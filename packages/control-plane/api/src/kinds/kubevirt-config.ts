@@ -7,6 +7,7 @@ import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
 import {
   PRESERVE_UNKNOWN_FIELDS,
   CLUSTER_PORT_SECURITY,
+  QUEUES_MAX,
   readClusterSecurity,
   type ClusterSecurity,
 } from "./network.ts";
@@ -14,8 +15,6 @@ import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 import { TENANT_POLICY } from "./tenant-policy.ts";
 import { MIGRATION_CONFIGURATION } from "./migration.ts";
 
-/** Maximum number of queue pairs of a tap. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
-const QUEUES_MAX = 256;
 /** Default maximum number of queue pairs. More than 8 pairs add interrupts but little throughput. */
 const DEFAULT_MAX_QUEUES = 8;
 
@@ -125,11 +124,18 @@ export const KubeVirtSpecSchema = Type.Object(
                       "Binding of the interface that is added to a VM without interfaces; bridge when absent.",
                   }),
                 ),
+                maxInterfaceQueues: Type.Optional(
+                  Type.Integer({
+                    minimum: 1,
+                    maximum: QUEUES_MAX,
+                    description: `Maximum number of queue pairs of an interface; ${String(DEFAULT_MAX_QUEUES)} when absent.`,
+                  }),
+                ),
                 maxQueues: Type.Optional(
                   Type.Integer({
                     minimum: 1,
                     maximum: QUEUES_MAX,
-                    description: `Maximum number of queue pairs of an interface of a VM with networkInterfaceMultiqueue; ${String(DEFAULT_MAX_QUEUES)} when absent.`,
+                    description: "Former name of maxInterfaceQueues, which takes precedence.",
                   }),
                 ),
                 binding: Type.Optional(
@@ -200,7 +206,7 @@ export const KubeVirtSpecSchema = Type.Object(
                 featureGates: Type.Optional(
                   Type.Array(Type.String(), {
                     description:
-                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars. InterfaceMTUOverride: interfaces may have their own MTU. VhostUserDataplane: nodes offer the resource vhost-user.patchbay.io/dataplane to pods.",
+                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars. InterfaceMTUOverride: interfaces may have their own MTU. NetworkInterfaceQueueLimits: VMs may set the queues of their interfaces. VhostUserDataplane: nodes offer the resource vhost-user.patchbay.io/dataplane to pods.",
                   }),
                 ),
                 memoryOvercommit: Type.Optional(
@@ -347,8 +353,8 @@ export interface NetworkConfig {
   readonly nicGates: readonly NicGate[];
 }
 
-/** Feature gates of interface fields. Source: KubeVirt pull request 18968. */
-const NIC_GATES = ["InterfaceMTUOverride"] as const;
+/** Feature gates of interface fields. Source: KubeVirt pull request 18968, enhancement 422. */
+const NIC_GATES = ["InterfaceMTUOverride", "NetworkInterfaceQueueLimits"] as const;
 export type NicGate = (typeof NIC_GATES)[number];
 
 /** Feature gate for hooks. Source: KubeVirt feature gate Sidecar. */
@@ -366,7 +372,7 @@ export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
   const gates = listFeatureGates(kubevirt);
   return {
     pcieRootPorts: configured.pcieRootPorts ?? PCIE_ROOT_PORTS_DEFAULT,
-    maxQueues: configured.maxQueues ?? DEFAULT_MAX_QUEUES,
+    maxQueues: configured.maxInterfaceQueues ?? configured.maxQueues ?? DEFAULT_MAX_QUEUES,
     sharedMemory: configured.sharedMemory ?? true,
     security: readClusterSecurity(configured.portSecurity),
     bindings: configured.binding ?? {},

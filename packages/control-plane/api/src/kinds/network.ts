@@ -158,6 +158,9 @@ const PORT_RANGE = Type.Object(
   { description: "One range." },
 );
 
+/** Maximum number of queue pairs of a tap. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
+export const QUEUES_MAX = 256;
+
 /** Bounds of an interface's MTU, in bytes. Source: KubeVirt pull request 18968; RFC 791 section 3.1; linux/if_ether.h ETH_MAX_MTU */
 export const [MTU_MIN, MTU_MAX] = [576, 65_535];
 
@@ -205,6 +208,12 @@ export const IfaceSchema = Type.Object(
     mtu: Type.Optional(
       Type.Integer({
         description: `MTU of the guest's NIC in bytes, ${String(MTU_MIN)} to ${String(MTU_MAX)}, at most that of the pod NIC; the pod NIC's when absent. Needs feature gate InterfaceMTUOverride.`,
+      }),
+    ),
+    queues: Type.Optional(
+      Type.Integer({
+        description:
+          "Queue pairs of a virtio NIC, at most one for each vCPU; without it one, or with networkInterfaceMultiqueue one for each vCPU. Needs feature gate NetworkInterfaceQueueLimits.",
       }),
     ),
     acpiIndex: Type.Optional(

@@ -176,6 +176,12 @@ const DevicesSchema = Type.Object(
     networkInterfaceMultiqueue: Type.Optional(
       Type.Boolean({ description: "Interfaces get a pair of queues for each vCPU." }),
     ),
+    maxNetworkInterfaceQueues: Type.Optional(
+      Type.Integer({
+        description:
+          "Maximum number of queue pairs of each interface, within the cluster's limit. Needs feature gate NetworkInterfaceQueueLimits.",
+      }),
+    ),
     pcieRootPorts: Type.Optional(
       Type.Integer({
         minimum: 0,

@@ -305,3 +305,33 @@ describe("fields behind a feature gate", () => {
     for (const { message } of causes) expect(message).toContain("InterfaceMTUOverride");
   });
 });
+
+test.each<{ iface: Omit<Iface, "name">; max?: number; want: readonly string[] }>([
+  { iface: { queues: 1 }, max: 256, want: [] },
+  { iface: { queues: 256, model: "virtio" }, max: 1, want: [] },
+  { iface: { queues: 0 }, max: 0, want: [".interfaces[0].queues", ".maxNetworkInterfaceQueues"] },
+  {
+    iface: { queues: 257, model: "e1000" },
+    want: [".interfaces[0].queues", ".interfaces[0].queues"],
+  },
+  { iface: { model: "e1000" }, max: 257, want: [".maxNetworkInterfaceQueues"] },
+])("queues of $iface with a maximum of $max are rejected at $want", ({ iface, max, want }) => {
+  const interfaces = [{ name: "one", bridge: {}, ...iface }];
+  const limit = max === undefined ? {} : { maxNetworkInterfaceQueues: max };
+  const spec = { domain: { devices: { interfaces, ...limit } }, networks: [BLUE] };
+  expect(validateVmiSpec(spec, "spec").map(({ field }) => field)).toEqual(
+    want.map((field) => `spec.domain.devices${field}`),
+  );
+});
+
+test("limits of queues need their gate", () => {
+  const interfaces = [{ name: "one", queues: 2 }];
+  const after = { domain: { devices: { interfaces, maxNetworkInterfaceQueues: 2 } } };
+  const causes = listGatedCauses({ after, base: "spec" }, ["InterfaceMTUOverride"]);
+  expect(causes.map(({ field }) => field)).toEqual([
+    "spec.domain.devices.maxNetworkInterfaceQueues",
+    "spec.domain.devices.interfaces[0].queues",
+  ]);
+  expect(listGatedCauses({ after, base: "spec" }, ["NetworkInterfaceQueueLimits"])).toEqual([]);
+  expect(listGatedCauses({ before: after, after, base: "spec" }, [])).toEqual([]);
+});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for masquerade, ports, port security, MTU and DHCP options of interfaces. Source: KubeVirt
+// Rules for masquerade, ports, port security, MTU, queues and DHCP options of interfaces. Source: KubeVirt
 // pkg/network/admitter/netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { NicGate } from "../kinds/kubevirt-config.ts";
@@ -10,6 +10,7 @@ import {
   isSecurityMode,
   MTU_MAX,
   MTU_MIN,
+  QUEUES_MAX,
   SECURITY_MODES,
   type DhcpOptions,
 } from "../kinds/network.ts";
@@ -197,9 +198,35 @@ const mtuInBounds = forEachIface(({ mtu = MTU_MIN }, path) =>
   ),
 );
 
+function listQueueCauses(queues: number, field: string): readonly Cause[] {
+  return causeIf(
+    !Number.isInteger(queues) || queues < 1 || queues > QUEUES_MAX,
+    buildInvalidCause(field, `must be between 1 and ${String(QUEUES_MAX)}, inclusive`),
+  );
+}
+
+const queuesInBounds = forEachIface(({ queues, model = "" }, path) => {
+  if (queues === undefined) return [];
+  const field = `${path}.queues`;
+  return [
+    ...listQueueCauses(queues, field),
+    ...causeIf(
+      model !== "" && model !== "virtio",
+      buildInvalidCause(field, `is for model virtio only, and the model is ${model}`),
+    ),
+  ];
+});
+
+const maxQueuesInBounds: Rule = ({ devices, base }) =>
+  listQueueCauses(
+    devices.maxNetworkInterfaceQueues ?? 1,
+    `${base}.domain.devices.maxNetworkInterfaceQueues`,
+  );
+
 /** Fields of interfaces that need a feature gate. */
 const GATED_FIELDS: readonly (readonly [keyof Iface, NicGate])[] = [
   ["mtu", "InterfaceMTUOverride"],
+  ["queues", "NetworkInterfaceQueueLimits"],
 ];
 
 interface GatedSpecs {
@@ -210,8 +237,32 @@ interface GatedSpecs {
   readonly base: string;
 }
 
-/** Finds fields of interfaces that are new or changed, and whose feature gate is disabled. Ignores absent interfaces. */
-export function listGatedCauses(
+function buildGateCause(path: string, field: string, gate: NicGate): Cause {
+  return {
+    reason: "FieldValueForbidden",
+    field: `${path}.${field}`,
+    message: `${field} is disabled; to enable it, an administrator adds ${gate} to configuration.developerConfiguration.featureGates of the KubeVirt object`,
+  };
+}
+
+function listGatedDeviceCauses(
+  { before, after, base }: GatedSpecs,
+  gates: readonly NicGate[],
+): readonly Cause[] {
+  const [field, gate] = ["maxNetworkInterfaceQueues", "NetworkInterfaceQueueLimits"] as const;
+  const [old, current] = [before, after].map((spec) => spec?.domain.devices?.[field]);
+  return causeIf(
+    current !== undefined && current !== old && !gates.includes(gate),
+    buildGateCause(`${base}.domain.devices`, field, gate),
+  );
+}
+
+/** Finds fields that are new or changed, and whose feature gate is disabled. Ignores absent interfaces. */
+export function listGatedCauses(specs: GatedSpecs, gates: readonly NicGate[]): readonly Cause[] {
+  return [...listGatedDeviceCauses(specs, gates), ...listGatedIfaceCauses(specs, gates)];
+}
+
+function listGatedIfaceCauses(
   { before, after, base }: GatedSpecs,
   gates: readonly NicGate[],
 ): readonly Cause[] {
@@ -224,11 +275,7 @@ export function listGatedCauses(
         iface[field] !== undefined &&
         !gates.includes(gate) &&
         JSON.stringify(iface[field]) !== JSON.stringify(old?.[field]),
-    ).map(([field, gate]) => ({
-      reason: "FieldValueForbidden" as const,
-      field: `${ifacePath(base, index)}.${field}`,
-      message: `${field} is disabled; to enable it, an administrator adds ${gate} to configuration.developerConfiguration.featureGates of the KubeVirt object`,
-    }));
+    ).map(([field, gate]) => buildGateCause(ifacePath(base, index), field, gate));
   });
 }
 
@@ -241,6 +288,8 @@ export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   securityIsKnown,
   podNetworkIsStrict,
   mtuInBounds,
+  queuesInBounds,
+  maxQueuesInBounds,
 ];
 
 /** Numbers of private DHCP options. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */

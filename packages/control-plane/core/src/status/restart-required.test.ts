@@ -255,3 +255,22 @@ test.each<{ from?: number; to?: number; device?: number; isLive: boolean }>([
   const [iface] = planNicsChange(template.spec, vmi, {}).planned.ifaces;
   expect(iface?.mtu).toBe(row.isLive ? row.to : row.from);
 });
+
+test("queues of a running NIC, and their maximum, change at the next start", () => {
+  const specWith = (queues: number): VmiSpec => {
+    const spec = specOf([nic("one", { queues })]);
+    const devices = { ...spec.domain.devices, maxNetworkInterfaceQueues: queues };
+    return { ...spec, domain: { ...spec.domain, devices } };
+  };
+  const vm = aVm();
+  const template = { ...vm.spec.template, spec: specWith(4) };
+  const fields = listRestartRequiredFields(
+    { ...vm, spec: { ...vm.spec, template } },
+    { ...aVmi(), spec: specWith(2) },
+    LIVE,
+  );
+  expect(fields).toEqual([
+    `${IFACES}[0].queues`,
+    "spec.template.spec.domain.devices.maxNetworkInterfaceQueues",
+  ]);
+});

@@ -306,9 +306,65 @@ describe("the queues of a NIC", () => {
       model: "e1000",
       want: 1,
     },
-  ])("$name", ({ devices, cores, model, want }) => {
+    {
+      name: "are the interface's, without multiqueue",
+      devices: {},
+      cores: 4,
+      model: "",
+      queues: 2,
+      want: 2,
+    },
+    {
+      name: "are the interface's, below those of multiqueue",
+      devices: { networkInterfaceMultiqueue: true },
+      cores: 4,
+      model: "virtio",
+      queues: 3,
+      want: 3,
+    },
+    {
+      name: "are at most one pair for each vCPU",
+      devices: {},
+      cores: 2,
+      model: "virtio",
+      queues: 6,
+      want: 2,
+    },
+    {
+      name: "are at most the cluster's maximum",
+      devices: { maxNetworkInterfaceQueues: 12 },
+      cores: 16,
+      model: "virtio",
+      queues: 12,
+      want: 8,
+    },
+    {
+      name: "are at most the VM's maximum",
+      devices: { networkInterfaceMultiqueue: true, maxNetworkInterfaceQueues: 3 },
+      cores: 4,
+      model: "virtio",
+      want: 3,
+    },
+    {
+      name: "are at most the VM's maximum, although the interface requests more",
+      devices: { maxNetworkInterfaceQueues: 2 },
+      cores: 4,
+      model: "virtio",
+      queues: 4,
+      want: 2,
+    },
+    {
+      name: "are one pair for a stored interface with another model",
+      devices: {},
+      cores: 4,
+      model: "e1000",
+      queues: 4,
+      want: 1,
+    },
+  ])("$name", ({ devices, cores, model, queues, want }) => {
     const { spec } = aVmiOf({ devices, cpu: { cores } });
-    expect(countQueues(spec, { name: "a", model }, CONFIG)).toBe(want);
+    const iface = { name: "a", model, ...(queues === undefined ? {} : { queues }) };
+    expect(countQueues(spec, iface, CONFIG)).toBe(want);
   });
 });
 

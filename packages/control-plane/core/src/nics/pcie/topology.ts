@@ -41,15 +41,22 @@ export function findModelName(iface: Iface | undefined): string {
   return model === "" ? DEFAULT_MODEL : model;
 }
 
-/** Returns the number of queue pairs of a NIC. Source: KubeVirt networkInterfaceMultiqueue. */
+/**
+ * Returns the number of queue pairs of a NIC. A guest uses at most one pair for each vCPU. Source: KubeVirt
+ * networkInterfaceMultiqueue, enhancement 422
+ */
 export function countQueues(
   spec: VmiSpec,
   iface: Iface | undefined,
   config: NetworkConfig,
 ): number {
-  const isRequested = spec.domain.devices?.networkInterfaceMultiqueue === true;
+  const { networkInterfaceMultiqueue, maxNetworkInterfaceQueues = Infinity } =
+    spec.domain.devices ?? {};
   const isSupported = findNicModel(findModelName(iface))?.isMultiQueue === true;
-  return isRequested && isSupported ? Math.min(countVcpus(spec.domain), config.maxQueues) : 1;
+  if (!isSupported) return 1;
+  const vcpus = countVcpus(spec.domain);
+  const requested = iface?.queues ?? (networkInterfaceMultiqueue === true ? vcpus : 1);
+  return Math.min(requested, vcpus, maxNetworkInterfaceQueues, config.maxQueues);
 }
 
 export function readRequestedAddress(iface: Iface | undefined): PciAddress | undefined {
