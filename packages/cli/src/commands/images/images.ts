@@ -67,10 +67,15 @@ async function runImageRemove(context: Context, input: Input): Promise<void> {
   const { findImageUsers } = await import("./users.ts");
   const name = argumentAt(input, 0);
   const users = await findImageUsers(context, name);
-  if (users.length > 0) {
+  if (users !== undefined && users.length > 0) {
     throw new AppError("IMAGE_IN_USE", { image: name, users: users.join(", ") });
   }
   await removeImage(resolve(context.global.dataDir), name);
+  if (users === undefined) {
+    context.err.write(
+      "warning: the machine does not run, so VMs that use the image are not known; one that does needs `patchbay image add` before its next start\n",
+    );
+  }
   await printResult(context, {
     table: () => `image ${name} removed\n`,
     data: { name },
@@ -78,7 +83,7 @@ async function runImageRemove(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Removes an image, unless a VM, a VMI or a pod uses it. */
+/** Removes an image, unless a VM, a VMI or a pod uses it. Warns on a stopped machine, whose VMs cannot be read. */
 export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],

@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DataVolume, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
-import { expect, test } from "vitest";
-import { listUsers } from "./users.ts";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { findImageUsers, listUsers } from "./users.ts";
+
+const dataDir = mkdtempSync(join(tmpdir(), "image-users-"));
+
+afterAll(() => {
+  rmSync(dataDir, { recursive: true });
+});
 
 function podOf(name: string, change: Partial<Pod["spec"]>, phase: "Running" | "Failed"): Pod {
   return {
@@ -97,4 +106,24 @@ test.each([
   { image: "guest:v2", want: [] },
 ])("$image is used by $want, in any notation", ({ image, want }) => {
   expect(listUsers(image, users)).toEqual(want);
+});
+
+/** Nothing listens at its port. */
+const KUBECONFIG = {
+  apiVersion: "v1",
+  kind: "Config",
+  "current-context": "stopped",
+  clusters: [{ name: "stopped", cluster: { server: "http://127.0.0.1:1" } }],
+  users: [{ name: "stopped", user: {} }],
+  contexts: [{ name: "stopped", context: { cluster: "stopped", user: "stopped" } }],
+};
+
+test.each([
+  { name: "was never started", files: {} },
+  { name: "was stopped", files: { kubeconfig: JSON.stringify(KUBECONFIG) } },
+])("the users are unknown if the machine $name", async ({ files }) => {
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(dataDir, name), text);
+  const signal = AbortSignal.timeout(5_000);
+  const context = { global: { dataDir, output: "table" }, err: process.stderr, signal } as const;
+  expect(await findImageUsers(context, "guest")).toBeUndefined();
 });

@@ -102,10 +102,13 @@ export function listUsers(image: string, all: PossibleUsers): readonly string[] 
   ];
 }
 
-/** Finds the users of an image. Returns an empty list if the machine does not run. */
-export async function findImageUsers(context: Context, image: string): Promise<readonly string[]> {
+/** Finds the users of an image. Returns undefined if the machine does not run: its objects cannot be read then. */
+export async function findImageUsers(
+  context: Pick<Context, "global" | "err" | "signal">,
+  image: string,
+): Promise<readonly string[] | undefined> {
   const kubeconfig = join(context.global.dataDir, "kubeconfig");
-  if (!(await createFiles().exists(kubeconfig))) return [];
+  if (!(await createFiles().exists(kubeconfig))) return undefined;
   const config = await loadKubeConfig({ kubeconfig });
   const client = createKubeClient(config, {
     logger: createWarningLogger(context.err),
@@ -126,7 +129,7 @@ export async function findImageUsers(context: Context, image: string): Promise<r
       dataVolumes: dataVolumes.items,
     });
   } catch (error) {
-    if (isAppError(error, "KUBE_UNREACHABLE")) return [];
+    if (isAppError(error, "KUBE_UNREACHABLE")) return undefined;
     throw error;
   } finally {
     await client.close();
