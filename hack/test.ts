@@ -213,10 +213,11 @@ const GUEST_CONTRACTS = [
   "tests/contract/launcher/",
   "tests/contract/libvirt/",
   "tests/contract/node-runtime/",
-  "tests/contract/releases/",
   "tests/contract/standalone/guest-trial.long.test.ts",
 ];
-const ALL_BUT_GUESTS = GUEST_CONTRACTS.flatMap((path) => [
+/** Tests in fresh roots of Debian releases. */
+const DEBIAN_ROOTS = "tests/contract/releases/";
+const ALL_BUT_GUESTS = [...GUEST_CONTRACTS, DEBIAN_ROOTS].flatMap((path) => [
   "--exclude",
   path.endsWith("/") ? `${path}**` : path,
 ]);
@@ -227,9 +228,10 @@ const GUEST_CONTRACT_SUITE = suite("contract", {
 });
 const CONTRACT_SUITE = suite("contract", { name: "contract tests", argv: ALL_BUT_GUESTS });
 
-/** Every suite that runs the services as pods belongs to the long form. */
+/** Suites of the long form only: roots of Debian, services as pods, and containerd 2. */
 const LONG_GUEST_SUITES: readonly Suite[] = isLong
   ? [
+      suite("contract", { name: "Debian roots", argv: [DEBIAN_ROOTS] }),
       suite("installed"),
       containerd2Suite("e2e", "migration with containerd 2", ["tests/e2e/migration/"]),
       containerd2Suite("contract", "contract tests with containerd 2", [
