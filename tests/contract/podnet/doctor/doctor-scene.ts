@@ -50,7 +50,10 @@ const GUARD = { macs: [MAC], addresses: [ADDRESS, "fe80::/10"], allowsServers: f
 
 /** A test's changes of the facts, beside those in the namespaces. */
 export type FactsChange = Partial<
-  Pick<WayFacts, "device" | "serves" | "offersDefaultRoute" | "guest" | "allowedAddresses">
+  Pick<
+    WayFacts,
+    "device" | "serves" | "offersDefaultRoute" | "guest" | "allowedAddresses" | "podAddresses"
+  >
 >;
 
 /** The namespaces, and the doctor. Scenes of different numbers may exist at once. */

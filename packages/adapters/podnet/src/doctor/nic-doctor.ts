@@ -9,6 +9,7 @@ import type {
   LossCount,
   ProbeName,
   RefusedFrames,
+  RouteFault,
   ObservedPath,
   PathLinks,
   ProbeTarget,
@@ -48,6 +49,8 @@ import {
   readFilters,
   readNeighbors,
   readNodeRoute,
+  readRouteFault,
+  type RouteLookup,
   hasRulesForSource,
   type NodeRoute,
   hasRouteThrough,
@@ -315,6 +318,40 @@ async function tryForwarding(
   return { forwarded: await pingThroughNode(netlink, { ...namespaces, ...guest }, route) };
 }
 
+function isIpv4(address: string | undefined): address is string {
+  return address !== undefined && parseIp(address)?.version === 4;
+}
+
+/** Lists lookups of routes: in a pod that translates, from the guest to the target; on a node that is the gateway, back to the guest. */
+function listRouteLookups(facts: ProbeFacts): readonly RouteLookup[] {
+  const { nic, links, target } = facts;
+  const { wiring, addresses } = nic;
+  const [guest, source] = [addresses.find(isIpv4), findSourceIpv4(facts)];
+  const bridge = links.nodeBridge ?? links.nodePeer;
+  const inPod =
+    wiring.kind === "masquerade" && guest !== undefined && isIpv4(target?.address)
+      ? [["route", "get", target.address, "from", guest, "iif", wiring.bridgeName]]
+      : [];
+  const onNode =
+    isRoutedByNode(facts) && source !== undefined && bridge !== undefined
+      ? [{ at: "node", args: ["route", "get", source], link: bridge.name } as const]
+      : [];
+  return [
+    ...inPod.map((args) => ({ at: "pod", args, link: wiring.podInterfaceName }) as const),
+    ...onNode,
+  ];
+}
+
+async function readRouteFaults(
+  { runner }: StateSources,
+  facts: ProbeFacts,
+): Promise<readonly RouteFault[]> {
+  const faults = await Promise.all(
+    listRouteLookups(facts).map((lookup) => readRouteFault(runner, facts.nic[lookup.at], lookup)),
+  );
+  return faults.flat();
+}
+
 async function examine(
   sources: DoctorSources,
   readState: ReturnType<typeof createStateReader>,
@@ -358,6 +395,7 @@ async function examine(
     losses,
     ...causes,
     ...forwarded,
+    routeFaults: await readRouteFaults(sources, facts),
     ...(await countDhcpRequests(sources, nic, state)),
     ...(source === undefined ? {} : { source }),
     refused: addRecentFrames(earlierRefusals, await listRefusals(sources, nic, state)),

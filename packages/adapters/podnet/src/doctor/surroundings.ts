@@ -2,7 +2,14 @@
 // Reads what affects a path: static neighbor and forwarding entries, the node's default route, and filters that may
 // drop frames. Source: linux/neighbour.h, linux/rtnetlink.h, linux/pkt_sched.h
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
-import type { FixedEntry, FixedNeighbor, FrameFilter, Place } from "@patchbay/core/doctor";
+import type {
+  FixedEntry,
+  FixedNeighbor,
+  FrameFilter,
+  Place,
+  RouteFault,
+} from "@patchbay/core/doctor";
+import { messageOf } from "@patchbay/base";
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import {
   queryForwarding,
@@ -289,4 +296,28 @@ export async function hasRulesForSource(
   address: string,
 ): Promise<boolean> {
   return mentionsSource(await readRuleset(runner, node), address);
+}
+
+/** A route lookup, and the link to which it must lead. */
+export interface RouteLookup {
+  readonly at: Place;
+  readonly args: readonly string[];
+  readonly link: string;
+}
+
+/** Asks the kernel for a route, as it looks up the route of a received packet. Returns no fault if the lookup itself is impossible. */
+export async function readRouteFault(
+  runner: ProcessRunner,
+  netns: NetnsHandle,
+  { at, args, link }: RouteLookup,
+): Promise<readonly RouteFault[]> {
+  const command = `ip ${args.join(" ")}`;
+  try {
+    const output = await runInNamespace(runner, netns, { program: "ip", args });
+    const [, device = ""] = /\bdev (\S+)/.exec(output) ?? [];
+    return device === link ? [] : [{ at, command, problem: `leads to ${device}` }];
+  } catch (error) {
+    const [, problem] = /RTNETLINK answers: ([^\n]+)/.exec(messageOf(error)) ?? [];
+    return problem === undefined ? [] : [{ at, command, problem }];
+  }
 }

@@ -149,6 +149,19 @@ test("names the VM, the network's prefix length and the guest's NIC for the comm
   });
 });
 
+test("knows the IPv4 addresses of a pod NIC that translates", () => {
+  const all = sources(vmiWith("own", OWN));
+  const attachment = all.iface.attachment && {
+    ...all.iface.attachment,
+    ips: ["10.9.0.5", "fd00::5"],
+  };
+  const iface = { ...all.iface, ...(attachment && { attachment }) };
+  expect(collectPathFacts({ ...all, iface }).podAddresses).toBeUndefined();
+  const masquerade = { ...iface, binding: { kind: "masquerade" as const } };
+  const declared = { ...masquerade, iface: { name: "a", masquerade: {} } };
+  expect(collectPathFacts({ ...all, iface: declared }).podAddresses).toEqual(["10.9.0.5"]);
+});
+
 test("detects a paused guest", () => {
   const all = { ...sources(vmiWith("own", OWN)), isPaused: true };
   expect(collectPathFacts(all).isPaused).toBe(true);

@@ -118,6 +118,12 @@ function collectVmFacts(
   };
 }
 
+function collectPodAddresses(iface: IfaceFacts): Pick<PathFacts, "podAddresses"> {
+  const { ips = [] } = iface.attachment ?? {};
+  if (findBindingModule(iface).kind !== "masquerade") return {};
+  return { podAddresses: ips.filter((ip) => parseIp(ip)?.version === 4) };
+}
+
 export function collectPathFacts(sources: PathSources): Omit<PathFacts, "observed"> {
   const { iface, answer } = sources;
   const blockedReason = findBlockedReason(iface);
@@ -131,6 +137,7 @@ export function collectPathFacts(sources: PathSources): Omit<PathFacts, "observe
     ...(device === undefined ? {} : { device }),
     ...(hasAgentReply && { guest: readGuestReport(device.mac, sources) }),
     ...(claims === undefined ? {} : { allowedAddresses: claims }),
+    ...collectPodAddresses(iface),
     ...collectDhcpFacts(sources),
   };
 }

@@ -95,6 +95,13 @@ export interface FixedEntry {
   readonly mac: string;
 }
 
+/** Route lookup for the guest's packets that fails or leads away from the path. */
+export interface RouteFault {
+  readonly at: Place;
+  readonly command: string;
+  readonly problem: string;
+}
+
 export interface FrameFilter {
   readonly at: Place;
   /** Name of the filtered link. Unset if the filter applies to all bridges of the network namespace. */
@@ -151,6 +158,7 @@ export interface ObservedPath {
   /** Whether the node routes packets to `links.nodePeer`. Unset if the peer is in a bridge or the routes are unknown. */
   readonly isPeerRouted?: boolean;
   readonly forwarded?: ForwardedPing;
+  readonly routeFaults?: readonly RouteFault[];
 }
 
 export interface GuestReport {
@@ -175,6 +183,8 @@ export interface PathFacts {
   readonly isWindows?: true;
   /** MACs of all NICs of this VM, in lower case. Linux may answer ARP with the MAC of another NIC, which is no fault. */
   readonly vmMacs?: readonly string[];
+  /** IPv4 addresses that the network assigned to a pod NIC which translates for the guest. */
+  readonly podAddresses?: readonly string[];
   /** Sender addresses that the pod permits for the guest. Unset if it permits all addresses. */
   readonly allowedAddresses?: readonly string[];
   /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns no addresses to this NIC. */

@@ -11,6 +11,7 @@ export type {
   Place,
   ProbeName,
   RefusedFrames,
+  RouteFault,
   ObservedPath,
   PathLink,
   PathLinks,

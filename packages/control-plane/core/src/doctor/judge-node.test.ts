@@ -434,3 +434,29 @@ test("without the address of the pod's bridge, the bridge is at fault, not the g
   const change = { binding: "masquerade" as const, traces, wiringFaults };
   expectRow({ ...change, observed: { isBridged: false } }, ["podBridge", "BridgeChanged"]);
 });
+
+const ROUTE_FAULT = { command: "ip route get 10.9.0.254", problem: "Permission denied" };
+
+test("reports routes of the pod only if its links are up and its addresses exist", () => {
+  const nic = link("pod1", { addresses: ["10.9.0.5/24"] });
+  const observed = { isBridged: false, routeFaults: [{ at: "pod" as const, ...ROUTE_FAULT }] };
+  const change = {
+    binding: "masquerade" as const,
+    podAddresses: ["10.9.0.5"],
+    traces: FROM_POD,
+    observed,
+  };
+  expectRow({ ...change, links: { podNic: nic } }, ["translation", "RouteMissing"]);
+  expectRow({ ...change, links: { podNic: link("pod1") } }, ["podNic", "NicAddressMissing"]);
+  expectRow({ ...change, links: { podNic: { ...nic, up: false } } }, ["podNic", "NicDown"]);
+});
+
+test("reports a route of the node only if the node does not answer pings", () => {
+  const routeFaults = [{ at: "node" as const, ...ROUTE_FAULT }];
+  const observed = { target: { address: "10.9.0.254", at: "bridge" as const }, routeFaults };
+  expectRow({ observed, traces: [asked("echo", "podNic", "nodePeer", "nodeBridge")] }, [
+    "gateway",
+    "RouteMissing",
+  ]);
+  expectRow({ observed }, undefined);
+});

@@ -101,6 +101,19 @@ function judgeForwarding({ forwarded, target, source }: ObservedPath): Verdict |
   );
 }
 
+/** Judges the node's route to the guest. Called only if the node does not answer pings of the guest. */
+function judgeNodeRoutes({ routeFaults, target, source }: ObservedPath): Verdict | undefined {
+  const fault = routeFaults?.find(({ at }) => at === "node");
+  if (fault === undefined) return undefined;
+  const why = `the node does not route answers to the guest: \`${fault.command}\`: ${fault.problem}`;
+  return dead(
+    "RouteMissing",
+    why,
+    target?.address,
+    source === undefined ? {} : { ADDRESS: source },
+  );
+}
+
 function judgeAnsweringGateway(
   facts: PathFacts,
   observed: ObservedPath,
@@ -115,7 +128,13 @@ function judgeAnsweringGateway(
     return judgeForwarding(observed) ?? ok(repliesText, target?.address);
   }
   const why = `${repliesText}; it answers ARP, not IP: it may refuse pings, or the address may belong to another host`;
-  return judgePrefix(observed) ?? judgeForwarding(observed) ?? unknown(why, target?.address);
+  return (
+    findFirstVerdict(
+      () => judgePrefix(observed),
+      () => judgeNodeRoutes(observed),
+      () => judgeForwarding(observed),
+    ) ?? unknown(why, target?.address)
+  );
 }
 
 const NO_VISIBLE_PEER = "the pod NIC leads to nothing that can be seen on the node";

@@ -194,13 +194,34 @@ export function judgeAddresses(facts: PathFacts): Verdict {
     : ok(`the DHCP server of this NIC runs${describeDhcpRequests(facts)}`);
 }
 
-export function judgeTranslation({ observed, binding }: PathFacts): Verdict {
+/** Returns an address of the pod NIC that was deleted. Undefined if the NIC does not translate for the guest. */
+function findMissingAddress({ podAddresses = [] }: PathFacts, nic: PathLink): string | undefined {
+  const present = nic.addresses.map((text) => text.split("/")[0]);
+  return podAddresses.find((address) => !present.includes(address));
+}
+
+/** Judges the pod's routes for the guest's packets. Other hops report links that are down and addresses that are missing. */
+function judgePodRoutes(
+  facts: PathFacts,
+  { links, routeFaults }: ObservedPath,
+): Verdict | undefined {
+  const { podBridge, podNic } = links;
+  const fault = routeFaults?.find(({ at }) => at === "pod");
+  const isUp = podBridge?.up === true && podNic?.up === true && podNic.carrier;
+  if (fault === undefined || !isUp || findMissingAddress(facts, podNic) !== undefined) {
+    return undefined;
+  }
+  const why = `the pod does not route the guest's packets: \`${fault.command}\`: ${fault.problem}`;
+  return dead("RouteMissing", why);
+}
+
+export function judgeTranslation(facts: PathFacts): Verdict {
+  const { observed, binding } = facts;
   if (binding !== "masquerade") return notApplicable("the guest is not behind the pod's addresses");
   if (observed === undefined) return unknown("nothing is there yet");
   const fault = observed.wiringFaults.find(({ link, what }) => what === "rules" && link === "");
-  return fault === undefined
-    ? ok("its rules are whole")
-    : dead("RulesChanged", `it lacks: ${fault.description}`);
+  if (fault !== undefined) return dead("RulesChanged", `it lacks: ${fault.description}`);
+  return judgePodRoutes(facts, observed) ?? ok("its rules are whole");
 }
 
 function judgeNicLink(
@@ -224,6 +245,13 @@ function judgeNicLink(
   return dead("NoCarrier", "it has no carrier", nic.name);
 }
 
+function judgeNicAddress(facts: PathFacts, nic: PathLink): Verdict | undefined {
+  const missing = findMissingAddress(facts, nic);
+  if (missing === undefined) return undefined;
+  const why = `it lacks the address ${missing}, which the network assigned`;
+  return dead("NicAddressMissing", why, nic.name, { ADDRESS: missing });
+}
+
 export function judgePodNic(facts: FactsWithFaults): Verdict {
   const { observed, blockedReason } = facts;
   if (observed === undefined) return unknown(blockedReason ?? NOT_IN_POD_KERNEL);
@@ -244,6 +272,7 @@ export function judgePodNic(facts: FactsWithFaults): Verdict {
           ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", nic.name)
           : undefined,
       () => judgeMtu(facts, nic),
+      () => judgeNicAddress(facts, nic),
       () => judgePodNeighbor(observed, nic, findTrace(facts, "outward")?.repliedFrom ?? []),
       () => judgeFrameLoss(facts, "podNic", nic.name),
     ) ?? ok("it is up", nic.name)

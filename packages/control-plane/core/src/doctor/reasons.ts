@@ -54,6 +54,8 @@ export const DOCTOR_FIXES = {
     "restore the rule that translates the guest's addresses on the node: `iptables -t nat -A POSTROUTING -s ADDRESS -o DEV -j MASQUERADE`; or delete the launcher pod, so that the network's plugin recreates it",
   MtuSmaller:
     "set the network's MTU on all links of the path, `ip link set dev DEV mtu MTU`, or the smallest MTU of the path on the network",
+  NicAddressMissing:
+    "add the address to the NIC again, `ip addr add ADDRESS/LENGTH dev DEV`, with its routes, or delete the launcher pod, so that it is recreated: `kubectl delete pod -l vm.kubevirt.io/name=VM -n NAMESPACE`",
   NicDown:
     "set it up in the pod, `ip link set dev DEV up`, and find the program that set it down: `ip monitor link`",
   NicMissing:
@@ -80,6 +82,8 @@ export const DOCTOR_FIXES = {
     "add it to its bridge on the node: `ip link set dev DEV master BRIDGE`; or delete the launcher pod, so that it is recreated: `kubectl delete pod -l vm.kubevirt.io/name=VM -n NAMESPACE`",
   PortBlocked:
     "check the spanning tree of the bridge, because this port does not forward: `bridge -d link show dev DEV`",
+  RouteMissing:
+    "correct routes and rules: `ip route show table all`, `ip rule show`; the kernel's choice for the guest's packets: `ip route get ADDRESS`",
   RulesChanged:
     "virt-handler recreates them; find the program that changes rules in launcher pods: `nft monitor`",
   TapDown:
