@@ -25,6 +25,7 @@ export {
   validateVmiSpec,
   validateVmiNetworkChange,
 } from "./spec.ts";
+export { findOversizedLists } from "./networks.ts";
 export { validateVmName } from "./guest/names.ts";
 export { validateInstancetype, validatePreference, preferenceWarnings } from "./instancetypes.ts";
 export { listGatedCauses } from "./iface-traffic.ts";

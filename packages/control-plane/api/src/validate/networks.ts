@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for networks. Source: KubeVirt pkg/network/admitter/netsource.go, netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { isDefaultNetwork } from "../kinds/network.ts";
 import { NETWORKS_MAX } from "../annotations/networks.ts";
 import { parseNadName } from "../values/name-syntax.ts";
@@ -58,6 +59,27 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
     message: `networkName "${name}" must be NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition`,
   });
 });
+
+/** Maximum length of lists that the rules compare with each other. Source: KubeVirt, MaxItems of networks and interfaces. */
+const LIST_LENGTH_MAX = 256;
+
+/** Returns the causes of lists that are too long for the other rules, whose time grows faster than the lists. Check it first. */
+export function findOversizedLists(spec: VmiSpec, base: string): readonly Cause[] {
+  const { disks, interfaces } = spec.domain.devices ?? {};
+  const lists = {
+    networks: spec.networks,
+    "domain.devices.interfaces": interfaces,
+    "domain.devices.disks": disks,
+    volumes: spec.volumes,
+  };
+  return Object.entries(lists).flatMap(([name, list]) =>
+    causeIf((list?.length ?? 0) > LIST_LENGTH_MAX, {
+      reason: "FieldValueInvalid",
+      field: `${base}.${name}`,
+      message: `${base}.${name} list exceeds the ${String(LIST_LENGTH_MAX)} element limit in length`,
+    }),
+  );
+}
 
 const notTooManyNetworks: Rule = ({ networks, base }) =>
   causeIf(

@@ -412,3 +412,22 @@ test.each([
   expect(causes.map(({ reason, field, message }) => [reason, field, message])).toEqual(want);
   expect(validateVmChange(vm, vm)).toEqual([]);
 });
+
+/** A VM's specification with that many NICs of one MAC, whose networks are listed in reverse. */
+function withManyNics(count: number): VmSpec {
+  const networks = Array.from({ length: count }, (_unused, index) => multus(`n${String(index)}`));
+  const interfaces = networks
+    .map(({ name }) => ({ name, bridge: {}, macAddress: "02:00:00:00:00:01" }))
+    .toReversed();
+  return { template: { spec: { domain: { devices: { interfaces } }, networks } } };
+}
+
+test("checks the length of lists before rules that compare their items", () => {
+  const base = "spec.template.spec";
+  const causes = validateVmSpec(withManyNics(10_000), "create");
+  expect(causes.map(({ field }) => field)).toEqual([
+    `${base}.networks`,
+    `${base}.domain.devices.interfaces`,
+  ]);
+  expect(causes[0]?.message).toBe(`${base}.networks list exceeds the 256 element limit in length`);
+});

@@ -17,7 +17,7 @@ import {
   IFACE_STATE_RULES,
 } from "./ifaces.ts";
 import { IFACE_TRAFFIC_RULES, DHCP_OPTION_RULES } from "./iface-traffic.ts";
-import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
+import { findOversizedLists, NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
 import { withCurrentFieldNames } from "../kinds/field-aliases.ts";
 import { memoizeAt } from "../values/memoize.ts";
 import { isDefaultNetwork, type Network } from "../kinds/network.ts";
@@ -131,6 +131,8 @@ export function validateVmiSpec(
   base: string,
   admission: AdmissionOperation = "update",
 ): readonly Cause[] {
+  const oversized = findOversizedLists(spec, base);
+  if (oversized.length > 0) return oversized;
   const validated = toValidatedSpec(spec, base);
   const rules = admission === "create" ? [...CREATION_RULES, ...COMMON_RULES] : COMMON_RULES;
   return rules.flatMap((rule) => rule(validated));

@@ -32,6 +32,7 @@ import {
   type AdmissionRequest,
   type Verdict,
   ALLOWED,
+  denyOversizedLists,
   vmiSpecOf,
   type Subject,
   findSubject,
@@ -232,6 +233,8 @@ export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Ver
   if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);
   if (isUnchanged(subject, old)) return ALLOWED;
+  // The validating webhook rejects the object.
+  if (denyOversizedLists(subject) !== undefined) return ALLOWED;
   const inferred = await inferSubject(deps, request, { subject, old });
   if (typeof inferred === "string")
     return { allowed: false, code: 400, message: inferred, causes: [] };

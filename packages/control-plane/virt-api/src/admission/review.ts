@@ -14,6 +14,7 @@ import {
   type JsonObject,
 } from "@patchbay/api/json";
 import type { Cause, ObjectMeta } from "@patchbay/api/kubernetes";
+import { findOversizedLists } from "@patchbay/api/validate";
 import { AppError, isEqual } from "@patchbay/base";
 import type { User } from "../http/calls.ts";
 import type { Metrics } from "@patchbay/telemetry";
@@ -252,6 +253,18 @@ export function findSubject(kind: string, object: unknown): Subject | undefined 
 
 export function vmiSpecOf(subject: Subject): VmiSpec {
   return subject.kind === "vm" ? subject.vm.spec.template.spec : subject.vmi.spec;
+}
+
+export function readText(fields: Readonly<Record<string, unknown>>, name: string): string {
+  const text = fields[name];
+  return typeof text === "string" ? text : "";
+}
+
+/** Rejects lists that are too long for the other rules. Returns undefined if no list is. */
+export function denyOversizedLists(subject: Subject): Verdict | undefined {
+  const base = subject.kind === "vm" ? "spec.template.spec" : "spec";
+  const causes = findOversizedLists(vmiSpecOf(subject), base);
+  return causes.length === 0 ? undefined : toVerdict(causes);
 }
 
 /** Checks whether an update leaves `spec` unchanged. */

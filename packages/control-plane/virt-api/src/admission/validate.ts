@@ -54,6 +54,7 @@ import type { Deps } from "../deps.ts";
 import { AppError, isEqual, messageOf } from "@patchbay/base";
 import {
   metadataOf,
+  denyOversizedLists,
   vmiSpecOf,
   type Subject,
   ALLOWED,
@@ -61,6 +62,7 @@ import {
   type AdmissionRequest,
   type Verdict,
   asObject,
+  readText,
   findSubject,
   isUnchanged,
 } from "./review.ts";
@@ -507,19 +509,15 @@ async function validateVmi(
   );
 }
 
-function readSpec(object: unknown): unknown {
-  return asObject(object)["spec"];
-}
-
 /** Validates a DataVolume. Standalone machines need this check, because they run without CDI. Source: CDI datavolume-validate. */
 function validateDataVolume(request: AdmissionRequest): Verdict {
   const { namespace, operation, object, oldObject } = request;
-  const spec = readSpec(object);
+  const { spec } = asObject(object);
   if (operation === "CREATE") {
     const parsed = readDataVolume(spec, namespace);
     return toVerdict("causes" in parsed ? parsed.causes : []);
   }
-  if (isEqual(spec, readSpec(oldObject))) return toVerdict([]);
+  if (isEqual(spec, asObject(oldObject)["spec"])) return toVerdict([]);
   const message =
     "spec: the specification of a DataVolume cannot be changed; delete it, and create it again";
   return toVerdict([{ reason: "FieldValueForbidden", field: "spec", message }]);
@@ -548,11 +546,6 @@ function validateOtherKind(request: AdmissionRequest): Verdict | undefined {
   const message = findRejectionReason(kind);
   if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
   return Object.hasOwn(VALIDATORS, kind) ? VALIDATORS[kind]?.(asObject(object)["spec"]) : undefined;
-}
-
-function readText(fields: Readonly<Record<string, unknown>>, name: string): string {
-  const text = fields[name];
-  return typeof text === "string" ? text : "";
 }
 
 /** Warns of a definition that Patchbay cannot use. Does not reject the definition, because other programs may use it. */
@@ -598,6 +591,6 @@ export async function validate(deps: Deps, request: AdmissionRequest): Promise<V
   const old = findSubject(request.kind, request.oldObject);
   if (isUnchanged(subject, old)) return ALLOWED;
   const specs = { spec: vmiSpecOf(subject), old: old === undefined ? undefined : vmiSpecOf(old) };
-  const denial = await denyForeignNetworks(deps, request, specs);
+  const denial = denyOversizedLists(subject) ?? (await denyForeignNetworks(deps, request, specs));
   return denial ?? validateSubject(deps, request, { subject, old });
 }
