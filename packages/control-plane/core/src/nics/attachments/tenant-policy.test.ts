@@ -437,3 +437,15 @@ test.each([
 ])("advice names the field of the KubeVirt object: $name", ({ kubevirt, want }) => {
   expect(describePolicySetting(kubevirt)).toBe(want);
 });
+
+test("cuts long names, values and paths of a definition in its messages", () => {
+  const key = `${"k".repeat(500_000)}Dir`;
+  const values = Array.from({ length: 1000 }, (_unused, index) => `/etc/${String(index)}`);
+  const nested = { [key]: { [key]: { [key]: { [key]: { [key]: `/${"v".repeat(500_000)}` } } } } };
+  const plugin = { type: "bridge", bridge: "blue", [key]: values, nested, TYPE: key };
+  const config = { cniVersion: "1.0.0", name: "net", plugins: [plugin] };
+  const problems = findPolicyProblems({ namespace: "ns1", config }, DEFAULT_POLICY, new Set());
+  expect(problems).toHaveLength(1002);
+  expect(problems.filter((problem) => problem.length > 1024)).toEqual([]);
+  expect(problems.find((problem) => problem.includes('/etc/7"'))).toMatch(/^k+…\[7\] "\/etc\/7"/);
+});

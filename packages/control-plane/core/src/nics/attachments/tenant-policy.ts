@@ -41,6 +41,8 @@ function isAllowed(name: string, patterns: Patterns): boolean {
 
 /** Names of members whose values count as paths even if they do not look like paths. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
+/** Length of the longest alternative of {@link PATH_MEMBER}. Longer names are cut, because each value repeats the search. */
+const PATH_MEMBER_LENGTH_MAX = "socket".length;
 
 function looksLikePath(member: string, text: string): boolean {
   return text !== "" && (/^[./~]/.test(text) || text.includes("/../") || PATH_MEMBER.test(member));
@@ -59,17 +61,31 @@ interface ConfigMember {
   readonly value: unknown;
 }
 
+/** Maximum length of a text of the definition in a message. Tenants choose its length, and many messages may contain it. */
+const TEXT_LENGTH_MAX = 128;
+/** Maximum length of a member's path, after which its deeper members share the path. */
+const FIELD_LENGTH_MAX = 4 * TEXT_LENGTH_MAX;
+
+function cutText(text: string): string {
+  return text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)}…` : text;
+}
+
+function appendToField(field: string, part: string): string {
+  if (field.length > FIELD_LENGTH_MAX) return field;
+  return `${field}${cutText(part)}`;
+}
+
 function listChildren({ field, member, value }: ConfigMember): readonly ConfigMember[] {
   if (Array.isArray(value)) {
     return value.map((one: unknown, index) => ({
-      field: `${field}[${String(index)}]`,
+      field: appendToField(field, `[${String(index)}]`),
       member,
       value: one,
     }));
   }
   if (!isJsonObject(value)) return [];
   return Object.entries(value).map(([name, one]) => ({
-    field: field === "" ? name : `${field}.${name}`,
+    field: appendToField(field, field === "" ? name : `.${name}`),
     member: name,
     value: one,
   }));
@@ -90,7 +106,8 @@ function listMembers(plugin: JsonObject): readonly ConfigMember[] {
 function listPaths(members: readonly ConfigMember[]): readonly NamedValue[] {
   return members.flatMap(({ field, member, value }) => {
     if (typeof value !== "string" || field === "type") return [];
-    return looksLikePath(foldCase(member), value) ? [{ field, text: value }] : [];
+    const suffix = foldCase(member.slice(-PATH_MEMBER_LENGTH_MAX));
+    return looksLikePath(suffix, value) ? [{ field, text: value }] : [];
   });
 }
 
@@ -107,7 +124,7 @@ function isBelow(path: string, directories: readonly string[]): boolean {
 }
 
 function describeRefusal({ field, text }: NamedValue, list: PolicyFieldName, why = ""): string {
-  return `${field} "${text}"${why} (${POLICY_FIELDS[list].flag})`;
+  return `${field} "${cutText(text)}"${why} (${POLICY_FIELDS[list].flag})`;
 }
 
 interface PolicyContext {
@@ -312,7 +329,8 @@ function findMemberCaseProblems(field: string, value: unknown): readonly string[
     const canonical = KNOWN_MEMBERS.get(folded) ?? firstNames.get(folded) ?? name;
     firstNames.set(folded, canonical);
     if (canonical === name) return [];
-    return [`${field === "" ? "" : `${field}.`}${name}, which plugins take for ${canonical}`];
+    const path = `${field === "" ? "" : `${field}.`}${cutText(name)}`;
+    return [`${path}, which plugins take for ${cutText(canonical)}`];
   });
 }
 

@@ -69,6 +69,15 @@ async function findNameProblems(
   ];
 }
 
+/** Maximum number of problems in a message. A definition may have as many as it has members. */
+const PROBLEMS_MAX = 20;
+
+function printProblems(problems: readonly string[]): string {
+  const unlistedCount = problems.length - PROBLEMS_MAX;
+  const listed = problems.slice(0, PROBLEMS_MAX).join(", ");
+  return unlistedCount > 0 ? `${listed} and ${String(unlistedCount)} more` : listed;
+}
+
 /** Returns the violation of the policy; undefined without one. The code is CNI_DEFINITION_TOLERATED if the policy only warns. */
 export async function findForbidden(
   network: string,
@@ -87,7 +96,7 @@ export async function findForbidden(
   if (problems.length === 0) return undefined;
   const code = deps.policy.isEnforced ? "CNI_DEFINITION_FORBIDDEN" : "CNI_DEFINITION_TOLERATED";
   const setting = deps.policy.describeSetting();
-  return new AppError(code, { network, namespace, named: problems.join(", "), setting });
+  return new AppError(code, { network, namespace, named: printProblems(problems), setting });
 }
 
 export function isRejection({ code }: AppError): boolean {
