@@ -293,7 +293,19 @@ describe("a VM with requested addresses", () => {
   ];
 
   afterAll(() => {
-    machine.deleteIfPresent("vm", "placed");
+    machine.deleteIfPresent("vm", "placed", "placed-first");
+  });
+
+  test("has its NIC in the first port, which devices of Patchbay would use otherwise", async () => {
+    const pciAddress = "0000:01:00.0";
+    const nics = [{ name: "default", pciAddress }];
+    machine.apply(vmManifest({ name: "placed-first", nics, pcieRootPorts: FEW_PORTS }));
+    await machine.booted("placed-first");
+    expect(addressesOf("placed-first")).toEqual({ default: pciAddress });
+    expect(await guestAddresses("placed-first")).toEqual([pciAddress]);
+    await restart("placed-first");
+    expect(await guestAddresses("placed-first")).toEqual([pciAddress]);
+    machine.delete("vm", "placed-first");
   });
 
   test("has an e1000 in a conventional slot and the other NIC in its port, as the guest sees it", async () => {
