@@ -149,6 +149,8 @@ interface NicWithOptions {
   readonly omissions?: readonly string[];
 }
 
+type SizedNic = NicWithOptions & Pick<ServedNic, "hostname">;
+
 interface Fit<T> {
   readonly fitting: readonly T[];
   readonly omissions: readonly T[];
@@ -238,13 +240,62 @@ function describeOmissions(
   ];
 }
 
+/** Bytes of options that fit into a message that every client accepts: the minimum of 312, minus the magic cookie. Source: RFC 2131 section 2 */
+const OPTIONS_MAX = 308;
+/** Message type, server identifier, times of the lease, netmask, broadcast address, MTU and the end of the list. */
+const FIXED_OPTIONS_SIZE = 46;
+
+/** Returns the size of an option with its header, 0 if it is empty. Source: RFC 2132 section 2 */
+function sizeOption(size: number): number {
+  return size === 0 ? 0 : size + 2;
+}
+
+/** Returns the size in bytes of all DHCPv4 options of a NIC. */
+function computeOptionsSize({ hostname, dns, options, lease }: SizedNic): number {
+  const { bootFileName = "", tftpServerName = "", ntpServers = [], privateOptions = [] } = options;
+  const routes = lease.ipv4?.routes ?? [];
+  const [domain = ""] = dns.search;
+  const nameservers = dns.nameservers.filter((server) => parseIp(server)?.version === 4);
+  const sizes = [
+    hostname.length,
+    domain.replace(/\.$/, "").length,
+    IPV4_BYTES, // the router
+    routes.reduce((sum, route) => sum + computeRouteSize(route), 0),
+    nameservers.length * IPV4_BYTES,
+    computeSearchSize(dns.search),
+    bootFileName.length,
+    tftpServerName.length,
+    ntpServers.length * IPV4_BYTES,
+    ...privateOptions.map(({ value }) => value.length),
+  ];
+  return sizes.reduce((sum, size) => sum + sizeOption(size), FIXED_OPTIONS_SIZE);
+}
+
+/** Reports options that fit one by one, but not together. dnsmasq omits the last ones for clients that accept short messages only. */
+function describeLongMessage(nic: SizedNic): readonly string[] {
+  const size = nic.lease.ipv4 === undefined ? 0 : computeOptionsSize(nic);
+  if (size <= OPTIONS_MAX) return [];
+  return [
+    `the DHCP options need ${String(size)} bytes, of which a guest gets only ${String(OPTIONS_MAX)} if its DHCP client accepts no messages longer than 576 bytes; reduce routes, search domains or other options`,
+  ];
+}
+
 /** Truncates options to the sizes that the server accepts, and reports the omitted items. */
-export function limitOptions<Nic extends NicWithOptions>(nic: Nic): Nic {
+export function limitOptions<Nic extends SizedNic>(nic: Nic): Nic {
   const { lease, dns, options } = nic;
   const { ntpServers = [] } = options;
   const routes = fitRoutes(lease.ipv4?.routes ?? []);
   const search = fitSearch(dns.search, lease.ipv4 !== undefined);
   const ntp = fitIntoOption(ntpServers, OPTION_MAX, (prefix) => prefix.length * IPV4_BYTES);
+  const fitted = {
+    ...nic,
+    lease: {
+      ...lease,
+      ...(lease.ipv4 === undefined ? {} : { ipv4: { ...lease.ipv4, routes: routes.fitting } }),
+    },
+    dns: { ...dns, search: search.fitting },
+    options: ntp.omissions.length === 0 ? options : { ...options, ntpServers: ntp.fitting },
+  };
   const omissions = [
     ...(nic.omissions ?? []),
     ...describeOmissions(
@@ -254,16 +305,8 @@ export function limitOptions<Nic extends NicWithOptions>(nic: Nic): Nic {
     ),
     ...describeOmissions("search domains", dns.search, search.omissions),
     ...describeOmissions("NTP servers", ntpServers, ntp.omissions),
+    ...describeLongMessage(fitted),
   ];
   if (omissions.length === 0) return nic;
-  return {
-    ...nic,
-    lease: {
-      ...lease,
-      ...(lease.ipv4 === undefined ? {} : { ipv4: { ...lease.ipv4, routes: routes.fitting } }),
-    },
-    dns: { ...dns, search: search.fitting },
-    options: ntp.omissions.length === 0 ? options : { ...options, ntpServers: ntp.fitting },
-    omissions,
-  };
+  return { ...fitted, omissions };
 }
