@@ -87,6 +87,11 @@ describe("gathered changes", () => {
       path: "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a/pause",
     },
     {
+      action: "reset",
+      method: "PUT",
+      path: "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a/reset",
+    },
+    {
       action: "migrate",
       method: "PUT",
       path: "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a/migrate",
