@@ -2,12 +2,11 @@
 // Lookup of NetworkAttachmentDefinitions, and permission checks for definitions of other namespaces.
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
-  type ResourceType,
+  SUBJECT_ACCESS_REVIEWS,
   names,
   type Network,
   type VmiSpec,
 } from "@patchbay/api";
-import type { KubeObject } from "@patchbay/api/kubernetes";
 import { type NadName, parseNadName } from "@patchbay/api/values";
 import type { Store } from "@patchbay/core/interfaces";
 import type { User } from "./http/calls.ts";
@@ -17,24 +16,6 @@ import { findByName, networksOf } from "@patchbay/core/nics";
 import type { AdmissionRequest, Verdict } from "./admission/review.ts";
 
 export type MayReadNetwork = (user: User, nad: Required<NadName>) => Promise<boolean>;
-
-/** Source: Kubernetes authorization.k8s.io/v1 SubjectAccessReview. */
-interface SubjectAccessReview extends KubeObject {
-  readonly spec: {
-    readonly user: string;
-    readonly groups: readonly string[];
-    readonly resourceAttributes: Readonly<Record<string, string>>;
-  };
-  readonly status?: { readonly allowed?: boolean };
-}
-
-const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
-  group: "authorization.k8s.io",
-  version: "v1",
-  resource: "subjectaccessreviews",
-  kind: "SubjectAccessReview",
-  namespaced: false,
-};
 
 const { group, version, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
 

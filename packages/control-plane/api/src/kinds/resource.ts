@@ -275,3 +275,22 @@ const REJECTION_REASONS: Readonly<Record<string, string>> = {
 export function findRejectionReason(kind: string): string | undefined {
   return Object.hasOwn(REJECTION_REASONS, kind) ? REJECTION_REASONS[kind] : undefined;
 }
+
+/** Source: Kubernetes authorization.k8s.io/v1 SubjectAccessReview. */
+interface SubjectAccessReview extends KubeObject {
+  readonly spec: {
+    readonly user: string;
+    readonly groups: readonly string[];
+    readonly resourceAttributes: Readonly<Record<string, string>>;
+  };
+  readonly status?: { readonly allowed?: boolean };
+}
+
+/** Authorization of a user. */
+export const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
+  group: "authorization.k8s.io",
+  version: "v1",
+  resource: "subjectaccessreviews",
+  kind: "SubjectAccessReview",
+  namespaced: false,
+};

@@ -2,30 +2,11 @@
 // Authorizes DataVolumes that copy a disk of another namespace. CDI only checks the account that creates the DataVolume,
 // and that of virt-controller may create pods, and therefore copy claims, in every namespace.
 // Source: CDI datavolume-auth.go; KubeVirt authorizeDataVolume.
-import { DATA_SOURCES, type DataVolume, type ResourceType, type VmiSpec } from "@patchbay/api";
+import { DATA_SOURCES, SUBJECT_ACCESS_REVIEWS, type DataVolume, type VmiSpec } from "@patchbay/api";
 import { isJsonObject, readTextAt, valueAt } from "@patchbay/api/json";
-import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 import { keyOf, printKey } from "@patchbay/kube";
-
-/** Source: Kubernetes authorization.k8s.io/v1 SubjectAccessReview. */
-interface SubjectAccessReview extends KubeObject {
-  readonly spec: {
-    readonly user: string;
-    readonly groups: readonly string[];
-    readonly resourceAttributes: Readonly<Record<string, string>>;
-  };
-  readonly status?: { readonly allowed?: boolean };
-}
-
-const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
-  group: "authorization.k8s.io",
-  version: "v1",
-  resource: "subjectaccessreviews",
-  kind: "SubjectAccessReview",
-  namespaced: false,
-};
 
 type Access = Readonly<Record<"group" | "resource" | "subresource", string>>;
 
