@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubectl drain: the guest has migrated when the drain ends, without downtime.
+// kubectl drain: the guest has migrated when the drain ends, without downtime. A drain without a target ends with its cordon.
 import { join } from "node:path";
 import { eventually, FEW_PORTS, SecondNode, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,7 +16,21 @@ const NICS = [
 const MIGRATION = "kubevirt-evacuation-";
 
 let node: SecondNode | undefined;
-let drained = "";
+
+const DRAIN_FLAGS = [
+  `--pod-selector=vm.kubevirt.io/name=${VM}`,
+  "--force",
+  "--delete-emptydir-data",
+  "--ignore-daemonsets",
+];
+
+function listNodes(): readonly string[] {
+  return machine.kubectl("get", "nodes", "-o", "name").trim().split("\n");
+}
+
+function uncordonAll(): void {
+  for (const name of listNodes()) machine.kubectl("uncordon", name);
+}
 
 beforeAll(async () => {
   node = await SecondNode.start(machine, { name: NODE, guestImage: join(ROOT, ".cache/guest") });
@@ -28,7 +42,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  if (drained !== "") machine.kubectl("uncordon", drained);
+  uncordonAll();
   machine.deleteIfPresent("vm", VM);
   await node?.end();
 });
@@ -42,10 +56,8 @@ test("a drain ends when the guest runs on the other node as the same guest", asy
       ) === true;
   await eventually(isMigratable, { withinMs: CHANGE_MS });
   const before = machine.findVmi(VM);
-  drained = before?.status?.nodeName ?? "";
-  const pods = ["--pod-selector", `vm.kubevirt.io/name=${VM}`];
-  const how = ["--force", "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=110s"];
-  const output = machine.try(["kubectl", "drain", drained, ...how, ...pods]);
+  const drained = before?.status?.nodeName ?? "";
+  const output = machine.try(["kubectl", "drain", drained, ...DRAIN_FLAGS, "--timeout=110s"]);
   expect(`${output.stdout}${output.stderr}`).toContain(
     `Eviction triggered evacuation of VMI "default/${VM}"`,
   );
@@ -59,4 +71,19 @@ test("a drain ends when the guest runs on the other node as the same guest", asy
   expect((await machine.console(VM).run("report")).code).toBe(0);
   const made = machine.kubectl("get", "vmim", "-o", "name").split("\n");
   expect(made.filter((name) => name.includes(MIGRATION))).toHaveLength(1);
+});
+
+test("an eviction without a target ends when its node is uncordoned", async () => {
+  uncordonAll();
+  const home = machine.findVmi(VM)?.status?.nodeName ?? "";
+  for (const name of listNodes()) machine.kubectl("cordon", name);
+  const output = machine.try(["kubectl", "drain", home, ...DRAIN_FLAGS, "--timeout=6s"]);
+  expect(output.code).not.toBe(0);
+  const findStatus = () => machine.findVmi(VM)?.status;
+  await eventually(() => findStatus()?.drainedNodeName === home, { withinMs: CHANGE_MS });
+  expect(findStatus()?.evacuationNodeName).toBe(home);
+  uncordonAll();
+  await eventually(() => findStatus()?.evacuationNodeName === undefined, { withinMs: CHANGE_MS });
+  expect(findStatus()).not.toHaveProperty("drainedNodeName");
+  expect(findStatus()?.nodeName).toBe(home);
 });
