@@ -83,7 +83,6 @@ export {
   type KubeVirt,
   type KubeVirtStatus,
   type NetworkConfig,
-  type NicGate,
   type OvercommitConfig,
   type StorageConfig,
 } from "./kinds/kubevirt-config.ts";

@@ -226,10 +226,6 @@ function printFields(fields: readonly string[]): string {
   return omittedCount > 0 ? `${listedFields} and ${String(omittedCount)} more` : listedFields;
 }
 
-function isSameProblem(problem: FieldProblem, otherProblem: FieldProblem): boolean {
-  return problem.field === otherProblem.field && problem.message === otherProblem.message;
-}
-
 /** Warns of new fields, bindings and hooks that prevent a start, and of new fields without effect. */
 function listFieldWarnings(
   subject: Subject,
@@ -247,8 +243,7 @@ function listFieldWarnings(
     .filter((field) => !knownFields.has(field));
   const harmless = current.harmless.filter((field) => !knownFields.has(field));
   const unavailable = current.unavailable.filter(
-    (problem) =>
-      !previous.unavailable.some((previousProblem) => isSameProblem(previousProblem, problem)),
+    (problem) => !previous.unavailable.some((previousProblem) => isEqual(previousProblem, problem)),
   );
   const prefix = `the ${subject.kind === "vm" ? "VM" : "VMI"} is stored but cannot be started`;
   return [
