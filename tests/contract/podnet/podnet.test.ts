@@ -243,3 +243,26 @@ describe.each(["veth", "macvlan"])("an interrupted wiring around a %s", (kind) =
     expect(last.after.isWired).toBe(true);
   });
 });
+
+test("the bridge follows the MTU of the tap, and the pod NIC keeps its own", async () => {
+  const namespaces = new Namespaces();
+  try {
+    const host = addHost(namespaces);
+    const pod = namespaces.add("pod");
+    addNic({ host, pod }, { name: WIRING.podInterfaceName, kind: "veth", mac: MAC });
+    const network = makeNetwork();
+    const netns = namespaces.open(pod);
+    for (const mtu of [1300, 1280, 1400]) {
+      const wiring = { ...WIRING, mtu };
+      await network.wireTap(netns, wiring);
+      const { links, isWired } = await network.observe(netns);
+      const mtuOf = (name: string) => links.find((link) => link.name === name)?.mtu;
+      expect([WIRING.tapName, WIRING.bridgeName].map(mtuOf)).toEqual([mtu, mtu]);
+      expect(mtuOf(WIRING.podInterfaceName)).toBe(1500);
+      expect(isWired(wiring)).toBe(true);
+      expect(isWired({ ...wiring, mtu: mtu + 1 })).toBe(false);
+    }
+  } finally {
+    namespaces.close();
+  }
+});

@@ -82,13 +82,23 @@ export interface IfaceFacts {
   readonly reported?: IfaceStatus;
 }
 
+/** Minimum MTU of IPv6. The kernel removes all IPv6 addresses of a link with a smaller MTU. Source: RFC 8200 section 5 */
+const IPV6_MTU_MIN = 1280;
+
+interface MtuFacts extends Pick<IfaceFacts, "iface" | "remembered"> {
+  readonly links?: Pick<Partial<LinkFacts>, "mtu" | "addresses">;
+}
+
+function findMinMtu({ remembered, links }: MtuFacts): number {
+  const addresses = remembered?.addresses ?? links?.addresses ?? [];
+  return addresses.some((address) => address.includes(":")) ? IPV6_MTU_MIN : 0;
+}
+
 /** Returns the MTU of the interface: the smaller of the requested MTU and the pod NIC's. 0 if both are unknown. */
-export function findMtu({
-  iface,
-  links,
-}: Pick<IfaceFacts, "iface"> & { readonly links?: Pick<Partial<LinkFacts>, "mtu"> }): number {
-  const { mtu = 0 } = links ?? {};
-  const requested = iface?.mtu ?? mtu;
+export function findMtu(facts: MtuFacts): number {
+  const { mtu = 0 } = facts.links ?? {};
+  const requested =
+    facts.iface?.mtu === undefined ? mtu : Math.max(facts.iface.mtu, findMinMtu(facts));
   return mtu === 0 ? requested : Math.min(requested, mtu);
 }
 

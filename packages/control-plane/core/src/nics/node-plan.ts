@@ -60,7 +60,7 @@ function toWiringFacts(facts: WiredIface): WiringFacts {
     bridgeName: names.bridgeName,
     tapName: links.tapName ?? names.tapName,
     mac: facts.device?.mac ?? findMac(facts),
-    mtu: findMtu({ ...(iface === undefined ? {} : { iface }), links }),
+    mtu: findMtu(facts),
     podAddresses: links.addresses ?? [],
     ...(iface === undefined ? {} : { iface }),
     ...(network === undefined ? {} : { network }),

@@ -213,3 +213,15 @@ test.each([
   const served = buildServedNics({ vmi: aVmi({}), ifaces: [{ ...iface, remembered }] });
   expect(served).toMatchObject([{ mtu: want }]);
 });
+
+test.each([
+  { mtu: 1000, addresses: ["10.9.0.5/24"], want: 1000 },
+  { mtu: 1000, addresses: ["10.9.0.5/24", "fd09::5/64"], want: 1280 },
+  { mtu: 1300, addresses: ["fd09::5/64"], want: 1300 },
+])("an MTU of $mtu with $addresses becomes $want", ({ mtu, addresses, want }) => {
+  const links = { podInterface: true, mtu: 1400, addresses };
+  expect(buildWiring(anIface({ iface: { mtu }, links }))).toMatchObject({ mtu: want });
+  const remembered = { podInterfaceName: "pod0a", index: 3, addresses, routes: [] };
+  const recorded = { ...anIface({ iface: { mtu }, links: { mtu: 1400 } }), remembered };
+  expect(buildWiring(recorded)).toMatchObject({ mtu: want });
+});
