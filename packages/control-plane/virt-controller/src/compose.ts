@@ -332,10 +332,7 @@ function collectMetrics({ kubevirts, migrations, vmis, vms }: Caches): readonly 
 }
 
 /** Records the time of phases that this process sees change, also on a standby, as in KubeVirt. */
-function recordPhases(
-  { vmis, migrations }: Caches,
-  metrics: DaemonContext["metrics"],
-): void {
+function recordPhases({ vmis, migrations }: Caches, metrics: DaemonContext["metrics"]): void {
   const record = createPhaseRecorder((settings) => metrics.addHistogram(settings));
   vmis.onChange((change) => {
     if (change.kind === "updated") record(observeVmiPhase(change.previous, change.current));

@@ -101,7 +101,6 @@ export {
   MAC_CHANGED,
   needsRandomMac,
   listMacs,
-  chooseMac,
   type MacOwner,
   type MacConflict,
   describeMacOwner,
