@@ -31,8 +31,8 @@ test("each served kind has exactly one row, and no other kind has a row", async 
   expect(rows.map(({ kind }) => kind).toSorted()).toEqual(await servedKinds());
 });
 
-/** Kept for others, who say themselves what becomes of it. */
-const USED = ["ControllerRevision"];
+/** Kinds without a controller that other components read. */
+const USED = ["ControllerRevision", "PriorityClass"];
 
 test("marks exactly the kinds without a controller as store-only", () => {
   const nobodys = rows.filter(({ who }) => who.startsWith("nobody")).map(({ kind }) => kind);

@@ -77,11 +77,10 @@ function encodeField(number: number, { type, collection }: Field, value: unknown
 }
 
 export function encodeMessage(name: string, values: Values): Buffer {
-  const fields = Object.entries(MESSAGES[name] ?? {}).flatMap(([number, field]) =>
-    values[field.name] === undefined
-      ? []
-      : [encodeField(Number(number), field, values[field.name])],
-  );
+  const fields = Object.entries(MESSAGES[name] ?? {}).flatMap(([number, field]) => {
+    const value = field.collection === "inline" ? values : values[field.name];
+    return value === undefined ? [] : [encodeField(Number(number), field, value)];
+  });
   return Buffer.concat(fields);
 }
 
