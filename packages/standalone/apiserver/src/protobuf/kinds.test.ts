@@ -29,12 +29,12 @@ function sampleOf({ type, collection }: Field): unknown {
 
 /** A message with a value in each field. */
 function sampleMessage(name: string): Record<string, unknown> {
-  const fields = Object.values(MESSAGES[name] ?? {}).flatMap((field) => {
+  const fields = Object.values(MESSAGES[name] ?? {}).map((field): Record<string, unknown> => {
     const value = sampleOf(field);
-    if (field.collection === "inline") return Object.entries(value as object);
-    return value === undefined ? [] : [[field.name, value]];
+    if (value === undefined) return {};
+    return field.collection === "inline" ? { ...value } : { [field.name]: value };
   });
-  return Object.fromEntries(fields) as Record<string, unknown>;
+  return Object.assign({}, ...fields) as Record<string, unknown>;
 }
 
 const KINDS = Object.keys(MESSAGES).filter((name) => MESSAGES[name]?.[1] === METADATA);
