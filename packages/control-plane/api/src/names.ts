@@ -19,7 +19,7 @@ export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** NIC data for the launcher's downward API; writer: virt-controller. Source: KubeVirt NetworkInfoAnnot. */
 export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
-/** Replacement for the pod's default network, read at pod creation. Source: Multus defaultNetAnnot. */
+/** Annotation of a pod with the NetworkAttachmentDefinition of its default network, read at creation. Source: Multus defaultNetAnnot. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 /** Annotation of a NetworkAttachmentDefinition with the device plugin resource that pods must request. Source: Multus resourceNameAnnot. */
 export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
@@ -28,7 +28,7 @@ export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
 /** Selector for VMIs, as annotation of a Service that has {@link SERVICE_NETWORK_ANNOTATION} but no `spec.selector`. */
 export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
 /**
- * Permits the migration of a VMI with a bridge on the pod network. Source: KubeVirt
+ * Annotation of a VMI that permits its migration with bridge binding on the pod network. Source: KubeVirt
  * AllowPodBridgeNetworkLiveMigrationAnnotation.
  */
 export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
@@ -42,17 +42,17 @@ export const CNI_GATEWAYS_ANNOTATION = "patchbay.io/cni-gateways";
 /** Annotation of a net-agent pod that must remove its CNI plugin from the node; writer: the uninstaller. */
 export const UNINSTALL_PLUGIN_ANNOTATION = "patchbay.io/leave-runtime";
 
-/** Specification that `patchbay install` wrote last, for a three-way merge with operators' changes. */
+/** Annotation of an installed object with the specification that `patchbay install` wrote last, for a three-way merge. */
 export const LAST_INSTALLED_ANNOTATION = "patchbay.io/last-installed";
 
-/** PCI addresses of a VM's devices at its last start; writer: virt-controller. */
+/** Annotation of a VMI with the devices' PCI addresses at the VM's last start; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
-/** MACs that networks assigned to the last guest, as JSON; writer: virt-controller. */
+/** Annotation of a VMI with the MACs that networks assigned to the VM's last guest, as JSON; writer: virt-controller. */
 export const RETAINED_MACS_ANNOTATION = "patchbay.io/kept-macs";
 /** Version of a VM's PCI layout. Source: KubeVirt PciTopologyVersionAnnotation. */
 export const PCI_TOPOLOGY_VERSION_ANNOTATION = "kubevirt.io/pci-topology-version";
-/** Number of PCIe ports of a VM for NICs that are plugged and unplugged. Source: KubeVirt PciInterfaceSlotCountAnnotation. */
+/** Number of PCIe ports for a VM's NICs, including NICs that are plugged later. Source: KubeVirt PciInterfaceSlotCountAnnotation. */
 export const PCI_SLOT_COUNT_ANNOTATION = "kubevirt.io/pci-interface-slot-count";
 /** `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
@@ -92,7 +92,7 @@ export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 export const MIGRATION_TARGET_NODE_LABEL = "kubevirt.io/migrationTargetNodeName";
 /** Label of a target launcher pod with the uid of the migration. Source: KubeVirt MigrationJobLabel. */
 export const MIGRATION_JOB_LABEL = "kubevirt.io/migrationJobUID";
-/** Annotation with the drained node's name, on migrations that evacuate a node. Source: KubeVirt EvacuationMigrationAnnotation. */
+/** Annotation of an evacuation migration with the name of the drained node. Source: KubeVirt EvacuationMigrationAnnotation. */
 export const EVACUATION_ANNOTATION = "kubevirt.io/evacuationMigration";
 /** Annotation of a target launcher pod with the name of the migration. Source: KubeVirt MigrationJobNameAnnotation. */
 export const MIGRATION_JOB_NAME_ANNOTATION = "kubevirt.io/migrationJobName";
@@ -112,7 +112,7 @@ export const VIRT_API_SERVICE = "virt-api";
 export const WEBHOOKS_NAME = "patchbay";
 /** Prefix of the user name of a service account. Source: Kubernetes service accounts. */
 export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
-/** Prefix of a group name, followed by the name of a node. Members may write only objects of that node. */
+/** Prefix of the user group of a node's services, followed by the node's name. Members may write only objects of that node. */
 export const NODE_GROUP_PREFIX = "patchbay.io:node:";
 /** Organization in the certificates that nodes use for migrations. The common name is the node's name. */
 export const RELAY_GROUP = "patchbay.io:migration";
@@ -132,7 +132,7 @@ export const VHOST_USER_DATAPLANE_RESOURCE = "vhost-user.patchbay.io/dataplane";
 export const VHOST_USER_RESOURCE = "vhost-user.patchbay.io/sockets";
 /** Directory of vhost-user sockets; the path is the same on the node, in launchers and in dataplane pods. */
 export const VHOST_USER_DIR = "/run/patchbay/vhost-user";
-/** Host directory with one subdirectory per launcher, for its sockets only. Mount path of the subdirectory: {@link VHOST_USER_DIR}/ID. */
+/** Host directory with one subdirectory for each launcher's sockets, which the launcher mounts at {@link VHOST_USER_DIR}/ID. */
 export const VHOST_USER_LAUNCHER_DIR = "/run/patchbay/vhost-user-shown";
 
 /** Directory of emptyDir volumes below the pod's directory on the node. Source: kubelet's volume layout. */
@@ -140,7 +140,7 @@ export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";
 /** emptyDir volume of a launcher pod for the sockets of libvirt and the console. */
 export const LAUNCHER_VOLUME = "launcher";
 /**
- * Prefix of the names of a hook's container and emptyDir volume, followed by a number from 0. Source: KubeVirt hook-sidecar-N.
+ * Prefix of the name that a hook's container and emptyDir volume share. A number from 0 follows. Source: KubeVirt hook-sidecar-N.
  */
 export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
 /**

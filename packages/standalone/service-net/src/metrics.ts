@@ -2,7 +2,7 @@
 import type { MetricFamily } from "@patchbay/core/metrics";
 import type { Metrics } from "@patchbay/telemetry";
 
-/** Labels of a DNS answer. `by` is the source: Services, the host's resolvers, or no source for a rejected query. */
+/** Labels of a DNS answer. `by`: `own` for answers from Services, `others` from the host's resolvers, `nobody` for rejected queries. */
 export interface ReplyLabels {
   readonly by: "own" | "others" | "nobody";
   readonly result: "done" | "missing" | "failed" | "refused";

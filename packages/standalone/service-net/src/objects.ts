@@ -17,9 +17,9 @@ import { isSelecting, selects } from "./slices/plan.ts";
 
 export interface Objects {
   readonly services: Cache<Service>;
-  /** Pods, with index `namespace`. */
+  /** Pods. The index `namespace` finds the pods of a namespace. */
   readonly pods: Cache<Pod>;
-  /** Slices, with index `service` by the key of their Service. */
+  /** EndpointSlices. The index `service` finds the slices of a Service by its key. */
   readonly slices: Cache<EndpointSlice>;
   readonly endpoints: Cache<Endpoints>;
 }

@@ -74,7 +74,7 @@ export async function ensureKinds(store: Store): Promise<void> {
   await Promise.all(definitions.map((definition) => applyObject(store, CRDS, definition)));
 }
 
-/** Writes the detected values to the KubeVirt object. Preserves settings of users. */
+/** Writes to the KubeVirt object whether guests run without KVM. Preserves users' settings. */
 export async function ensureKubeVirt(store: Store, useEmulation: boolean): Promise<void> {
   const configuration = { developerConfiguration: { useEmulation } };
   const object = newObject(KUBEVIRTS, "kubevirt", { spec: { configuration } });
@@ -90,7 +90,7 @@ interface Webhook {
   readonly name: string;
   readonly path: string;
   readonly group: string;
-  /** API versions. Defaults to v1. */
+  /** API versions of `resources`. Defaults to v1. */
   readonly versions?: readonly string[];
   readonly operations: readonly string[];
   readonly resources: readonly string[];
@@ -118,7 +118,7 @@ const NODE_RESTRICTION_WEBHOOK: Webhook = {
   resources: ["virtualmachineinstances/status"],
 };
 
-/** Webhook that only returns warnings. A failure of the webhook does not reject the write. */
+/** Webhook that only returns warnings, so the API server accepts the write even if the webhook fails. */
 const NETWORK_WEBHOOK: Webhook = {
   name: "networks",
   path: "validate",

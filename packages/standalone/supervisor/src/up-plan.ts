@@ -30,8 +30,8 @@ export function pickMachineSettings(options: WantedSettings): WantedSettings {
 }
 
 /**
- * Returns the reason in the last line of the supervisor's log. Returns the whole line if no reason is found, and refers to
- * `outFile`, which has the supervisor's output, if the log is empty.
+ * Returns the reason in the last line of the supervisor's log, or the whole line if it contains no reason. If the log is empty,
+ * returns a message that refers to `outFile`, which contains the supervisor's output.
  */
 export function parseLastReason(log: string | undefined, outFile: string): string {
   const lastLine = (log ?? "").trimEnd().split("\n").at(-1) ?? "";

@@ -42,7 +42,7 @@ function splitByMark(fields: readonly UnsupportedField[]): UnsupportedFields {
   };
 }
 
-/** Excludes the fields of absent interfaces. `base` is the path of the VMI specification. */
+/** Groups unsupported fields by level, without fields of interfaces with state absent. `base` is the path of `spec`. */
 function withoutAbsentIfaces(
   fields: readonly UnsupportedField[],
   spec: VmiSpec,
@@ -76,7 +76,7 @@ export function listVmFields(): readonly SchemaField[] {
   return listSchemaFields(VmSpecSchema, "spec");
 }
 
-/** Returns the NIC's first unsupported field of level `unbuilt`, with a path relative to the interface. */
+/** Returns the interface's first unsupported field that prevents a start, with a path relative to the interface. */
 export function findUnbuiltField(iface: Iface): FieldProblem | undefined {
   return splitByMark(listUnsupportedFields(IfaceSchema, iface, "")).unbuilt[0];
 }

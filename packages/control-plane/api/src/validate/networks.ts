@@ -63,7 +63,7 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
 /** Maximum length of lists that the rules compare with each other. Source: KubeVirt, MaxItems of networks and interfaces. */
 const LIST_LENGTH_MAX = 256;
 
-/** Returns the causes of lists that are too long for the other rules, whose time grows faster than the lists. Check it first. */
+/** Returns causes for lists that are too long. Must run before the other rules, whose run time grows faster than the lists. */
 export function findOversizedLists(spec: VmiSpec, base: string): readonly Cause[] {
   const { disks, interfaces } = spec.domain.devices ?? {};
   const lists = {

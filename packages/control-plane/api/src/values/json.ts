@@ -14,7 +14,7 @@ export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   );
 }
 
-/** Returns the text at the path; undefined if it is empty or no text. */
+/** Returns the string at the path; undefined if the value is an empty string or no string. */
 export function readTextAt(value: unknown, ...path: readonly string[]): string | undefined {
   const text = valueAt(value, ...path);
   return typeof text === "string" && text !== "" ? text : undefined;

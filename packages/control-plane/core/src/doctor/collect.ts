@@ -83,7 +83,7 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
   return [...new Set(entries.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
-/** Time in which a guest boots and starts its agent, and in which a guest with an agent configures its NICs. */
+/** Time limits: for a guest to boot and start its agent, and for a guest with a running agent to configure its NICs. */
 const [BOOT_MS, CONFIGURATION_MS] = [300_000, 60_000];
 
 function isBooting({ answer, runningMs }: PathSources): boolean {
@@ -146,7 +146,7 @@ function stripPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Returns the guest's addresses, IPv4 before IPv6: the addresses that its agent reports, or else those that the pod assigns. */
+/** Returns the addresses that the guest agent reports, or the pod's DHCP leases if it reports none. IPv4 addresses come first. */
 function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): readonly string[] {
   const { ipv4, ipv6 } = buildLease(iface) ?? {};
   const leasedAddresses = [ipv4, ...(ipv6?.addresses ?? [])].flatMap(
@@ -161,7 +161,7 @@ function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): 
   return [...filterByVersion(4), ...filterByVersion(6)];
 }
 
-/** Returns the gateway to probe: one with a route before one that CNI only returned with an address, and IPv4 before IPv6. */
+/** Returns the gateway to probe. Prefers gateways with a route to gateways without a route, and then IPv4 to IPv6. */
 function findGateway({ attachment, remembered }: IfaceFacts): ProbeRequest["gateway"] {
   const routes = remembered?.routes ?? [];
   const defaultGateways = routes
@@ -181,7 +181,7 @@ function findGateway({ attachment, remembered }: IfaceFacts): ProbeRequest["gate
   return best && { address: best.address, isRouted: best.isRouted };
 }
 
-/** Returns an IPv4 address of another guest on this node and on the same network, from the report of that guest's agent. */
+/** Returns an IPv4 address that the agent of another guest reported. That guest is on this node and on the same network. */
 function findNeighbor({ iface, vmis, vmi }: PathSources): string | undefined {
   const network = iface.attachment?.networkName;
   if (network === undefined) return undefined;

@@ -57,7 +57,7 @@ function isPodFault(hops: readonly HopReport[], firstDead: HopName): boolean {
 
 const HOPS_IN_POD: readonly HopName[] = ["tap", "podBridge", "addresses", "translation", "podNic"];
 
-/** Returns the link for commands at a hop: the last link before a gateway, the pod NIC for services of the pod, otherwise the hop's own. */
+/** Returns the link for a hop's commands: for the gateway, the last link before it; for services of the pod, the pod NIC. */
 function findLink(
   hop: HopName,
   { guest, observed }: PathFacts,
@@ -75,7 +75,7 @@ function findLink(
   return name;
 }
 
-/** Finds the bridge to which a loose peer probably belongs: the one in the guest's network, or the only one of the node. */
+/** Guesses the bridge of a peer without a bridge: the bridge in the guest's subnet, or the only bridge. Without bridges, the peer. */
 function findLostBridge({ observed }: PathFacts): PathLink | undefined {
   const { bridges = [], nodePeer }: Partial<ObservedPath["links"]> = observed?.links ?? {};
   const guest = parseIp(observed?.source ?? observed?.target?.address ?? "");

@@ -27,7 +27,7 @@ export interface PathLinks {
   readonly nodeBridge?: PathLink;
   /** All bridges of the node. Unset if the peer is a port of a bridge. */
   readonly bridges?: readonly PathLink[];
-  /** Ports of the node's bridge that lead out of the node. If the pod NIC is no veth, the NIC's parent link instead. */
+  /** Ports of the node's bridge that lead out of the node. If the pod NIC is not a veth, the pod NIC's parent link. */
   readonly uplinks: readonly PathLink[];
   /** Link of the node to which the pod NIC is connected: its veth peer or its parent. `unseen` if Patchbay cannot observe it. */
   readonly onNode: "peer" | "parent" | "unseen";
@@ -119,7 +119,7 @@ export interface ForwardedPing {
 
 export interface RefusedFrames {
   readonly description: string;
-  /** Whether the frames were refused because of their IPv4 sender. Other refused frames are no fault. */
+  /** Whether the frames were refused because of their IPv4 source address. Frames that were refused for another reason prove no fault. */
   readonly isOfIpv4Address: boolean;
   readonly frames: number;
   readonly recentFrames: number;
@@ -131,7 +131,7 @@ export interface ProbeTarget {
   readonly at: "bridge" | "port" | "beyond";
   /** Set if the target is another guest. A missing reply then proves no fault, because that guest may be stopped. */
   readonly isGuest?: true;
-  /** Set if CNI returned the gateway, but no route leads through it. A missing reply then proves no fault, because IPAM may have invented it. */
+  /** Set if no route leads through the gateway that CNI returned. IPAM may have invented it, so a missing reply proves no fault. */
   readonly isUnrouted?: true;
   readonly isDefault?: true;
   /** Set if the node should be the gateway, because it has NAT rules for the guest, but does not have the gateway's address. */
@@ -183,14 +183,14 @@ export interface PathFacts {
   readonly isWindows?: true;
   /** MACs of all NICs of this VM, in lower case. Linux may answer ARP with the MAC of another NIC, which is no fault. */
   readonly vmMacs?: readonly string[];
-  /** IPv4 addresses that the network assigned to a pod NIC which translates for the guest. */
+  /** IPv4 addresses that the network assigned to the pod NIC. Unset unless the binding is masquerade. */
   readonly podAddresses?: readonly string[];
   /** Sender addresses that the pod permits for the guest. Unset if it permits all addresses. */
   readonly allowedAddresses?: readonly string[];
   /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns no addresses to this NIC. */
   readonly serves?: boolean;
   readonly offersDefaultRoute: boolean;
-  /** Names of the VM and the network, for the commands of fixes. */
+  /** Values of the VM and the interface for the placeholders of fixes. */
   readonly names?: FixValues;
   /** Inode of the pod's network namespace, as decimal text. */
   readonly netns?: string;

@@ -11,7 +11,7 @@ import type {
 import type { DoctorReason } from "./reasons.ts";
 import { type HopName, dead, withFix, type Verdict } from "./report.ts";
 
-/** Link on a path. If it is the last link that observed a frame, `blamed` lists the hops that may have lost it, most likely first. */
+/** Link on a path. `blamed` lists the hops that may have lost a frame which this link observed last, most likely first. */
 interface Stage {
   readonly hop: HopName;
   readonly blamed: readonly HopName[];
@@ -43,7 +43,7 @@ const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
   stage("podNic"),
 ];
 
-/** Unicast probes. A capture on the node's bridge sees them only if the bridge itself has the destination MAC. */
+/** Unicast probes. A capture on the node's bridge sees such a probe only if the bridge itself has the destination MAC. */
 const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
 const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
 
@@ -178,13 +178,13 @@ export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopNam
     : chooseBlamed(findBlamed(replyStages, trace.replySeenAt, lastBlamed) ?? [], observed);
 }
 
-// Minimum number and share of lost frames that count as a fault, because load may cause smaller losses.
+// A loss is a fault only from this number and from this share of the frames, because load may cause smaller losses.
 const LOST_MIN = 2;
 const LOST_SHARE_MIN = 0.15;
 
 type Direction = "toward the guest" | "from the guest" | "or their answers";
 
-/** Returns the direction of the frames that were lost at a step: of probes, at their target (where nothing tells which), or of replies. */
+/** Returns the direction in which frames were lost at a step. At the target, either the probes or their replies may be lost. */
 function findDirection(probe: LossCount["probe"], step: number, probeSteps: number): Direction {
   if (step === probeSteps) return "or their answers";
   const isProbe = step < probeSteps;
@@ -266,7 +266,7 @@ function isBlamed(trace: FrameTrace, observed: ObservedPath, hop: HopName): bool
   return lost === hop;
 }
 
-/** Checks whether this hop or a neighboring hop has a fault that explains the loss: `MtuSmaller` if `isOfSize`, otherwise another one. */
+/** Checks whether a fault of this or a neighboring hop explains the loss: `MtuSmaller` if `isOfSize`, otherwise any other fault. */
 function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   const position = HOPS_IN_ORDER.indexOf(hop);
   return HOPS_IN_ORDER.slice(Math.max(0, position - 1), position + 2).some(
@@ -331,7 +331,7 @@ export function judgePartialLoss(
   return undefined;
 }
 
-/** Probes that the doctor repeats so often that one passes even a lossy link. If none passes, the loss is proven. */
+/** Probes that the doctor repeats so often that at least one passes a lossy link. If all are lost, the fault is certain. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
 function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {

@@ -108,7 +108,7 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   const isSilentByIp =
     traces.length === 2 && traces.every(({ replySeenAt }) => replySeenAt.length === 0);
   if (observed === undefined || !isSilentByIp || isLossy(observed)) return undefined;
-  // The pod's bridge is the gateway behind masquerade. Without its address the guest cannot answer.
+  // With masquerade, the pod's bridge is the guest's gateway. While the bridge has a fault, the guest cannot answer.
   const bridge = observed.links.podBridge?.name;
   if (!observed.isBridged && observed.wiringFaults.some(({ link }) => link === bridge)) {
     return undefined;
@@ -124,7 +124,7 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   return dead("GuestRefusesIp", why);
 }
 
-/** Returns the address of the guest's gateway: the pod's bridge behind masquerade, otherwise the probed gateway. */
+/** Returns the address of the guest's gateway: with masquerade, the pod's bridge; otherwise, the probed gateway. */
 function findGuestGateway({ observed }: PathFacts): Pick<FixValues, "ADDRESS"> {
   const [bridgeAddress] = observed?.links.podBridge?.addresses ?? [];
   const address =

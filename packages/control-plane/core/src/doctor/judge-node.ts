@@ -22,7 +22,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Returns the MACs that wrongly answer for the gateway: MACs of other hosts if the node is the gateway, otherwise all but the first. */
+/** Returns the MACs that wrongly answer for the gateway. If the node is the gateway, only its MACs are right; otherwise, the first MAC. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
@@ -159,7 +159,7 @@ function isGatewayLost(facts: PathFacts): boolean {
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
-/** Judges a peer that is in no bridge. If it has an address or a probe was answered, the node routes its packets. */
+/** Judges a peer that is in no bridge. If the peer has an address or `outward` got a reply, the node routes the peer's packets. */
 function judgePeerMaster(
   facts: PathFacts,
   peer: PathLink,
@@ -170,7 +170,7 @@ function judgePeerMaster(
     return undefined;
   }
   const why = "it is a port of no bridge";
-  // A BPF program on the link can forward frames without a bridge or a route. It is assumed to exist if the filters are unknown.
+  // A BPF program on the link can forward frames without a bridge or a route. If the filters are unknown, assume such a program.
   const hasProgram = observed.filters?.some(({ link }) => link === peer.name) !== false;
   const isCutOff = observed.isPeerRouted === false && !hasProgram;
   return isGatewayLost(facts) || isCutOff
@@ -182,7 +182,7 @@ function buildVlanVerdict(why: string, name: string, vlan: number | undefined): 
   return dead("VlanMissing", why, name, vlan === undefined ? {} : { VLAN: String(vlan) });
 }
 
-/** Adds flags to the command: without them `bridge` adds a tagged VLAN to the port of a bridge. */
+/** Adds flags to the fix's command. Without flags, `bridge vlan` adds a tagged VLAN, and only to a bridge port. */
 function withVlanFlags(flags: "self" | "pvid untagged", verdict: Verdict): Verdict {
   return { ...verdict, fix: verdict.fix?.replace("dev DEV", `dev DEV ${flags}`) ?? "" };
 }

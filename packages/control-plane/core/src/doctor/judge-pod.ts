@@ -194,7 +194,7 @@ export function judgeAddresses(facts: PathFacts): Verdict {
     : ok(`the DHCP server of this NIC runs${describeDhcpRequests(facts)}`);
 }
 
-/** Returns an address of the pod NIC that was deleted. Undefined if the NIC does not translate for the guest. */
+/** Returns an assigned address that the pod NIC no longer has. Undefined unless the binding is masquerade. */
 function findMissingAddress({ podAddresses = [] }: PathFacts, nic: PathLink): string | undefined {
   const present = nic.addresses.map((text) => text.split("/")[0]);
   return podAddresses.find((address) => !present.includes(address));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Fix for each reason. Words in capitals in commands are placeholders; docs/doctor.md lists them. The doctor replaces those whose value
- * it knows, and prints commands for links of the pod with the prefix that runs them in the pod's network namespace.
+ * Fix for each reason. Words in capitals are placeholders, which docs/doctor.md lists. The doctor replaces placeholders with known values.
+ * It adds a prefix to commands for links of the pod, so that they run in the pod's network namespace.
  */
 export const DOCTOR_FIXES = {
   AddressServerDown:

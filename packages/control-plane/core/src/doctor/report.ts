@@ -63,7 +63,7 @@ export function dead(
   return { ...withName(name), state: "dead", reason, why, fix: DOCTOR_FIXES[reason], values };
 }
 
-/** A hop whose fault is not proven. The reason names a state in which the hop may be healthy. */
+/** Builds a verdict on a hop whose fault is not proven. `reason` names a state in which the hop may be healthy. */
 export function uncertain(reason: DoctorReason, why: string, values: FixValues = {}): Verdict {
   return { state: "unknown", reason, why, fix: DOCTOR_FIXES[reason], values };
 }
@@ -80,14 +80,14 @@ export function notApplicable(why: string): Verdict {
   return { state: "notApplicable", why };
 }
 
-/** Quotes values for a shell if needed, because guests and tenants choose some of them. */
+/** Quotes a value for a shell unless it is plain. Quotes are needed because guests and tenants choose some values. */
 function quote(value: string): string {
   return /^[\w.:/-]*$/.test(value) ? value : `'${value.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 const KERNEL_TOOL = /^(?:bridge|ethtool|ip|nft|sysctl|tc|tcpdump) /;
 
-/** Replaces placeholders in the commands of a fix. With `netns`, the inode of a network namespace, commands run in it. */
+/** Replaces placeholders in a fix's commands. If `netns`, the inode of a network namespace, is set, network commands run there. */
 export function printFix(fix: string, values: FixValues, netns?: string): string {
   const known = new Map(Object.entries(values));
   return fix.replaceAll(/`([^`]*)`/g, (_whole, command: string) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP requests from virt-api to virt-handler about a guest, and the names in their certificates. Source: KubeVirt kubecli
+// HTTP requests from virt-api to virt-handler about a guest, and names in both services' certificates. Source: KubeVirt kubecli
 // VirtHandlerConn.
 import type { ObjectKey } from "../interfaces/store.ts";
 
@@ -103,7 +103,7 @@ export function parseGuestStream(
   return { key, stream: subresource, preservesSession, ...(sharesScreen && { sharesScreen }) };
 }
 
-/** Name of the NIC doctor's subresource and of its path segment at virt-handler. */
+/** Subresource of the NIC doctor, and its path segment in requests to virt-handler. */
 export const DOCTOR = "doctor";
 
 /** Longest interface name in characters. Source: Kubernetes DNS label. */

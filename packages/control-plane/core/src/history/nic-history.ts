@@ -197,7 +197,7 @@ function advanceTimings(
   return { timings: next ?? (reported === undefined ? undefined : timings), ended };
 }
 
-/** Returns the operation if the requested link state differs from the reported state; otherwise undefined. */
+/** Returns a LinkState operation if the requested link state differs from the reported state; otherwise undefined. */
 function startLinkChange(
   { stage, reported }: ObservedNic,
   { now }: ObservationTime,

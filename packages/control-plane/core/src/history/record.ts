@@ -38,7 +38,7 @@ function withEvent(history: IfaceHistory, { name, operation }: OperationEvent): 
   );
 }
 
-/** Returns an upper bound of the JSON's size in bytes. Each UTF-16 unit outside printable ASCII counts as three bytes. */
+/** Returns an upper bound of the JSON's size in bytes. A character outside printable ASCII counts as three bytes, or four beyond U+FFFF. */
 function countBytes(value: unknown): number {
   const text = JSON.stringify(value);
   return text.length + 2 * (text.match(/[^ -~]/gu) ?? []).length;

@@ -72,7 +72,7 @@ export function usesParts(vm: VirtualMachine): boolean {
   return hasParts(vm) || PARTS.some((part) => findMatcherRef(vm, part) !== undefined);
 }
 
-/** Plans no revision during conflicts, because later corrections of the instancetype do not change a revision. */
+/** Plans no revision while fields conflict, because a correction of the instancetype would not change an existing revision. */
 export function collectPartsFacts(vm: VirtualMachine, readParts: ReadParts): PartsFacts {
   const { missing } = readParts;
   const { vm: expanded, causes } = expandWith(vm, readParts);

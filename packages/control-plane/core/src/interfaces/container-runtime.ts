@@ -38,7 +38,7 @@ export interface SandboxConfig {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly cgroupParent: string;
-  /** The runtime's own name for a set of its settings; unset for its default. Source: CRI RunPodSandboxRequest. */
+  /** Named configuration of the container runtime; unset for the runtime's default. Source: CRI RunPodSandboxRequest. */
   readonly runtimeHandler?: string;
   readonly sysctls: Readonly<Record<string, string>>;
   readonly security: {

@@ -9,7 +9,7 @@ import type { VolumeDeps } from "./deps.ts";
 import { buildPodDirectory } from "./layout.ts";
 import { findVolumePath, removeLocked, readVolumeContents, publishVolume } from "./pod-volumes.ts";
 
-/** Source: eviction of the kubelet. */
+/** Status reason of evicted pods. Source: kubelet pkg/kubelet/eviction. */
 const EVICTED_REASON = "Evicted";
 const CONCURRENCY = 2;
 

@@ -29,11 +29,11 @@ export interface VolumeBench {
   readonly files: FakeFiles;
   readonly clock: FakeClock;
   readonly log: FakeLogger;
-  /** All watches, including ended ones, by selection, for example `Secret ns metadata.name=a`. */
+  /** Watches by selection, including ended watches, for example `Secret ns metadata.name=a`. */
   readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
-  /** References of mounted images, by path. */
+  /** References of mounted images, by mount path. */
   readonly imageMounts: ReadonlyMap<string, string>;
-  /** Claims in use, as `UID CLAIM`. */
+  /** Claims in use, as `POD_UID CLAIM`. */
   readonly claims: ReadonlySet<string>;
   /** Requested tokens, as `AUDIENCE SECONDS`. */
   readonly requests: readonly string[];
@@ -185,7 +185,7 @@ class Bench implements VolumeBench {
   }
 }
 
-/** Creates a bench for volumes with fakes. Its watches end when the signal is aborted. */
+/** Creates fakes of all volume dependencies. Their watches end when the signal is aborted. */
 export function createVolumeBench(signal: AbortSignal = new AbortController().signal): VolumeBench {
   return new Bench(signal);
 }

@@ -23,7 +23,7 @@ export type ForwardQuery = (
 export interface AnswerDeps {
   readonly zone: Zone;
   readonly forwardQuery: ForwardQuery;
-  /** Returns the number by which to rotate the addresses of an answer. */
+  /** Returns the number of positions by which to rotate the addresses of the next answer. */
   readonly nextRotation: () => number;
   readonly countReply: ServiceCounters["countReply"];
 }

@@ -6,7 +6,7 @@ import { addressAt, parseNetwork } from "../forward/network.ts";
 import { printRemoval } from "../forward/ruleset.ts";
 
 const TIMEOUT_MS = 10_000;
-/** Offset of the DNS server's address in the Service network, as in clusters of kubeadm. */
+/** Offset of the DNS server's address in the Service network, as in kubeadm clusters. */
 const DNS_OFFSET = 10;
 
 /** Returns the name of the table, which is unique because each machine has a different Service network. */
@@ -19,7 +19,7 @@ export function findDnsAddress(serviceNetwork: string): string {
   return network === undefined ? "" : addressAt(network, DNS_OFFSET);
 }
 
-/** Returns the arguments of a route. Its device is never used, because nftables redirects or rejects all packets first. */
+/** Returns the Service network's route. Its device is never used, because nftables redirects or rejects all packets first. */
 function routeArguments(serviceNetwork: string): readonly string[] {
   return [serviceNetwork, "dev", "lo"];
 }

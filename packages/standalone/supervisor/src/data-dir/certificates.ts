@@ -37,7 +37,7 @@ interface CertificateDeps {
 type SubjectRequest = Pick<CertificateRequest, "commonName" | "usages"> &
   Partial<Pick<CertificateRequest, "organizations" | "dnsNames" | "ipAddresses">>;
 
-/** Returns whether a certificate remains valid long enough and has the requested subject. */
+/** Returns whether a certificate remains valid long enough and has the requested subject and IP addresses. */
 function matchesRequest(certPem: string, clock: Clock, spec: SubjectRequest): boolean {
   const { commonName, organizations } = readCertificateSubject(certPem);
   const groups = new Set(spec.organizations);

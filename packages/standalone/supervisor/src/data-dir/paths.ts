@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 export interface Paths {
   readonly dataDir: string;
-  /** File that marks the directory and contains the settings of the first start. */
+  /** File that contains the machine's settings and marks the directory as Patchbay's. */
   readonly settings: string;
   readonly kubeconfig: string;
   readonly pki: string;
@@ -21,7 +21,7 @@ export interface Paths {
   readonly containerd: string;
   readonly cniConf: string;
   readonly cniLeases: string;
-  /** Socket at which net-agent attaches pods' own default networks. */
+  /** Socket on which containerd calls net-agent for pods that name their own default network. */
   readonly cniSocket: string;
   readonly logs: string;
   readonly run: string;

@@ -111,7 +111,7 @@ function checkFormatSupported(
   return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
 }
 
-/** Rejects a file whose suffix contradicts its format. A guest can write a qcow2 header that names host files to a raw disk. */
+/** Rejects a file whose suffix contradicts its format. On its raw disk, a guest can write a qcow2 header that names host files. */
 function checkSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
   const [, suffix = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
   const expectedFormat = suffix.toLowerCase() === "qcow2" ? "qcow2" : "raw";
@@ -190,7 +190,7 @@ interface Deps {
 }
 
 interface DiskCopy {
-  /** Path in the user's spelling, for messages. */
+  /** Path as the user wrote it, for messages. */
   readonly source: string;
   /** Absolute path of the disk. */
   readonly path: string;

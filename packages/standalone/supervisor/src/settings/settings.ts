@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses and stores the settings of a standalone machine at its first start.
+// Chooses and stores the settings of a standalone machine. Later starts reuse stored values.
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
@@ -27,7 +27,7 @@ export interface Settings {
   /** GID of the vhost-user dataplane; unset for root. */
   readonly dataplaneGroup?: number;
   /**
-   * Command that serves the API instead of this program. It receives this program's argument as its last argument.
+   * Command that serves the API instead of this program. Its last argument is the JSON text that this program would receive.
    * This setting exists only in the settings file.
    */
   readonly apiServerCommand?: Argv;

@@ -45,7 +45,7 @@ export interface ComponentProgram {
   readonly healthSocket?: string;
 }
 
-/** A process record is invalid if its boot id differs from `bootId`. */
+/** Dependencies of a component. `bootId` identifies the current boot; process records of other boots are invalid. */
 export interface ComponentDeps {
   readonly files: Files;
   readonly clock: Clock;

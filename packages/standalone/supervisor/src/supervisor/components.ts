@@ -166,7 +166,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       ...agentFlags,
       "--state-dir",
       paths.netAgent,
-      // In this mode, net-agent ignores pods of other runtimes on the host.
+      // In mode `alone`, net-agent ignores pods of other runtimes on the host.
       "--mode",
       "alone",
       // node-runtime does not support device plugins, so pods have no devices of device plugins.

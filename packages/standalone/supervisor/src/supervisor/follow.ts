@@ -70,7 +70,7 @@ function waitForPhase(
   signal: AbortSignal,
 ): Promise<FollowResult> {
   const { promise, resolve, reject } = Promise.withResolvers<FollowResult>();
-  // This promise serializes reads of the state.
+  // Serializes reads of the state: each read waits for the previous read.
   let reading: Promise<void> = Promise.resolve();
   const readNext = (): void => {
     reading = reading.then(async () => {

@@ -19,7 +19,7 @@ export interface RenewalDeps {
   readonly readNewestMs: () => Promise<number>;
   /** Returns the services in the order of their restart. */
   readonly listServices: () => readonly RestartableService[];
-  /** Writes the renewed authority into the API server. */
+  /** Writes the current authority into virt-api's APIServices and webhooks. */
   readonly announce: () => Promise<void>;
 }
 

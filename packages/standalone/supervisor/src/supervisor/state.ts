@@ -12,7 +12,7 @@ export type SupervisorPhase = "starting" | "ready" | "stopping" | "stopped" | "f
 const PHASES: readonly SupervisorPhase[] = ["starting", "ready", "stopping", "stopped", "failed"];
 
 export interface Step {
-  /** Time in milliseconds after the supervisor began to start or to stop. */
+  /** Milliseconds since the supervisor began to start or to stop. */
   readonly afterMs: number;
   readonly text: string;
 }

@@ -21,7 +21,7 @@ type Target = (typeof TARGETS)[number];
 /** Default bus of a disk. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS = "sata";
 
-/** Returns target and bus of a disk, or their defaults. Of several targets, the first counts; another rule rejects such disks. */
+/** Returns a disk's target and bus, or the defaults. Ignores all targets but the first, because another rule rejects such disks. */
 function findTarget(disk: Disk): { readonly target: Target; readonly bus: string } {
   const target = TARGETS.find((each) => disk[each] !== undefined) ?? "disk";
   const bus = disk[target]?.bus ?? "";
@@ -112,7 +112,7 @@ const busSuitsTarget = forEachDisk((disk, path): readonly Cause[] => {
   if (target === "cdrom" && bus === "virtio") {
     return buildBusCauses(path, target, `Bus type ${bus} is invalid for CD-ROM device`);
   }
-  // KubeVirt accepts this combination, but libvirt and QEMU start no guest with it. Source: KubeVirt issue 17826.
+  // KubeVirt accepts a LUN on another bus, but libvirt and QEMU do not start such a guest. Source: KubeVirt issue 17826.
   if (target === "lun" && bus !== "scsi") {
     return buildBusCauses(path, target, `Bus type ${bus} is invalid for LUN device; use scsi`);
   }
@@ -269,7 +269,7 @@ const cacheSuitsSharing = forEachDisk(({ shareable, cache = "" }, path) =>
   }),
 );
 
-/** Reference of a volume to a claim or file. */
+/** Use of a claim or file by a volume. */
 interface ImageUse {
   readonly image: string;
   readonly field: string;
@@ -277,7 +277,7 @@ interface ImageUse {
   readonly isShared: boolean;
 }
 
-/** Returns the claim or file that the volume references, even if no disk names the volume. Source: KubeVirt SetDefaultVolumeDisk. */
+/** Returns the volume's use of a claim or file. A volume without a disk gets a default disk. Source: KubeVirt SetDefaultVolumeDisk. */
 function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
@@ -306,7 +306,7 @@ function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefi
 }
 
 /**
- * Checks whether two uses conflict. Unless both are shared, QEMU locks a writable image against a second use, even in its own process.
+ * Checks whether two uses conflict. QEMU locks a writable image against a second use, even by the same process, unless both share it.
  * Source: QEMU block/file-posix.c, raw_check_perm.
  */
 function conflicts(use: ImageUse, otherUse: ImageUse): boolean {

@@ -10,7 +10,7 @@ const PRESSURE_SHARE = 0.05;
 const PRESSURE_BYTES = 2 ** 30;
 /** On a nearly full disk, only a pod that uses at least this many bytes is evicted. */
 const EVICTION_MIN_BYTES = 64 * 2 ** 20;
-/** Maximum time between two walks of the pods' directories, because equal writes and deletions do not change the free space. */
+/** Maximum time between walks of the pods' directories. Free space does not show writes if equally many bytes are deleted. */
 const WALK_INTERVAL_MAX_MS = 60_000;
 const WALK_INTERVAL_MIN_MS = 10_000;
 
@@ -128,7 +128,7 @@ function isLow(disk: DiskSpace): boolean {
   return disk.freeBytes < computePressureBytes(disk);
 }
 
-/** Returns whether an eviction helps: the pod's claims have grown, or the pods use enough space to end the shortage. */
+/** Returns whether evicting the largest pod helps: its claims grew recently, or all pods together use enough space to end the shortage. */
 function doesEvictionHelp(
   largest: PodUsage,
   usages: readonly PodUsage[],

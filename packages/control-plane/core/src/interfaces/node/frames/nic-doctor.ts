@@ -9,9 +9,9 @@ export interface ExaminedNic {
   readonly wiring: ObservedWiring;
   /** Addresses of the guest, without prefix lengths. IPv4 addresses come first. */
   readonly addresses: readonly string[];
-  /** Gateway that CNI returned, probed first. Without a route through it (`isRouted`), it may not exist. */
+  /** Gateway from CNI or a recorded route. Unless `isRouted` is true, it may not exist, so the pod NIC's own gateway takes precedence. */
   readonly gateway?: { readonly address: string; readonly isRouted: boolean };
-  /** Address of another guest on this node, probed only if neither CNI, the pod NIC's routes nor the node's bridge provide a gateway. */
+  /** Address of another guest on this node. The doctor probes this guest only if it finds no gateway. */
   readonly neighbor?: string;
   /** Whether to request a DHCP offer, without accepting a lease. */
   readonly testsDhcp: boolean;
