@@ -46,7 +46,7 @@ type Settings = { readonly name: string; readonly help: string; labelNames: stri
 };
 type Observe = (labels: PhaseObservation["labels"], seconds: number) => void;
 
-/** Adds the histograms. Returns a function that records observations. */
+/** Registers the histograms of phase durations. Returns a function that records observations in these histograms. */
 export function createPhaseRecorder(
   addHistogram: (settings: Settings) => Observe,
 ): (observations: readonly PhaseObservation[]) => void {
@@ -89,7 +89,7 @@ function toObservation(
   return seconds === undefined ? [] : [{ name, labels, seconds }];
 }
 
-/** Returns the durations that a change of the VMI ends; empty if its phase has not changed. */
+/** Returns the durations until the new phase: from the previous phase, the creation and the deletion. Empty if the phase is unchanged. */
 export function observeVmiPhase(
   previous: VirtualMachineInstance,
   { metadata, status }: VirtualMachineInstance,

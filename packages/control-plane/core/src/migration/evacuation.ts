@@ -55,7 +55,7 @@ export type EvacuationStep =
 
 const MIGRATING_STRATEGIES: readonly string[] = ["LiveMigrate", "LiveMigrateIfPossible"];
 
-/** Lists the failed evacuations of this VMI from the node, oldest first. Ignores those of an earlier VMI with the same name. */
+/** Lists the failed evacuations of this VMI from the node, oldest first. Ignores evacuations of an earlier VMI with the same name. */
 function listFailed(
   node: string,
   vmi: VirtualMachineInstance,
@@ -109,13 +109,13 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
   const failed = listFailed(node, vmi, migrations);
   const forMs = computeRetryDelayMs(failed, nowMs);
-  // A schedulable node is not being drained, so there is no retry until the next eviction request sets the mark again.
+  // A schedulable node is not being drained, so the eviction request is removed. Only a new eviction request starts another migration.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
   if (forMs > 0) return { kind: "wait", forMs };
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
-/** Returns the step that a change between cordoned and schedulable requires. */
+/** Returns the step that records that the node was cordoned, or removes the eviction request after the node was uncordoned. */
 function planDrainRecord(
   node: string,
   { vmi, isNodeSchedulable }: EvacuationFacts,

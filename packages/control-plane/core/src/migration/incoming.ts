@@ -8,7 +8,7 @@ import type { NewCondition } from "../status/conditions.ts";
 export interface IncomingFacts {
   readonly migration: MigrationState;
   readonly isWired: boolean;
-  /** State of the relay. It is `reported` if the status contains the relay's address and ports. */
+  /** State of the migration's relay on this node. `reported`: the VMI's status contains the relay's address and ports. */
   readonly relay: "none" | "unreported" | "reported";
   /** Domain in this node's pod. Undefined until libvirt receives the domain. */
   readonly domain: DomainInfo | undefined;

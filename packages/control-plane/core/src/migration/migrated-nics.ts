@@ -28,7 +28,7 @@ export function listMigratingIfaces({ status }: VirtualMachineInstance): readonl
   );
 }
 
-/** Returns the tap's name or the socket's path that Patchbay creates on the target node. Undefined if another component creates it. */
+/** Returns the name of the tap or path of the socket link that Patchbay creates on the target. Undefined if a plugin creates the tap. */
 function findTapName(
   vmi: VirtualMachineInstance,
   name: string,
@@ -91,7 +91,7 @@ export function listIncomingWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return listWirings(facts).map(withoutAwaitedIn);
 }
 
-/** Lists the wirings to apply after the guest has left this pod. They neither flood frames to the tap nor use the guest's MAC. */
+/** Lists the wirings to apply after the guest has left this pod. These wirings do not flood frames to the tap or use the guest's MAC. */
 export function listOutgoingWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
   return listWirings(facts).map((wiring) => ({ ...wiring, incomingPodUid: podUid }));
 }

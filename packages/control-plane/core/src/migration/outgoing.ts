@@ -46,7 +46,7 @@ const WAIT_FOR_END: readonly OutgoingStep[] = [{ kind: "wait", for: "end" }];
 
 /**
  * Plans to resume the guest on the source after libvirt crashed in the final transfer and lost the job. Reports the failure
- * before it resumes the guest, so that the target does not resume it too.
+ * before the resume, so that the target does not resume the guest too.
  */
 function planSourceResume(facts: OutgoingFacts): readonly OutgoingStep[] {
   if (facts.migration.failed === true) return [{ kind: "resume" }, ...WAIT_FOR_END];
@@ -61,8 +61,8 @@ function planSourceFailure(facts: OutgoingFacts, reason: string): readonly Outgo
 }
 
 /**
- * Plans the report that the guest has stopped on this node, after which the target resumes it. The relay stays open until
- * the guest runs there, because a restarted virt-handler of the target needs the report again.
+ * Plans the report that the guest has stopped on this node, after which the target resumes the guest. The relay stays open
+ * until the guest runs on the target, because a restarted virt-handler of the target needs the report again.
  */
 function planHandover(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { abortRequested, sourceNodeDomainLeft, targetNodeDomainReadyTimestamp } = facts.migration;
@@ -122,7 +122,7 @@ export function planOutgoing(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, domain, call } = facts;
   if (isPausedWithoutJob(facts)) return planSourceResume(facts);
   if (migration.failed === true) return WAIT_FOR_END;
-  // The call's result comes first, because the launcher may have ended since, and `domain` is then undefined.
+  // The result of the libvirt call takes precedence, because the launcher may have ended after the call, and `domain` is then undefined.
   if (call === "arrived" || domain?.move === "left") return planHandover(facts);
   if (domain === undefined) return [{ kind: "wait", for: "guest" }];
   if (isMigratingOut(facts)) return decideWhileMigrating(facts);

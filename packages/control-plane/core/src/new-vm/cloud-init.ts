@@ -51,7 +51,7 @@ const HOTPLUG_NETWORK = {
 /** Command that reloads the networks. Guests with another network manager need no reload, so the command ignores failures. */
 const RELOAD_NETWORKS = ["sh", "-c", "networkctl reload || true"];
 
-/** Returns the fields with the logins. Without a login, the keys apply to the default user of the image. */
+/** Returns the cloud-config fields for the login. If `login` is undefined, the SSH keys apply to the image's default user. */
 function makeLogins(login: Login | undefined, keys: readonly string[]): object {
   const keyList = keys.length > 0 && { [KEYS_FIELD]: keys };
   if (login === undefined) return { ...keyList };
@@ -95,7 +95,7 @@ function makeNetworkData(nics: readonly NewNic[]): string {
   return stringify({ version: 2, ethernets: Object.fromEntries(ethernets) });
 }
 
-/** Returns a MAC for every interface. Generates the MACs that are not assigned. */
+/** Returns a MAC for every interface: the assigned MAC, or else a random MAC. */
 function withNewMacs(
   names: readonly string[],
   assigned: ReadonlyMap<string, string>,
@@ -109,7 +109,7 @@ function withNewMacs(
   return macs;
 }
 
-/** Assigns MACs, and creates network data for several NICs, because cloud-init configures only the first NIC by default. */
+/** Assigns MACs and creates network data if there are several NICs, because cloud-init configures only the first NIC by default. */
 export function makeNetwork(
   networks: readonly string[],
   assigned: ReadonlyMap<string, string>,

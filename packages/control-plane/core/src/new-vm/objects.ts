@@ -18,14 +18,14 @@ export interface NewVolume {
   readonly bootOrder?: number;
 }
 
-/** Settings of a new VM, with amounts in Kubernetes' notation. */
+/** Settings of a new VM. Amounts are Kubernetes quantities. */
 export interface NewVm {
   readonly name: string;
   /** Namespace; undefined for the default namespace of the client. */
   readonly namespace: string | undefined;
-  /** Volumes, at least one. The guest gets their disks before all other disks. */
+  /** Volumes, at least one. Their disks precede all other disks of the guest. */
   readonly volumes: readonly NewVolume[];
-  /** Size of a claim that is filled once from the image of volume {@link ROOT}; unset if each start creates the disk again. */
+  /** Size of a claim that is filled once from the image of volume {@link ROOT}. Unset if the disk is created again at each start. */
   readonly rootSize?: string;
   /** Memory and CPUs; undefined if an instancetype defines them. */
   readonly size: { readonly memory: string; readonly cpus: number } | undefined;
@@ -57,7 +57,7 @@ export interface VmObjects {
 type Template = VirtualMachine["spec"]["template"]["spec"];
 type Devices = Template["domain"]["devices"];
 
-/** Name of the volume of `--image`. */
+/** Name of the volume that the option `--image` defines. */
 export const ROOT = "root";
 const CLOUD_INIT = "cloud-init";
 const POD_NETWORK = "default";
@@ -215,7 +215,7 @@ function buildSecret(newVm: NewVm): NewSecret {
   };
 }
 
-/** Builds the objects of a VM without problems. See {@link findNewVmProblems}. */
+/** Builds the objects of a VM for which {@link findNewVmProblems} reports no problems. */
 export function createVmObjects(newVm: NewVm): VmObjects {
   const { size, instancetype, preference, isStopped } = newVm;
   const spec: Template = {

@@ -14,7 +14,7 @@ export interface LinkFacts {
   readonly bridge: boolean;
   /** Whether the wiring is complete. False until the pod network is observed. */
   readonly isWired: boolean;
-  /** Whether QEMU has this tap open. False if it has a deleted tap with the same name open. */
+  /** Whether QEMU has this tap open. False if QEMU has a deleted tap with the same name open. */
   readonly isTapOpen: boolean;
   /** MTU of the pod NIC in bytes, or of the tap if a CNI plugin created it. 0 if neither exists. */
   readonly mtu: number;

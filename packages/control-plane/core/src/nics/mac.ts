@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MAC addresses of interfaces: chooses them or requests them from the network, retains them over restarts, and finds conflicts.
+// Chooses MACs of interfaces, requests MACs from networks, retains MACs over restarts, and finds MAC conflicts.
 import {
   isAbsent,
   type Iface,
@@ -60,7 +60,7 @@ export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes):
 interface MacSources {
   readonly namespace: string;
   readonly bindings: BindingRegistry;
-  /** Earlier specs of the same VM, the preferred one first. An interface keeps the MAC that it had there on the same network. */
+  /** Earlier specs of the same VM, the preferred spec first. An interface retains its MAC from an earlier spec with the same network. */
   readonly earlier: readonly VmiSpec[];
   readonly randomBytes: RandomBytes;
 }
@@ -113,13 +113,13 @@ function hasMac({ macAddress = "" }: Iface): boolean {
   return macAddress !== "";
 }
 
-/** Whether Patchbay must choose a MAC, because neither the specification nor the network names one. */
+/** Checks whether Patchbay must choose the interface's MAC, because the spec sets no MAC and the network reports none. */
 export function needsRandomMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
   if (hasMac(iface) || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return false;
   return findMacSource(iface, spec, bindings) === "random";
 }
 
-/** Sets the MACs that Patchbay chooses: the interface's earlier one, or else a random one. */
+/** Returns the interfaces with the MACs that Patchbay chooses: the MAC from an earlier spec, or else a random MAC. */
 export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
   const inUse = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
   return ifacesOf(spec).map((iface) => {
@@ -205,7 +205,7 @@ interface OwnMacConflict {
   readonly networks: readonly [later: string, earlier: string];
 }
 
-/** Finds NICs of one VM with the same MAC on different networks of one segment. Validation already rejects them on one network. */
+/** Finds NICs of one VM with the same MAC on different networks of one segment. Validation already rejects equal MACs on one network. */
 export function findOwnMacConflicts(
   own: MacOwner,
   findSegment: FindSegment,
@@ -239,7 +239,7 @@ interface MacOnNetwork {
   readonly networkName?: string;
 }
 
-/** Returns undefined if Patchbay chooses the interface's MAC, or the interface is not wanted. */
+/** Returns undefined if Patchbay chooses the interface's MAC, or if the interface is absent, has no network or has a refused binding. */
 function findRetainableMac(
   vm: VirtualMachine,
   iface: Iface,
@@ -282,7 +282,7 @@ export function collectRetainedMacs(
   });
 }
 
-/** Returns the VM's specification with the MACs of its last guest where it names none. */
+/** Returns the VM's spec, in which interfaces without a MAC have the MAC that the VM's status records. */
 export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): VmiSpec {
   const { template } = spec;
   const { macAddresses: recorded = [] } = status ?? {};
@@ -359,8 +359,8 @@ export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefin
 type RequestedMac = Pick<NetworkSelection, "mac" | "io.patchbay.kept-mac">;
 
 /**
- * Returns the MAC to request from a secondary network: the specification's; during a network swap the running NIC's; or
- * else the previous guest's, which the network may replace.
+ * Returns the MAC to request from a secondary network: the MAC in the spec; during a network swap, the running NIC's MAC; or
+ * else the previous guest's MAC, which the network may replace.
  */
 export function requestMac(
   iface: Iface,
@@ -410,7 +410,7 @@ function describeMacChange(
   return `interface ${name} now has MAC ${normalizeMac(mac)}, which ${network} assigned; it had ${normalizeMac(last)} before. Set macAddress in the specification if the guest needs one MAC`;
 }
 
-/** Returns messages about NICs that were attached since `before` with another MAC than the previous guest had. */
+/** Describes newly attached NICs whose MAC differs from the previous guest's MAC. */
 export function findMacChanges(
   vmi: VirtualMachineInstance,
   attachments: readonly Attachment[],

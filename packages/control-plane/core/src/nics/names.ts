@@ -34,8 +34,8 @@ export function buildPodInterfaceName(network: Network): string {
 }
 
 /**
- * Returns the name of the second pod NIC for a registered binding with an additional network. `podInterfaceName` is the
- * first. CNI's default name would depend on the position in the annotation, which may change while a pod runs.
+ * Returns the name of the second pod NIC for a registered binding with an additional network. `podInterfaceName` is the first
+ * pod NIC. CNI's default name would depend on the position in the networks annotation, which may change while a pod runs.
  */
 export function buildExtraInterfaceName(podInterfaceName: string): string {
   return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
@@ -54,7 +54,7 @@ export function isOwnPodInterfaceName(name: string): boolean {
   return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);
 }
 
-/** Returns the pod NIC of a bridge or tap with a name from {@link buildIfaceNames}; undefined for other names. */
+/** Returns the name of the pod NIC for a bridge or tap name from {@link buildIfaceNames}; undefined for other names. */
 export function parseLinkName(name: string): string | undefined {
   const [, bridgeSuffix, tapSuffix] =
     /^(?:k6t-(eth0|[0-9a-f]{11})|tap(0|[0-9a-f]{11}))$/.exec(name) ?? [];

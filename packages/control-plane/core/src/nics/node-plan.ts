@@ -42,7 +42,7 @@ export type WiredIface = Pick<
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
   };
 
-/** Returns the module of the interface's binding. For a refused binding, returns the one that fits the existing links. */
+/** Returns the module of the interface's binding. For a refused binding, returns the module of the binding that fits existing links. */
 export function findBindingModule({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
   return BINDINGS[binding.kind === "refused" ? (binding.leftover ?? "bridge") : binding.kind];
 }
@@ -183,7 +183,7 @@ function isOwnLink({ name, kind }: PodLink): boolean {
   return parseLinkName(name) !== undefined && (kind === BRIDGE_KIND || kind === TAP_KIND);
 }
 
-/** Lists the pod NICs whose links belong to the interface. Includes the pod NIC in the tap's name, which a swap does not change. */
+/** Lists the interface's pod NICs, including the pod NIC after which the tap is named, because a swap does not rename the tap. */
 function listPodNics({
   podInterfaceName,
   links,
@@ -341,7 +341,7 @@ export function findVhostUserBlock(
   if (findBindingModule(iface).kind !== "vhostuser") return undefined;
   const { socketProblem } = iface.links;
   if (socketProblem !== undefined) return socketProblem.reason;
-  // A stopped domain is defined again before its next start, and then supports vhost-user.
+  // A stopped domain needs no check, because it is redefined with vhost-user support before its next start.
   if (domain?.running !== true) return undefined;
   if (!domain.facts.sharesMemory) return "MemoryNotShared";
   return useEmulation && domain.facts.hasNoNicVectors !== true ? "InterruptVectors" : undefined;

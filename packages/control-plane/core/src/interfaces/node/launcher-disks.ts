@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes small disk images to launchers' volumes, which are not trusted, because launchers may change them at any time.
+// Writes small disk images to launchers' volumes. The volumes are not trusted, because a launcher may change its volume at any time.
 
 export interface LauncherDisks {
   /**

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { NetnsHandle } from "../namespaces.ts";
 
-/** A link that was added, removed or changed, or whose addresses or forwarding entries changed. */
+/** A link that was added, removed or changed. Changes of its addresses and forwarding entries count as changes of the link. */
 export interface ChangedLink {
   readonly index: number;
   readonly name?: string;

@@ -2,7 +2,7 @@
 import type { NetnsHandle } from "../namespaces.ts";
 
 export interface NetlinkAnswer {
-  /** Messages of the reply, without the final message. Source: netlink(7). */
+  /** Messages of the reply, without the final NLMSG_ERROR or NLMSG_DONE. Source: netlink(7). */
   readonly data: Uint8Array;
   /** Positive error number; 0 for success. Source: errno(3). */
   readonly errno: number;
@@ -43,7 +43,7 @@ export interface FrameExchange {
     /** Checksum that the link must complete. Unset if all checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /** Filters for received frames. A frame is accepted if it passes all tests of one list. Lists for shorter frames must come first. */
+  /** Filters: a frame must pass all tests of a list. Tests beyond a frame's end reject it, so lists for short frames must come first. */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }
@@ -55,7 +55,7 @@ export interface ReceivedFrames {
     readonly isOutgoing: boolean;
     readonly frame: Uint8Array;
   }[];
-  /** `unheard`: for each port, the error of listening. `unsent`: for each frame, the error of sending. 0: success. Source: errno(3). */
+  /** `unheard`: receive error number for each port. `unsent`: send error number for each frame. 0: success. Source: errno(3). */
   readonly unheard: readonly number[];
   readonly unsent: readonly number[];
 }
@@ -77,7 +77,7 @@ export interface Netlink {
   makeTap(netns: NetnsHandle, tap: NewTap): Promise<void>;
   /** Sends complete frames out of a link. @throws AppError with OS_FILE_FAILED, for example when the link is missing, OS_DESCRIPTOR_STALE */
   sendFrames(netns: NetnsHandle, link: string, frames: readonly Uint8Array[]): Promise<void>;
-  /** Sends frames and returns only the accepted replies. @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE */
+  /** Sends frames and returns the received frames that pass `tests`. @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE */
   exchangeFrames(exchange: FrameExchange): Promise<ReceivedFrames>;
   /**
    * Returns the namespace's network settings whose paths below /proc/sys/net match a pattern, as lines PATH:VALUE.

@@ -24,7 +24,7 @@ export interface NodeNic {
   readonly up: boolean;
   /** Alias of the link, usually empty. Source: ip-link(8), alias */
   readonly alias: string;
-  /** Addresses as base64-encoded kernel attributes, except addresses that the kernel assigns. Source: struct ifaddrmsg. */
+  /** The NIC's addresses as base64-encoded kernel attributes, without addresses that the kernel assigns. Source: struct ifaddrmsg. */
   readonly addresses: readonly string[];
   /** Routes of the main table through the NIC, as base64-encoded kernel attributes. Source: struct rtmsg. */
   readonly routes: readonly string[];
@@ -45,7 +45,7 @@ export interface NodeNics {
    */
   returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void>;
   /**
-   * Restores the NIC's name, and then all other missing settings. Does not remove additional settings.
+   * Restores the NIC's name, and then all other missing settings. Does not remove settings that were added later.
    * @throws AppError with PODNET_FAILED when the kernel cannot be queried
    */
   restore(host: NetnsHandle, nic: NodeNic): Promise<RestoredNic>;

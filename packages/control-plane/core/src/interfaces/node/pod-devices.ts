@@ -11,6 +11,6 @@ export interface PodDevices {
     readonly namespace: string;
     readonly name: string;
   }): Promise<ReadonlyMap<string, readonly string[]>>;
-  /** Returns the IDs of a resource's allocated devices. Those of a starting pod may be missing. @throws AppError with DEVICES_NOT_LISTED */
+  /** Returns the allocated device IDs of a resource. A starting pod's devices may be missing. @throws AppError with DEVICES_NOT_LISTED */
   listUsed(resource: string): Promise<ReadonlySet<string>>;
 }

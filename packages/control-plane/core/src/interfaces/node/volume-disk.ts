@@ -15,7 +15,7 @@ export interface VolumeFile {
   readonly gid?: number;
 }
 
-/** Kinds of files in core/v1 HostPathType, and `Other`. */
+/** Kinds of files that core/v1 HostPathType distinguishes, and `Other`. */
 export type PathKind = "Directory" | "File" | "Socket" | "CharDevice" | "BlockDevice" | "Other";
 
 /**

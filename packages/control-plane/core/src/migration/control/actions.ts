@@ -17,7 +17,7 @@ export interface VmiMigrationFields {
 }
 
 export type MigrationAction =
-  /** Adds the finalizer and the label with the VMI's name. */
+  /** Adds the finalizer and the label with the VMI's name to the migration. */
   | { readonly kind: "markMigration"; readonly migration: Migration }
   | { readonly kind: "createTargetPod"; readonly pod: Pod }
   | { readonly kind: "patchTargetNetworks"; readonly pod: Pod; readonly value: string }

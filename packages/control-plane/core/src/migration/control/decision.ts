@@ -13,7 +13,7 @@ import { completionTimeoutMs } from "../limits.ts";
 
 /** Maximum time until the scheduler finds a node. Source of all timeouts: KubeVirt pkg/virt-controller/watch/migration. */
 const SCHEDULING_TIMEOUT_MS = 300_000;
-/** Maximum time from the creation of the target pod until the target node is ready for the guest. */
+/** Maximum time from the creation of the target pod until the guest starts to migrate. */
 const READY_TIMEOUT_MS = 900_000;
 /** Maximum time from the end of the source pod until the target node reports the guest. */
 const ARRIVAL_TIMEOUT_MS = 60_000;
@@ -22,8 +22,8 @@ const RESUME_TIMEOUT_MS = 300_000;
 /** Maximum time from an abort request until a node reports where the guest runs. */
 const ABORT_REPORT_TIMEOUT_MS = 300_000;
 /**
- * Maximum time for which the source's virt-handler may be silent: to begin the transfer, or after an abort request while the
- * target pod runs. Ending the target pod then stops no running guest, because the target resumes the guest only after the source's report.
+ * Maximum time from an abort request until the source node reports the result, while the target pod runs. Afterwards the target
+ * pod can be ended safely, because the target resumes the guest only after the source's report.
  */
 const SOURCE_SILENCE_TIMEOUT_MS = 900_000;
 
@@ -84,7 +84,7 @@ function listPodDeadlines(facts: MigrationFacts): readonly Deadline[] {
 
 /** Returns the deadline for the transfer. The time limit is doubled if QEMU may pause the guest for the second half. */
 function findCompletionDeadline(facts: MigrationFacts, state: MigrationState): readonly Deadline[] {
-  // The configuration recorded at the start of the migration takes precedence.
+  // The configuration in the VMI's migration state, recorded at the start of the migration, takes precedence over current settings.
   const settings = { ...facts.settings.configuration, ...state.migrationConfiguration };
   const timeoutMs = completionTimeoutMs(settings, facts.guest?.vmi);
   const isDisrupted = settings.allowWorkloadDisruption;
@@ -221,7 +221,7 @@ function decideBeforePod(facts: MigrationFacts): Decision {
   return mayBegin && hasOnePod(facts) ? { kind: "begin" } : { kind: "wait" };
 }
 
-/** Decides before the migration is recorded in the VMI's status. */
+/** Decides the next step of a migration that is not yet recorded in the VMI's status. */
 function decideBeforeOpen(facts: MigrationFacts): Decision {
   const { guest, migration, targetPod, key } = facts;
   if (migration === undefined) return { kind: "closed" };
@@ -233,7 +233,7 @@ function decideBeforeOpen(facts: MigrationFacts): Decision {
   return hasMigrationBegun(migration) ? fail("the target pod was deleted") : decideBeforePod(facts);
 }
 
-/** Decides after the migration is recorded in the VMI's status and before the guest starts to migrate. */
+/** Decides the next step of a migration that is recorded in the VMI's status, but whose guest has not started to migrate. */
 function decideBeforeStart(facts: MigrationFacts): Decision {
   const why =
     findReasonToEnd(facts) ??
@@ -251,7 +251,7 @@ function decideWithoutSource(facts: MigrationFacts): Decision | undefined {
   return passedLimit === undefined ? { kind: "continue" } : lose(passedLimit.why);
 }
 
-/** Decides after an abort request that came too late, because the guest had already left the source. */
+/** Decides the next step if an abort request came too late, because the guest had already left the source. */
 function decideAfterSource(facts: MigrationFacts, state: MigrationState): Decision {
   const { guest, targetPod } = facts;
   if (isPodOver(targetPod)) {
@@ -265,7 +265,7 @@ function decideAfterSource(facts: MigrationFacts, state: MigrationState): Decisi
   return missedReport === undefined ? { kind: "continue" } : lose(missedReport.why);
 }
 
-/** Decides after the guest started to migrate. The guest may be on either node. */
+/** Decides the next step after the guest started to migrate. The guest may be on either node. */
 function decideWhileMigrating(facts: MigrationFacts, state: MigrationState): Decision {
   const withoutSource = decideWithoutSource(facts);
   if (withoutSource !== undefined) return withoutSource;

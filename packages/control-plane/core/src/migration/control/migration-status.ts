@@ -59,7 +59,7 @@ const PHASE_BY_DECISION: Readonly<
   closed: findClosedPhase,
 };
 
-/** Lists the phases after the last status up to this phase, including skipped phases. For a failure, lists only the failure. */
+/** Lists the phases after `lastPhase` up to `phase`, including skipped phases. If `phase` is Failed, lists only Failed. */
 function listReachedPhases(
   lastPhase: MigrationPhase | undefined,
   phase: MigrationPhase,
@@ -123,7 +123,7 @@ function listConditions(facts: MigrationStatusFacts): Conditions {
   return withTransitionTimes(newConditions, facts.migration.status?.conditions, facts.now);
 }
 
-/** Returns the migration state from the VMI's status. If the migration failed before it had one, builds a state with the failure. */
+/** Returns the migration state from the VMI's status. If the status has none, builds a state for a failed migration. */
 function buildFinalState({
   state,
   decision,

@@ -34,7 +34,7 @@ function isDeleted({ metadata }: Migration): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** Plans to update the target pod's annotation after a change of the guest's NICs. */
+/** Plans to update the target pod's networks annotation after a change of the guest's NICs. */
 function planNetworks(facts: MigrationFacts): readonly MigrationAction[] {
   const { guest, targetPod: pod, targetAbsences: absences } = facts;
   if (guest === undefined || pod === undefined) return [];
@@ -55,7 +55,7 @@ function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly Migr
   return isEqual(currentFields, members) ? [] : [{ kind: "tellMigration", members }];
 }
 
-/** Checks whether the target pod's annotation may change: the migration continues, but the guest has not started to migrate. */
+/** Checks whether the target pod's networks annotation may change: the migration continues, but the guest has not started to migrate. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
   const isMigrating = findMigrationState(facts)?.startTimestamp !== undefined;
   return (kind === "schedule" || kind === "open" || kind === "continue") && !isMigrating;

@@ -11,7 +11,7 @@ import type { MigrationSettings } from "./facts.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Returns how many labels the selector requires. Undefined if one of them is missing or has another value. */
+/** Returns the number of labels in the selector. Returns undefined unless `labels` contains all labels of the selector. */
 function countMatches(selector: Labels = {}, labels: Labels = {}): number | undefined {
   const requirements = Object.entries(selector);
   return requirements.every(([key, value]) => labels[key] === value)
@@ -24,7 +24,7 @@ interface PolicyMatch {
   readonly vmiLabelCount: number;
 }
 
-/** Returns how many labels the policy's selectors require. Undefined if the policy does not match or has no selector. */
+/** Counts the labels in the policy's selectors. Returns undefined if the policy does not match or has no selector. */
 function matchPolicy(
   { spec }: MigrationPolicy,
   vmi: Labels,

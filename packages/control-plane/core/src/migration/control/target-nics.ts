@@ -91,7 +91,7 @@ function withoutMac({ macAddress, ...iface }: Iface): Iface {
   return { ...iface, macAddress };
 }
 
-/** Removes the counts of PCIe ports. The view has no reported interfaces, so every NIC would seem to need a free port. */
+/** Removes the PCIe port counts. The target pod's view has no reported interfaces, so every NIC would seem to need a free port. */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");
   return Object.fromEntries(otherFields) as VmiStatus;
@@ -164,7 +164,7 @@ function describeDifference(
   return `network ${source.networkName ?? ""} gave interface ${source.name} other addresses on the target's node (${targetAddresses.join(", ")}) than the guest has (${sourceAddresses.join(", ")}); let its IPAM give the same ones on each node, or none`;
 }
 
-/** Describes the first NIC that got other addresses on the target. A running guest would not adopt them. */
+/** Describes the first NIC whose addresses on the target differ from those on the source. A running guest would not adopt new addresses. */
 export function addressProblem(facts: MigrationFacts): string | undefined {
   const { guest, targetPod } = facts;
   if (guest === undefined || targetPod === undefined) return undefined;

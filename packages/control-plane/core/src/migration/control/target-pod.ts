@@ -125,7 +125,7 @@ function buildTargetLabels(
   return { ...Object.fromEntries(otherLabels), [names.MIGRATION_JOB_LABEL]: metadata.uid ?? "" };
 }
 
-/** Returns the number of PCIe ports: as planned, but at least as many as the running guest has. */
+/** Returns the target pod's number of PCIe ports: the planned number, but at least the number that the running guest has. */
 function countTargetPorts({ vmi }: VmiFacts, plannedPorts: number): number {
   // On machine type pc, the status counts slots of the conventional PCI bus, which need no ports.
   const hasPorts = findMachineFamily(buildMachine(vmi.spec.domain)) !== "pc";

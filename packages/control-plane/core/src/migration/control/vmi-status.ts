@@ -122,7 +122,7 @@ export function labelChanges(vmi: VirtualMachineInstance): Readonly<Record<strin
   const labeledTarget = labels[names.MIGRATION_TARGET_NODE_LABEL];
   if (labeledTarget === target) return {};
   const node = status?.nodeName;
-  // Sets the owner's label in the patch that removes the target's, so that the new owner's watch never loses the VMI.
+  // Sets the owner label in the same patch that removes the target label, so that the new owner's watch never loses the VMI.
   const nodeLabel =
     target === undefined && node !== undefined ? { [names.NODE_NAME_LABEL]: node } : {};
   return { ...nodeLabel, [names.MIGRATION_TARGET_NODE_LABEL]: target ?? null };

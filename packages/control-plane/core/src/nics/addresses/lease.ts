@@ -103,7 +103,7 @@ function toIpv4Lease({ addresses, routes }: NicAddresses): Ipv4Lease | undefined
   };
 }
 
-/** Gives the server the subnet-router anycast address, which no other host uses. Source: RFC 4291 section 2.6.1 */
+/** Assigns the subnet-router anycast address to the server, because no other host uses this address. Source: RFC 4291 section 2.6.1 */
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;
   const length = isOnLink ? ip.length : IPV6_SUBNET_LENGTH;

@@ -25,7 +25,7 @@ export interface ServedNic {
   readonly lease: GuestLease;
   readonly dns: DnsSettings;
   readonly options: DhcpOptions;
-  /** Messages about settings that the server cannot offer. Unset if it offers all. */
+  /** Messages about settings that the DHCP server cannot offer. Unset if the server offers all settings. */
   readonly omissions?: readonly string[];
 }
 
@@ -156,7 +156,7 @@ interface Fit<T> {
   readonly omissions: readonly T[];
 }
 
-/** Splits the list before the first item with which it would exceed `max` bytes. `sizeOf` returns the size of a list in bytes. */
+/** Splits `items` before the first item that does not fit into `max` bytes. `sizeOf` returns the size of a list in bytes. */
 function fitIntoOption<T>(
   items: readonly T[],
   max: number,
@@ -209,7 +209,7 @@ function computeSearchSize(domains: readonly string[]): number {
     const newSuffixes = suffixes.slice(0, repeated === -1 ? suffixes.length : repeated);
     size += newSuffixes.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
     size += repeated === -1 ? 1 : 2;
-    // dnsmasq points only to suffixes of the domains before the first pointer.
+    // dnsmasq creates pointers only to suffixes of domains that precede the first domain with a pointer.
     hasPointer ||= repeated !== -1;
     if (!hasPointer) for (const suffix of newSuffixes) written.add(suffix);
   }
@@ -240,12 +240,12 @@ function describeOmissions(
   ];
 }
 
-/** Bytes of options that fit into a message that every client accepts: the minimum of 312, minus the magic cookie. Source: RFC 2131 section 2 */
+/** Maximum size in bytes of all options in a message for any client: 312, minus 4 for the magic cookie. Source: RFC 2131 section 2 */
 const OPTIONS_MAX = 308;
-/** Message type, server identifier, times of the lease, netmask, broadcast address, MTU and the end of the list. */
+/** Bytes of the options for message type, server identifier, lease times, netmask, broadcast address, MTU and the end of the list. */
 const FIXED_OPTIONS_SIZE = 46;
 
-/** Returns the size of an option with its header, 0 if it is empty. Source: RFC 2132 section 2 */
+/** Returns the size of an option with its header in bytes; 0 if the option is empty. Source: RFC 2132 section 2 */
 function sizeOption(size: number): number {
   return size === 0 ? 0 : size + 2;
 }
@@ -271,7 +271,7 @@ function computeOptionsSize({ hostname, dns, options, lease }: SizedNic): number
   return sizes.reduce((sum, size) => sum + sizeOption(size), FIXED_OPTIONS_SIZE);
 }
 
-/** Reports options that fit one by one, but not together. dnsmasq omits the last ones for clients that accept short messages only. */
+/** Reports DHCP options that are too long in total. For clients that accept only short messages, dnsmasq omits the last options. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
   const size = nic.lease.ipv4 === undefined ? 0 : computeOptionsSize(nic);
   if (size <= OPTIONS_MAX) return [];

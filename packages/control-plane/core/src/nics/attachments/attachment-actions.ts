@@ -135,7 +135,7 @@ function planRemoval<Owned extends OwnedAttachment>(
   return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
-/** Handles a name that another component's NIC has: mode `multus` adopts a NIC on the same network; otherwise an error is reported. */
+/** Adopts another component's NIC with the wanted name if the mode is `multus` and the network is the same. Otherwise reports an error. */
 function planConflict(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,

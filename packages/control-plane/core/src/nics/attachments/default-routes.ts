@@ -65,8 +65,8 @@ export function listRoutesToRecord(
 }
 
 /**
- * Returns the routes to restore after an attachment is removed. If other attachments claim a route's address family, restores
- * the route only if it belongs to the NIC of the last of them. `others` are the remaining attachments in the order of their ADD.
+ * Returns the routes to restore after an attachment is removed. `others` are the remaining attachments in the order of their
+ * ADD. The last of them that claims a route's address family prevents the restore, unless the route belongs to its NIC.
  */
 export function listRoutesToRestore(
   removed: RouteClaim,

@@ -41,12 +41,12 @@ function findUser(
   )?.holder;
 }
 
-/** Checks whether several attachments may use one device, which only a directory for vhost-user sockets allows. */
+/** Checks whether several attachments may share one device. Only directories for vhost-user sockets may be shared. */
 function isShared(resource: string): boolean {
   return resource === names.VHOST_USER_RESOURCE;
 }
 
-/** Chooses the device with the requested ID. It must be one of the pod's own, because the annotation may contain any ID. */
+/** Chooses the device with the requested ID. The device must be allocated to the pod, because the annotation may contain any ID. */
 function chooseRequested(
   id: string,
   resource: string | undefined,
@@ -72,7 +72,7 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
   const ids = facts.allocated.get(resource) ?? [];
   if (ids.length === 0) {
-    // Other resources may have no devices and only affect scheduling, but a vhost-user NIC needs a socket directory.
+    // A marker resource has no devices and only affects scheduling, but a vhost-user NIC needs a socket directory.
     if (!isShared(resource)) return { ok: true };
     return { ok: false, reason: `the kubelet gave the pod no device of ${resource}` };
   }

@@ -39,9 +39,9 @@ function isAllowed(name: string, patterns: Patterns): boolean {
   return false;
 }
 
-/** Names of members whose values count as paths even if they do not look like paths. */
+/** Endings of member names. Values of members with such a name count as paths even if they do not look like paths. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
-/** Length of the longest alternative of {@link PATH_MEMBER}. Longer names are cut, because each value repeats the search. */
+/** Length of the longest alternative of {@link PATH_MEMBER}. Longer names are cut, because the items of a list repeat the search. */
 const PATH_MEMBER_LENGTH_MAX = "socket".length;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -61,9 +61,9 @@ interface ConfigMember {
   readonly value: unknown;
 }
 
-/** Maximum length of a text of the definition in a message. Tenants choose its length, and many messages may contain it. */
+/** Maximum length of tenants' texts in messages. Tenants choose the length, and many messages may contain the same text. */
 const TEXT_LENGTH_MAX = 128;
-/** Maximum length of a member's path, after which its deeper members share the path. */
+/** Length of a member's path above which names of nested members are no longer appended to the path. */
 const FIELD_LENGTH_MAX = 4 * TEXT_LENGTH_MAX;
 
 function cutText(text: string): string {
@@ -193,7 +193,7 @@ function findBridgeProblems(
   });
 }
 
-/** Checks the IPAM program. A full name allows any program. A pattern allows only programs that are also allowed as plugins. */
+/** Checks the IPAM program. An entry with the full name allows any program; a wildcard only programs that are also allowed as plugins. */
 function findIpamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
@@ -280,7 +280,7 @@ export function listLeaseDirectories(config: NetworkConfigList): readonly string
   return pools.map(({ directory }) => normalizePath(`${directory}/${config.name}`));
 }
 
-/** Returns why the policy refuses the definition. `nodeBridges` have a port that belongs to neither a guest nor a pod. */
+/** Returns why the policy refuses the definition. `nodeBridges`: bridges with a port that belongs to neither a guest nor a pod. */
 export function findPolicyProblems(
   definition: { readonly namespace: string; readonly config: NetworkConfigList },
   policy: TenantPolicy,
@@ -370,8 +370,8 @@ interface ChosenPolicy {
 }
 
 /**
- * Chooses each list from the flags, or else the KubeVirt object, or else the defaults. If the KubeVirt object has an invalid
- * list, the whole previous policy remains in force. Without a previous policy, an invalid list allows nothing.
+ * Chooses each pattern list from the flags, or else the KubeVirt object, or else the defaults. If the KubeVirt object has an
+ * invalid list, the whole previous policy remains in force. Without a previous policy, an invalid list allows nothing.
  */
 export function choosePolicy({ flags, kubevirt, previous }: PolicySources): ChosenPolicy {
   const configuredLists = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};

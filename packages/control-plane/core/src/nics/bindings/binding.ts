@@ -85,13 +85,13 @@ export interface BindingModule {
   readonly macSource: "network" | "guest" | "random";
   /** Whether wiring removes the pod NIC's addresses, which must then be recorded first. */
   readonly removesPodAddresses: boolean;
-  /** Returns the lease that the pod offers. If undefined, the pod does not block replies of other DHCP servers. */
+  /** Returns the lease that the pod offers. Undefined if the pod offers none; replies of other DHCP servers then reach the guest. */
   readonly buildLease: (facts: WiringFacts) => GuestLease | undefined;
   /** Source of the addresses in the status: the guest, or the pod if it translates the guest's addresses. */
   readonly addressSource: "guest" | "pod";
 }
 
-/** Returns the DHCP and router replies of the pod; undefined if the network assigned no addresses. */
+/** Returns the settings of the pod's DHCP replies and router advertisements; undefined if the network assigned no addresses. */
 function planReplies({ remembered }: WiringFacts): PodReplies | undefined {
   const lease = buildRecordedLease(remembered);
   if (lease === undefined) return undefined;
@@ -107,7 +107,7 @@ function toBridgeWiring(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queue
   return { kind: "bridge", podInterfaceName, bridgeName, tapName, mac, mtu };
 }
 
-/** Binding with which the guest is on the network in place of the pod NIC. */
+/** Binding that connects the guest to the network in place of the pod NIC. */
 const BRIDGE: BindingModule = {
   kind: "bridge",
   buildWiring: (facts) => {
@@ -214,7 +214,7 @@ const TAP: BindingModule = {
     mac,
     mtu,
   }),
-  // If no tap has that name, the pod NIC itself is the tap. Source: KubeVirt network/setup/podinterface.go
+  // If no tap named `tapName` exists, the pod NIC itself is the tap. Source: KubeVirt network/setup/podinterface.go
   findTap: ({ podInterfaceName, tapName }, links) =>
     links.has(tapName) ? tapName : podInterfaceName,
   // The plugin of each network creates its own tap, so a network swap would need a new device.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Anti-spoofing rules. The pod drops frames of the guest that break them. */
+/** Anti-spoofing rules. The pod drops frames from the guest that violate these rules. */
 export interface SendGuard {
   /** Allowed source MACs, lower case with colons. */
   readonly macs: readonly string[];
@@ -10,9 +10,9 @@ export interface SendGuard {
   readonly allowsServers: boolean;
 }
 
-/** DHCP and router replies that the pod sends to the guest. */
+/** Settings of the DHCP replies and router advertisements that the pod sends to the guest. */
 export interface PodReplies {
-  /** Addresses of the bridge, as ADDRESS/LENGTH. In the families of these addresses, replies of other servers are dropped. */
+  /** Addresses of the bridge, as ADDRESS/LENGTH. The pod drops other servers' replies in the address families of these addresses. */
   readonly addresses: readonly string[];
   /** MAC of the IPv6 gateway to which the bridge forwards the guest's packets. Unset if the bridge is not the guest's router. */
   readonly gatewayMac?: string;
@@ -37,11 +37,11 @@ interface TapOnBridge extends WiringBase {
   readonly bridgeName: string;
   /** UID and GID of the tap's owner. */
   readonly owner: number;
-  /** Number of queue pairs of the tap, at least 1. It is fixed at creation and must equal the device's number. */
+  /** Number of queue pairs of the tap, at least 1. It is fixed at creation and must equal the device's number of queue pairs. */
   readonly queues: number;
 }
 
-/** A wiring in which the pod NIC is a port of the bridge, and the guest is on the network in its place. */
+/** A wiring in which the pod NIC is a port of the bridge, and the guest is connected to the network in place of the pod NIC. */
 export interface BridgeWiring extends TapOnBridge {
   readonly kind: "bridge";
   readonly replies?: PodReplies;

@@ -154,7 +154,7 @@ export function canBind(spec: VmiSpec, iface: Iface, registry: BindingRegistry):
   return resolveBindingIn(spec, iface, registry).kind !== "refused";
 }
 
-/** Finds interfaces with a refused binding. Ignores absent interfaces, and unsupported fields, which another rule reports. */
+/** Finds interfaces with a refused binding. Ignores absent interfaces. Another rule reports interfaces with unsupported fields. */
 export function findBindingProblems(
   spec: VmiSpec,
   base: string,

@@ -4,7 +4,7 @@ import { isJsonObject } from "@patchbay/api/json";
 import { isEqual } from "@patchbay/base";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 
-/** Members that the request of one attachment adds. Source: CNI CONVENTIONS; device plugins of SR-IOV. */
+/** Members that the request for an attachment adds to a plugin's configuration. Source: CNI CONVENTIONS; device plugins of SR-IOV. */
 const REQUEST_MEMBERS: readonly string[] = ["args", "runtimeConfig", "deviceID", "pciBusID"];
 
 function listDifferences(before: unknown, now: unknown, path: string): readonly string[] {
@@ -20,7 +20,7 @@ function listDifferences(before: unknown, now: unknown, path: string): readonly 
   );
 }
 
-/** Lists the paths of the plugins' configuration that differ, for example `plugins[0].bridge`. Ignores what the request added. */
+/** Lists the paths at which the plugins' configurations differ, for example `plugins[0].bridge`. Ignores {@link REQUEST_MEMBERS}. */
 export function listDefinitionChanges(
   attached: NetworkConfigList,
   current: NetworkConfigList,

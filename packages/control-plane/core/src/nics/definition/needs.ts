@@ -112,7 +112,7 @@ export function collectNeeds({ plugins }: NetworkConfigList): DefinitionNeeds {
   };
 }
 
-/** Kind of the node's link that a plugin's NICs share, and the member that names it. Sources: plugins macvlan; ovs-cni. */
+/** For each plugin, the kind of node link that its NICs share, and the member with the link's name. Sources: plugins macvlan; ovs-cni. */
 const SHARED_LINKS: Readonly<Record<string, { readonly kind: string; readonly member: string }>> = {
   macvlan: { kind: "link", member: "master" },
   ovs: { kind: "ovs", member: "bridge" },

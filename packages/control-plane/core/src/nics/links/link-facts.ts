@@ -189,7 +189,7 @@ export function collectBindingFacts(
     : binding;
 }
 
-/** ifindex of the tap, or inode of the socket, that each interface's device has open. QEMU does not reopen a recreated tap. */
+/** By interface: ifindex of the tap, or inode of the socket, that the device has open. QEMU does not reopen a recreated tap. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
 /** Updates the indices after an observation. Drops removed devices, because a new device opens the current tap. */
