@@ -4,7 +4,7 @@ import { readEnvironment, readVersion } from "./config.ts";
 import type { ProcessContext } from "./program.ts";
 import { runCall } from "./run-call.ts";
 
-// Files for pods and plugins must not depend on the caller's umask. Files that a user requests are private by their mode.
+// Files for pods and plugins must not depend on the caller's umask. Files that must be private are created with a private mode.
 const callersUmask = process.umask(0o022);
 
 function createProcessContext(): ProcessContext {

@@ -41,7 +41,7 @@ async function findExisting(files: Files, paths: readonly string[]): Promise<str
   return undefined;
 }
 
-/** Returns the path of the kubeconfig: the flag, $KUBECONFIG, the data directory or home. @throws AppError with KUBE_CONFIG_INVALID */
+/** Returns the path from --kubeconfig, $KUBECONFIG, the data directory or ~/.kube/config. @throws AppError with KUBE_CONFIG_INVALID */
 export async function chooseKubeConfig(
   context: Pick<Context, "global" | "environment">,
   files: Files,
@@ -147,7 +147,7 @@ export async function withNamedTarget(
   });
 }
 
-/** Calls `use` with the target of the first argument and a session, which is closed afterwards. */
+/** Calls `use` with the target that the first argument names, and a session, which is closed afterwards. */
 export async function withTarget(
   context: Context,
   input: Input,

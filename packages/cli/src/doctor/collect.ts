@@ -52,7 +52,7 @@ interface MachineHints {
   readonly dataDir: string;
 }
 
-/** Finds the directory of the standalone machine with this API server. Tries the kubeconfig's directory first, then `dataDir`. */
+/** Finds the directory of the standalone machine whose API server is `server`. Tries the kubeconfig's directory first, then `dataDir`. */
 export async function findMachineDir(
   files: Pick<Files, "exists">,
   { kubeconfig, server, dataDir }: MachineHints,
@@ -77,7 +77,7 @@ const SUBRESOURCES: WantedApi = {
 };
 /** Mount point of the SELinux file system. Source: SELinux, selinuxfs. */
 const SELINUX_DIR = "/sys/fs/selinux";
-/** Suffix of the version of the embedded API server. */
+/** Suffix of the embedded API server's version. */
 const STANDALONE_SUFFIX = "+patchbay";
 
 async function observe<T>(request: Promise<T>): Promise<Observed<T>> {

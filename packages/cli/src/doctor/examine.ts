@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests a report from a VM's node: where frames of an interface are lost.
+// Requests a report from a VM's node about where an interface loses frames.
 import { DOCTOR } from "@patchbay/core/guest";
 import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Context } from "../command.ts";

@@ -27,7 +27,7 @@ export interface ServedApi extends WantedApi {
   readonly served: Observed<readonly string[]>;
 }
 
-/** Result of two dry runs: of a valid VM, and of a VM that must be rejected. */
+/** Results of two dry runs: the first with a valid VM, the second with an invalid VM. */
 export interface Trial {
   /** Time of the server's clock in milliseconds since 1970, rounded to seconds. */
   readonly serverMs: number;
@@ -43,7 +43,7 @@ export interface PodTrial {
 }
 
 export interface CertificateEnd {
-  /** Subject of the certificate for people, for example `authority of webhook patchbay`. */
+  /** Description of the certificate in the report, for example `authority of the API server`. */
   readonly subject: string;
   /** Expiry in milliseconds since 1970. */
   readonly endsMs: number;
@@ -72,7 +72,7 @@ export interface Facts {
   readonly nodes: Observed<readonly KubeNode[]>;
   readonly nodeLeases: Observed<readonly Lease[]>;
   readonly useEmulation: boolean;
-  /** Whether nodes offer the vhost-user sockets of all VMs to a dataplane. */
+  /** Whether feature gate VhostUserDataplane is on, so that nodes must offer the vhost-user sockets of all VMs to a dataplane. */
   readonly offersDataplane: boolean;
   readonly networks: Observed<readonly NetworkAttachmentDefinition[]>;
   readonly networkEvents: Observed<readonly KubeEvent[]>;

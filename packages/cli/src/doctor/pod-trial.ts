@@ -12,7 +12,7 @@ import type { PodTrial } from "./facts.ts";
 const START_TIMEOUT_MS = 30_000;
 /** User of launchers. Source: hack/images/virt-launcher/customize */
 const LAUNCHER_UID = 107;
-/** Reasons of a container that is being created. Source: kubelet, defaultWaitingState. */
+/** Waiting reasons of a container that is being created. Source: kubelet, defaultWaitingState. */
 const STARTING_REASONS: readonly string[] = ["ContainerCreating", "PodInitializing"];
 
 function trialPod(namespace: string): Pod {

@@ -43,7 +43,7 @@ function printReport({ interface: iface, hops, firstDead }: DoctorReport): strin
   return `interface ${escapeLine(iface)}\n${lines.join("")}`;
 }
 
-/** Prints one line for each hop of each interface, with the fix at the first hop that loses frames. */
+/** Prints the hops of each interface, with the fix at the first hop that loses frames. Without such a hop, unknown hops have a fix. */
 export function printDoctorReports(reports: readonly DoctorReport[]): string {
   return reports.map(printReport).join("\n");
 }

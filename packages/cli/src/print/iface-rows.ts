@@ -42,7 +42,7 @@ function collectStatusLists(status: VmiStatus): Pick<IfaceLists, "attachments" |
 }
 
 function collectLists({ vm, vmi }: IfaceSource): IfaceLists {
-  // The VMI's networks are preferred to the VM's, because the guest uses them.
+  // The VMI's networks precede the VM's networks, because the guest uses the VMI's networks.
   const specs = [vmi?.spec, vm?.spec.template.spec].filter((spec) => spec !== undefined);
   return {
     vmIfaces: vm === undefined ? [] : ifacesOf(vm.spec.template.spec),
@@ -71,7 +71,7 @@ function buildRow(name: string, lists: IfaceLists): IfaceRow {
   return { name, ...Object.fromEntries(presentEntries) };
 }
 
-/** Returns one row for each interface. Interfaces in the specification precede other interfaces. */
+/** Returns one row for each interface. Interfaces of the VM and VMI precede interfaces that only the status contains. */
 export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
   const lists = collectLists(source);
   const all = [lists.vmIfaces, lists.vmiIfaces, lists.statuses, lists.attachments];
@@ -111,7 +111,7 @@ export function macOf(row: IfaceRow): string | undefined {
   return [...reported, ...declared].find((mac) => mac !== undefined && mac !== "");
 }
 
-/** Returns the addresses that the guest or, if it reports none, CNI reports. */
+/** Returns the addresses from the interface's status, or else from its pod attachment. */
 export function addressesOf(row: IfaceRow): string {
   return (row.status?.ipAddresses ?? row.attachment?.ips ?? []).join(",");
 }

@@ -4,7 +4,7 @@ import type { Output } from "../command.ts";
 
 /** Control characters, Unicode's bidirectional controls, and Unicode's line separators. */
 const CONTROL_CHARACTERS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
-/** Escapes of the two control characters that formatted output may contain. */
+/** Escape sequences for the two control characters that formatted output may contain. */
 const LAYOUT_ESCAPES: Readonly<Record<string, string>> = {
   "\n": String.raw`\n`,
   "\t": String.raw`\t`,
@@ -35,7 +35,7 @@ export function indentLines(text: string, indent: string): string {
   return text.split("\n").map(escapeLine).join(`\n${indent}`);
 }
 
-/** Returns a stream that escapes everything that is written to it. */
+/** Returns a stream that escapes control characters in all text that is written to it. */
 export function safeOutput(stream: Output): Output {
   return {
     write: (text) => {

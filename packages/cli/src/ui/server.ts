@@ -20,7 +20,7 @@ export interface PanelDeps {
   readonly scope: WatchScope;
   readonly random: RandomBytes;
   readonly clock: Pick<Clock, "sleep">;
-  /** Lists names of bootable images on this machine; empty without a standalone machine. */
+  /** Lists names of bootable images on this machine. Returns an empty list if there is no standalone machine. */
   readonly images: () => Promise<readonly string[]>;
 }
 
@@ -32,7 +32,7 @@ export interface Panel {
 }
 
 const LOOPBACK = "127.0.0.1";
-/** Header with the key. Pages of other origins cannot send the header, because their preflight requests are rejected. */
+/** Header with the browser's secret key. Pages of other origins cannot send the header, because their preflight requests are rejected. */
 const KEY_HEADER = "x-panel-key";
 const CONNECTIONS_MAX = 100;
 /** Maximum size of a request's body, in bytes. */

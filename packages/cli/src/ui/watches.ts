@@ -47,7 +47,7 @@ async function mayListEverywhere(
 }
 
 export interface WatchScope {
-  /** Namespace to watch. If unset, all namespaces are watched, or only `namespace` if the user may not list all. */
+  /** Namespace to watch. If unset, all namespaces are watched, or only `namespace` if the user may not list objects in all of them. */
   readonly onlyIn?: string;
   readonly namespace: string;
 }

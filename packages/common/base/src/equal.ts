@@ -4,7 +4,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
-/** Compares JSON values deeply. Ignores the order of keys. An undefined member equals a missing one. */
+/** Compares JSON values deeply. Ignores the order of keys. An undefined member equals a missing member. */
 export function isEqual(left: unknown, right: unknown): boolean {
   if (left === right) return true;
   if (!isObject(left) || !isObject(right) || Array.isArray(left) !== Array.isArray(right))

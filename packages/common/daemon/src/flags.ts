@@ -59,7 +59,7 @@ export function addCommonFlags(command: Command): Command {
 }
 
 export interface HostFlags {
-  /** PID of a process in the host's namespaces; unset if this process is in them. */
+  /** PID of a process in the host's namespaces; unset if this process is in the host's namespaces. */
   readonly hostProcess?: number;
 }
 

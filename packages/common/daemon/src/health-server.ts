@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server of health checks. Its TCP port is open to everyone, because responses reveal only the state and the leader.
+// Server of health checks. Its TCP port is open to everyone, because responses reveal only the service's state and its leader.
 import type * as http from "node:http";
 import type { Server } from "node:http";
 import { createRequire } from "node:module";

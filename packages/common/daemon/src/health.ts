@@ -91,8 +91,8 @@ export class DaemonHealth implements Health {
 }
 
 /**
- * Response to /healthz with the version of the KubeVirt object in use, so that clients can wait until all services use
- * a change. The version is empty without a KubeVirt object. Source: pkg/healthz of KubeVirt.
+ * Response to /healthz with the version of the KubeVirt object in use, so that clients can wait until all services use a
+ * changed object. The version is empty if there is no KubeVirt object. Source: pkg/healthz of KubeVirt.
  */
 interface ConfigHealth {
   readonly code: 200 | 500;

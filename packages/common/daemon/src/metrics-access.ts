@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorization of metrics readers: the API server authenticates the bearer of a token and checks its roles.
+// Authorization of metrics readers. The API server authenticates the reader by a token and checks the reader's rights.
 import { createHash } from "node:crypto";
 import type { ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";

@@ -12,7 +12,7 @@ const REQUEST_TIMEOUT_MS = 5000;
 /** Maximum number of connections. Collectors need fewer, because they connect one at a time. */
 const CONNECTIONS_MAX = 16;
 
-/** Pattern of the path. KubeVirt's tests request it with two slashes. */
+/** Pattern of the path `/healthz`, which KubeVirt's tests request with two slashes. */
 const HEALTHZ = /^\/{1,2}healthz$/;
 
 /** Validity of the server certificate in days. Clients do not verify the certificate, and each start creates a new one. */
@@ -28,7 +28,7 @@ interface ServedMetrics {
   readonly metrics: Pick<Metrics, "print" | "contentType">;
   /** Checks the tokens of clients over TLS; unset to serve metrics to everyone over plain HTTP. */
   readonly checkAccess?: AccessCheck;
-  /** Health whose configuration version is served to everyone at `/healthz`, as by KubeVirt's services. */
+  /** State that `/healthz` reports to everyone, with the configuration version, as KubeVirt's services do. */
   readonly health: Pick<DaemonHealth, "isLive" | "configVersion">;
 }
 

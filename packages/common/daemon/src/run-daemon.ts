@@ -28,7 +28,7 @@ export interface DaemonContext {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** Health checks. Loops and dependencies must be added before the call of `ready`. */
+  /** Health checks. Loops and checks must be added before `ready` is called. */
   readonly health: Health;
   /** Signal that is aborted on a stop signal. The service is then no longer ready, but continues for `drainMs`. */
   readonly drainSignal: AbortSignal;

@@ -60,7 +60,7 @@ const CONDITIONS: Readonly<Record<string, readonly MatchCondition[]>> = {
   launcher: [NODE_DATA_CHANGED],
 };
 
-/** Returns the conditions of a webhook, which is named for example `mutate.virt-api.patchbay.io`. */
+/** Returns the conditions of the webhook with this name, for example `mutate.virt-api.patchbay.io`. */
 export function buildConditions(webhook: string): readonly MatchCondition[] {
   return CONDITIONS[webhook.split(".", 1)[0] ?? ""] ?? [];
 }

@@ -12,11 +12,11 @@ import { findType } from "./types.ts";
 /** Directory of the package. Both the source and the compiled form of this file are in its subdirectories. */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /**
- * Folder of Patchbay's CRDs, with a kustomization of its own. No other folder lists them: `kubectl delete -k` would delete
- * them with all VMs.
+ * Folder of Patchbay's CRDs. No kustomization of another folder lists the CRDs, because `kubectl delete -k` would delete
+ * them together with all VMs.
  */
 const DEFINITIONS = join(ROOT, "../../../crds");
-/** Path of the NetworkAttachmentDefinition CRD. It is in no kustomization: `kubectl delete -k` would delete it with all networks. */
+/** Path of the NetworkAttachmentDefinition CRD. No kustomization lists it, because `kubectl delete -k` would delete all networks. */
 const NETWORK_DEFINITION = join(
   DEFINITIONS,
   "networks/k8s.cni.cncf.io_network-attachment-definitions.yaml",
@@ -62,15 +62,15 @@ async function readFolder(files: Files, folder: string): Promise<readonly Manife
 }
 
 /**
- * `rights` contains accounts and roles. `base` adds everything else for a cluster, `standalone` for a standalone
- * machine. `net-agent-only` is for a cluster whose VMs belong to KubeVirt.
+ * `rights` contains accounts and roles. `base` contains everything for a cluster, and `standalone` everything for a
+ * standalone machine, both without CRDs. `net-agent-only` is for a cluster whose VMs belong to KubeVirt.
  */
 export type ManifestFolder = "rights" | "base" | "net-agent-only" | "standalone";
 
 /** Folders for installations on a cluster, whose API server may lack the NetworkAttachmentDefinition CRD. */
 const FOR_CLUSTERS: readonly ManifestFolder[] = ["base", "net-agent-only"];
 
-/** Reads the manifests of a folder. For clusters, adds the CRDs. @throws AppError with OS_FILE_FAILED */
+/** Reads the manifests of a folder. Adds the CRDs that a cluster needs. @throws AppError with OS_FILE_FAILED */
 export async function readManifests(
   files: Files,
   folder: ManifestFolder,

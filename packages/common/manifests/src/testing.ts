@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation of roles and bindings for tests of the rights of accounts.
+// Evaluates roles and bindings, for tests of accounts' rights.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isRole, type Rule } from "./types.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of manifests, in the order of their dependencies.
+// Kinds of the objects in manifests, in the order of installation.
 import {
   API_SERVICES,
   apiVersionOf,
@@ -96,10 +96,10 @@ export function findType({ apiVersion, kind }: KubeObject): ResourceType<KubeObj
 
 /** Rule of a role. Source: PolicyRule of rbac.authorization.k8s.io/v1. */
 export interface Rule {
-  /** Groups of `resources`; unset if the rule is for paths. */
+  /** API groups of `resources`; unset if the rule is for URL paths. */
   readonly apiGroups?: readonly string[];
   readonly resources?: readonly string[];
-  /** Paths that are not objects, for example `/metrics`. */
+  /** URL paths that are not API resources, for example `/metrics`. */
   readonly nonResourceURLs?: readonly string[];
   readonly resourceNames?: readonly string[];
   readonly verbs: readonly string[];

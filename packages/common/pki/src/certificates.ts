@@ -57,7 +57,7 @@ function toTexts(value: unknown): readonly string[] {
 export function readCertificateSubject(
   certPem: string,
 ): Pick<CertificateRequest, "commonName" | "organizations"> {
-  // Node.js returns an attribute as string, or as list of strings if it occurs more than once.
+  // Node.js returns an attribute as a string, or as a list of strings if the attribute occurs more than once.
   const subject: Readonly<Record<string, unknown>> = {
     ...parseCertificate(certPem).toLegacyObject().subject,
   };

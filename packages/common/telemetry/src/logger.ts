@@ -75,7 +75,7 @@ function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo 
 
 function redactField(name: string, value: unknown): unknown {
   const redacted = redactValue({ [name]: value });
-  return (redacted as Record<string, unknown>)[name]; // redactValue preserves the shape of records
+  return (redacted as Record<string, unknown>)[name]; // the cast is safe, because redactValue returns a record for a record
 }
 
 const HEAD_FIELDS: ReadonlySet<string> = new Set([
@@ -117,7 +117,7 @@ function createLevelMethods(
   };
 }
 
-/** Creates a logger, which drops lines instead of waiting if the stream is not read. */
+/** Creates a logger, which loses lines instead of failing if the stream fails. */
 export function createLogger(options: LoggerOptions): Logger {
   const stream = options.stream ?? stderr;
   stream.on("error", () => undefined); // an error of the stream must not end the program

@@ -26,7 +26,7 @@ function judgeNetwork(network: NetworkAttachmentDefinition): readonly Finding[] 
   });
 }
 
-/** Returns whether the CRD of networks has a status. The CRD of Multus has none, so net-agent can only record events. */
+/** Returns whether the NetworkAttachmentDefinition CRD has a status. Multus' CRD has none, so net-agent can only record events. */
 function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   const { resource } = NETWORK_ATTACHMENT_DEFINITIONS;
   const api = apis.find(

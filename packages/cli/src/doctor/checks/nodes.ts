@@ -50,7 +50,7 @@ export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
 const MIN_KERNEL = { major: 5, minor: 6 };
 /** Time after which a silent node counts as lost, in seconds. Source: Kubernetes node-monitor-grace-period. */
 const GRACE_SECONDS = 40;
-/** A node's clock may be ahead by at most this many milliseconds. */
+/** Maximum time by which a node's clock may be ahead of the API server's, in milliseconds. */
 const AHEAD_MAX_MS = 2_000;
 
 interface NodeProblem {
@@ -82,7 +82,7 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
-/** Returns whether nodes should offer devices: true, except on a cluster without virt-handler. */
+/** Returns whether nodes should offer devices. Returns false only for a cluster without virt-handler. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");

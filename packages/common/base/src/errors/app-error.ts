@@ -35,7 +35,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Minimum delay before a retry of an error that only a change resolves, in milliseconds. A watched change triggers an earlier retry. */
+/** Minimum delay before a retry after an error that only a change resolves, in milliseconds. A watched change triggers an earlier retry. */
 const ON_CHANGE_RETRY_DELAY_MS = 60_000;
 
 /** Returns the minimum delay before a failed step or reconcile pass is retried. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of certificates that can be read and watched.
+// Sources of certificates and CAs. A source can be read, and watched for changes.
 import { X509Certificate } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { dirname } from "node:path";
@@ -77,7 +77,7 @@ function listChain(socket: TLSSocket): readonly X509Certificate[] {
 
 /** Returns the common name; undefined unless the certificate has exactly one common name. */
 function findCommonName(certificate: X509Certificate): string | undefined {
-  // Node.js returns an attribute as string, or as list of strings if it occurs more than once.
+  // Node.js returns an attribute as a string, or as a list of strings if the attribute occurs more than once.
   const subject: Readonly<Record<string, unknown>> = { ...certificate.toLegacyObject().subject };
   return typeof subject["CN"] === "string" ? subject["CN"] : undefined;
 }
@@ -87,7 +87,7 @@ export class ClientAuthority {
   readonly #source: Source<Trust>;
   #names: readonly string[] = [];
   #certificates: readonly X509Certificate[] = [];
-  /** Verification results until the next `read`, by connection, because a client presents its certificate once per connection. */
+  /** Verification results by connection, because a client presents its certificate once per connection. `read` clears them. */
   #results = new WeakMap<TLSSocket, boolean>();
 
   constructor(source: Source<Trust>) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTPS server that requests client certificates and reloads its own.
+// HTTPS server that requests client certificates and reloads its own certificate.
 import { createServer, type Server } from "node:https";
 import { constants } from "node:crypto";
 import type { IncomingMessage, RequestListener } from "node:http";
@@ -9,7 +9,7 @@ import { messageOf, type Logger } from "@patchbay/base";
 import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Time after which idle connections are closed, in milliseconds. As a client, kube-apiserver closes them earlier, after 90 s. */
+/** Time after which the server closes idle connections, in milliseconds. Exceeds kube-apiserver's 90 s, so that the client closes first. */
 const KEEP_ALIVE_MS = 120_000;
 /** Time without traffic after which TCP probes whether the client still exists, in milliseconds. */
 const PROBE_AFTER_MS = 30_000;

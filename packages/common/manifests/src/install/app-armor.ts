@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AppArmor profiles as annotations, for API servers before Kubernetes 1.30, which lack the field.
+// AppArmor profiles as annotations, for API servers before Kubernetes 1.30, which lack the field `appArmorProfile`.
 // Source: "Restrict a Container's Access to Resources with AppArmor" of Kubernetes.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";

@@ -25,7 +25,7 @@ function toText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Names the container instead of its path in the pod template, for example `virt-api: ` for `template.spec.containers[virt-api].`. */
+/** Shortens a path in a pod template, for example `template.spec.containers[virt-api].args` to `virt-api: args`. */
 function shortenPath(path: string): string {
   return path
     .replace(/^template\.spec\.containers\[([^\]]+)\]\.?/, "$1: ")
@@ -108,7 +108,7 @@ async function apply(
     try {
       return await applyOnce(store, object, options);
     } catch (error) {
-      // Retries if another client created or changed the object meanwhile, for example virt-api, which writes its CA bundle.
+      // Retries if another client created or changed the object meanwhile, for example virt-api, which writes CA bundles.
       const isLost = isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_ALREADY_EXISTS");
       if (!isLost || remaining === 0) throw error;
     }

@@ -10,7 +10,7 @@ import { describeObject } from "./foreign-objects.ts";
 
 const DEFINITION = `${KUBEVIRTS.resource}.${KUBEVIRTS.group}`;
 
-/** Returns whether the API server serves the defined kind. Source: condition Established of apiextensions/v1. */
+/** Returns whether the API server serves the kind that the CRD defines. Source: condition Established of apiextensions/v1. */
 export function isEstablished(definition: KubeObject | undefined): boolean {
   // The cast is safe, because the object is a definition, whose status is checked below.
   const { status } = (definition ?? {}) as { readonly status?: { readonly conditions?: unknown } };
@@ -25,7 +25,7 @@ export function isEstablished(definition: KubeObject | undefined): boolean {
 
 export interface KubeVirtOptions {
   readonly dryRun: boolean;
-  /** Resolves when the API server serves the kind of the definition. */
+  /** Resolves when the API server serves the kind that the CRD defines. */
   readonly untilServed: (definition: ObjectKey) => Promise<void>;
 }
 

@@ -10,13 +10,13 @@ import { SETTING_FLAGS, isWorkload } from "./settings.ts";
 /** Annotation that `kubectl apply` writes. Source: kubectl. */
 export const KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** Flags that `install` always sets. Their values depend on its options, or on the pod's ports and mounts. */
+/** Flags that `install` always sets. Their values depend on the options of `install`, or on the pod's ports and mounts. */
 const OWN_FLAGS: ReadonlySet<string> = new Set([
   ...Object.values(SETTING_FLAGS).map((flag) => flag.replace("=", "")),
   ...POD_CREATION_FLAGS,
 ]);
 
-/** Fields that `install` always sets: the image, which its options select, and fields that must match the program. */
+/** Fields that `install` always sets. The options of `install` select `image`; the other fields must match the program. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "command",
   "hostNetwork",
@@ -25,7 +25,7 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "selector",
 ]);
 
-/** Fields that operators may set, and for which API servers set no defaults. */
+/** Fields that operators may set, so that a difference counts as an operator's change. */
 const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
   "affinity",
   "args",
@@ -44,7 +44,7 @@ const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
 /** Fields that are replaced as a whole, because a mixture of two values is invalid. */
 const ATOMIC_MEMBERS: ReadonlySet<string> = new Set(["strategy", "updateStrategy"]);
 
-/** Keys of list entries, by field of the list. Source: patchMergeKey in k8s.io/api/core/v1. */
+/** Fields that identify list entries, by the name of the list. Source: patchMergeKey in k8s.io/api/core/v1. */
 const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["containers", "name"],
   ["initContainers", "name"],
@@ -53,7 +53,7 @@ const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["volumes", "name"],
   ["volumeMounts", "mountPath"],
 ]);
-/** Lists in which entries of the manifest always replace entries of the cluster. */
+/** Lists in which an entry of the manifest always replaces the cluster's entry with the same key. */
 const OWN_ENTRIES: ReadonlySet<string> = new Set(["volumes", "volumeMounts"]);
 /** Lists whose entries are merged field by field. */
 const MERGED_ENTRIES: ReadonlySet<string> = new Set(["containers", "initContainers"]);
@@ -97,7 +97,7 @@ function isCovered(base: unknown, found: unknown): boolean {
   return Object.entries(base).every(([name, one]) => isCovered(one, found[name]));
 }
 
-/** Merges groups key by key, in the order of the cluster, followed by new keys. */
+/** Merges the versions of each key. Keys of the cluster's object come first, in their order. */
 function mergeGroups(
   [base, found, wanted]: readonly [Groups, Groups, Groups],
   merge: (key: string, versions: Versions) => unknown,
@@ -147,7 +147,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Returns whether the values are merged field by field: two objects, or an object of strings that the manifest lacks. */
+/** Returns whether objects are merged field by field. An object that the manifest lacks is merged only if its values are strings. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");
@@ -276,8 +276,8 @@ function mergeSpecs(existing: KubeObject, wanted: KubeObject): Fields {
 }
 
 /**
- * Returns the object that replaces `found`. Preserves fields, labels and annotations that the manifest lacks, CA
- * bundles of webhooks and APIServices, and changes of operators to a workload.
+ * Returns the object that replaces `found`. Preserves operators' changes to a workload, CA bundles of webhooks and
+ * APIServices, and all labels, annotations and other fields that the manifest lacks.
  */
 export function buildReplacement(found: KubeObject, wanted: KubeObject): KubeObject {
   const [before, after]: readonly [Fields, Fields] = [{ ...found }, { ...wanted }];

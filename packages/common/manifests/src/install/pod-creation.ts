@@ -85,7 +85,7 @@ function changeContainer(container: unknown): unknown {
   };
 }
 
-/** Makes net-agent create all networks of pods. Its own pods move to the host's network, for which no CNI plugin is needed. */
+/** Makes net-agent attach pods to all their networks. net-agent's own pods use the host's network, which needs no CNI plugin. */
 export function withPodCreation(objects: readonly KubeObject[]): readonly KubeObject[] {
   return objects.map((object) => {
     if (!isAgent(object)) return object;

@@ -9,14 +9,14 @@ import { withPodCreation } from "./pod-creation.ts";
 export interface InstallSettings {
   readonly image?: string;
   readonly launcherImage?: string;
-  /** Image of hooks that do not name an image. */
+  /** Image of hook sidecars that specify no image. */
   readonly sidecarShimImage?: string;
   /** Absolute path of the kubelet's `--root-dir`. */
   readonly kubeletRootDir?: string;
   readonly mode?: string;
   /** GID of vhost-user dataplanes; 0 if they run as root. */
   readonly dataplaneGroup?: number;
-  /** Whether net-agent is the runtimes' CNI plugin and creates all networks of pods. */
+  /** Whether net-agent is the container runtimes' CNI plugin and attaches pods to all their networks. */
   readonly podCreation?: boolean;
 }
 
@@ -27,7 +27,7 @@ export const SETTING_FLAGS = {
   dataplaneGroup: "--dataplane-group=",
 } as const;
 const KUBELET_DIR = "/var/lib/kubelet";
-/** Directories that move with the root directory. Source: getPodsDir and getPodResourcesDir of the kubelet. */
+/** Directories below the kubelet's default root directory. Source: getPodsDir and getPodResourcesDir of the kubelet. */
 const KUBELET_SUBDIRECTORIES: readonly string[] = [
   `${KUBELET_DIR}/pods`,
   `${KUBELET_DIR}/pod-resources`,

@@ -26,7 +26,7 @@ export async function requestPluginRemoval(store: Store): Promise<void> {
   }
 }
 
-/** Requests the removal if the existing installation uses net-agent as the runtimes' plugin, and the new installation does not. */
+/** Requests the plugin's removal if the existing installation uses net-agent as the CNI plugin, and the new installation does not. */
 export async function requestPluginRemovalIfUnused(
   store: Store,
   objects: readonly KubeObject[],

@@ -97,7 +97,7 @@ async function findObjectsReason(
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Returns why a shared CRD may belong to another component. Its label proves nothing: old versions of Patchbay labeled Multus' CRD. */
+/** Returns why a shared CRD may belong to another component. Patchbay's label proves nothing, because old versions labeled Multus' CRD. */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined
@@ -123,7 +123,7 @@ async function removeDefinition(
   report({ name });
 }
 
-/** Lists the types in the order of deletion: policies, webhooks and APIServices, workloads, dependencies, namespaces. */
+/** Lists the types in the order of deletion: admission policies, the other types in reverse order of installation, namespaces. */
 function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   const otherTypes = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// KubeVirt's annotations of the PCI layout, in manifests that were taken over from KubeVirt. Source: KubeVirt api/core/v1
+// KubeVirt's annotations for the PCI layout, which manifests written for KubeVirt may contain. Source: KubeVirt api/core/v1
 // types.go, PciTopologyVersionAnnotation and PciInterfaceSlotCountAnnotation.
 import type { Cause, ObjectMeta } from "../kinds/kubernetes/meta.ts";
 import * as names from "../names.ts";
@@ -8,7 +8,7 @@ import { PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 const VERSIONS: readonly string[] = ["v2", "v3"];
 
 export interface KubeVirtPci {
-  /** Number of PCIe ports before the first device that is no NIC; unset for KubeVirt's default. */
+  /** Number of PCIe ports before the first device that is not a NIC; unset for KubeVirt's default. */
   readonly slotCount?: number;
 }
 
@@ -27,7 +27,7 @@ function readBoth({ annotations = {} }: Pick<ObjectMeta, "annotations">): {
   };
 }
 
-/** Returns undefined without the annotations, or if one of them is invalid. */
+/** Returns undefined if the metadata has neither annotation, or if an annotation is invalid. */
 export function parseKubeVirtPci(
   metadata: Pick<ObjectMeta, "annotations">,
 ): KubeVirtPci | undefined {

@@ -6,7 +6,7 @@ import { isLinkName } from "../values/name-syntax.ts";
 import { parseMac } from "../values/mac.ts";
 
 export interface NetworkStatus {
-  /** NAMESPACE/NAME of the NetworkAttachmentDefinition. For the default network, the name in its CNI configuration. */
+  /** NAMESPACE/NAME of the NetworkAttachmentDefinition; for the default network, `name` of its CNI configuration. */
   readonly name: string;
   readonly interface?: string;
   /** Addresses without prefix length. */

@@ -80,7 +80,7 @@ function parseJsonItem(value: unknown, index: number): NetworkSelection | string
   const label = `element ${String(index)}`;
   if (!isJsonObject(value)) return `${label} is not an object`;
   const problem = findShapeProblem(value);
-  // The cast is safe, because other fields have type `unknown`, or normalizeAddresses checks their type.
+  // The cast is safe, because fields whose type is not checked here are checked before they are used.
   return problem === undefined ? (value as unknown as NetworkSelection) : `${label}: ${problem}`;
 }
 

@@ -17,7 +17,7 @@ export interface RetainedAddresses {
 /** Maximum number of addresses per NIC. Pod authors can write any number of them into the network-status annotation. */
 const ADDRESSES_MAX = 16;
 
-/** Normalizes addresses, without prefix lengths, duplicates and invalid entries. Returns at most {@link ADDRESSES_MAX}. */
+/** Normalizes addresses. Removes prefix lengths, duplicates and invalid entries. Returns at most {@link ADDRESSES_MAX}. */
 export function normalizeAddresses(values: unknown): readonly string[] {
   const entries: readonly unknown[] = Array.isArray(values) ? values : [];
   const addresses = entries.flatMap((text) => {

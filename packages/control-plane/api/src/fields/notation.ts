@@ -18,7 +18,7 @@ export interface FieldMark {
   readonly hint?: string;
 }
 
-/** Schema keyword with the field's mark. CRDs omit the keyword. */
+/** Schema keyword that marks a field as unsupported. CRDs omit the keyword. */
 const MARK_KEYWORD = "patchbayField";
 
 /** Schema of an unsupported field. The value has type `unknown`, so that no code uses the field by mistake. */

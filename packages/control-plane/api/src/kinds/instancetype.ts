@@ -94,7 +94,7 @@ export interface Instancetype extends KubeObject {
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const count = (description: string) => Type.Optional(Type.Integer({ minimum: 1, description }));
 
-/** Maps each name of a topology, current or deprecated, to the current name. Source: KubeVirt PreferredCPUTopology. */
+/** Maps current and deprecated names of CPU topologies to the current names. Source: KubeVirt PreferredCPUTopology. */
 export const CPU_TOPOLOGIES = {
   sockets: "sockets",
   cores: "cores",

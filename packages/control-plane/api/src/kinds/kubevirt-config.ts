@@ -345,7 +345,7 @@ export interface NetworkConfig {
   readonly sharedMemory: boolean;
   readonly security: ClusterSecurity;
   readonly bindings: BindingRegistry;
-  /** Whether changes of a VM's NICs are postponed to its next start. */
+  /** Whether changes to a VM's NICs are postponed to the VM's next start. */
   readonly isStaged: boolean;
   readonly autoBinding: AutoBinding;
   readonly allowsHooks: boolean;
@@ -357,7 +357,7 @@ export interface NetworkConfig {
 const NIC_GATES = ["InterfaceMTUOverride", "NetworkInterfaceQueueLimits"] as const;
 export type NicGate = (typeof NIC_GATES)[number];
 
-/** Feature gate for hooks. Source: KubeVirt feature gate Sidecar. */
+/** Feature gate for hook sidecars. Source: KubeVirt feature gate Sidecar. */
 const SIDECAR_GATE = "Sidecar";
 
 function readAutoBinding(configured: {

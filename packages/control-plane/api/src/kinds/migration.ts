@@ -19,7 +19,7 @@ function flag(description: string) {
   return Type.Optional(Type.Boolean({ description }));
 }
 
-/** Builds the schema of an unsupported flag, which must be false. */
+/** Builds the schema of a boolean setting that Patchbay does not support, so it must be false. */
 function rejectedFlag(description: string) {
   return Type.Optional(Type.Unsafe<boolean>({ type: "boolean", enum: [false], description }));
 }
@@ -267,7 +267,7 @@ export const MigrationSpecSchema = Type.Object(
   PRESERVE_UNKNOWN_FIELDS,
 );
 
-/** Schema of the status, which virt-controller writes. */
+/** Schema of the status of a VirtualMachineInstanceMigration. virt-controller writes the status. */
 export const MigrationStatusSchema = Type.Object(
   {
     phase: Type.Optional(PHASE),

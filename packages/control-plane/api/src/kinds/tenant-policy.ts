@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy for NetworkAttachmentDefinitions of tenants: the table behind the schema of kind KubeVirt and net-agent's flags and messages.
+// Policy for tenants' NetworkAttachmentDefinitions. One table defines the schema in kind KubeVirt, and net-agent's flags and messages.
 import { Type } from "../fields/schema.ts";
 import type { Cause } from "./kubernetes/meta.ts";
 
-/** Syntax of list entries. The patterns must be valid RE2 expressions, because the API server evaluates them. */
+/** Syntax of the entries of the policy's lists. The patterns must be valid RE2 expressions, because the API server evaluates them. */
 const POLICY_ENTRIES = {
   namespaces: {
     // Syntax of the name of a namespace. Source: Kubernetes namespace names, RFC 1123 label.
@@ -11,7 +11,7 @@ const POLICY_ENTRIES = {
     requirement: "must be the name of a namespace",
   },
   patterns: {
-    // Matches a name, a prefix with `*`, or `*`, each with an optional `!`.
+    // Matches a name, a prefix followed by `*`, or only `*`. `!` may precede each of these forms.
     pattern: "^!?(?:[^!*,/\\s]+\\*?|\\*)$",
     requirement:
       "must be a name, the beginning of one with * behind it, or *, and may have ! before it",
@@ -28,7 +28,7 @@ interface PolicyField {
   readonly flag: `--${string}`;
   readonly entries: keyof typeof POLICY_ENTRIES;
   readonly description: string;
-  /** Default list, which applies if neither the cluster nor the node sets a list. */
+  /** Default list, which applies if neither the cluster's configuration nor the node's flag sets a list. */
   readonly fallback: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export const POLICY_FIELDS = {
     entries: "patterns",
     description:
       "bridges that they may name; the node's own (one with a port that is no pod's and no guest's) must be named itself",
-    // Excludes bridges of the pod network and of other container and VM runtimes.
+    // Excludes the pod network's bridge, and bridges of Docker, Podman and libvirt.
     fallback: ["!cni0", "!docker0", "!podman*", "!virbr*", "*"],
   },
   ipams: {
@@ -91,7 +91,7 @@ export type PolicyFieldName = keyof typeof POLICY_FIELDS;
 // The cast is safe, because the object has only the keys of its type.
 export const POLICY_FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyFieldName[];
 
-/** The tenant policy of the cluster's configuration. A flag of net-agent overrides the list of its name. Unset lists have defaults. */
+/** Tenant policy in the cluster's configuration. A net-agent flag can override each list on one node. Unset lists have default values. */
 export type ClusterTenantPolicy = Readonly<Partial<Record<PolicyFieldName, readonly string[]>>>;
 
 const ENTRIES_MAX = 256;

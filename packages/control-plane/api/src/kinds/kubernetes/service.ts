@@ -66,14 +66,14 @@ export interface EndpointsSubset {
   readonly ports?: readonly EndpointPort[];
 }
 
-/** Older form of EndpointSlice. The object has the name of its Service. Source: Kubernetes core/v1 Endpoints. */
+/** Older form of EndpointSlice, with the same name as the Service. Source: Kubernetes core/v1 Endpoints. */
 export interface Endpoints extends KubeObject {
   readonly subsets?: readonly EndpointsSubset[];
 }
 
-/** Label of an EndpointSlice with the name of its Service. Source: Kubernetes discovery/v1. */
+/** Label whose value is the name of the EndpointSlice's Service. Source: Kubernetes discovery/v1. */
 export const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
-/** Label of an EndpointSlice with the name of its writer. Source: Kubernetes discovery/v1. */
+/** Label whose value is the name of the component that manages the EndpointSlice. Source: Kubernetes discovery/v1. */
 export const SLICE_WRITER_LABEL = "endpointslice.kubernetes.io/managed-by";
 /** Maximum number of endpoints per EndpointSlice. Source: Kubernetes discovery/v1 EndpointSlice. */
 export const SLICE_ENDPOINTS_MAX = 1000;
