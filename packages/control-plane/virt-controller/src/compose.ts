@@ -88,7 +88,7 @@ import { createServicesLoop } from "./services/loop.ts";
 const STATUS_MAX_DELAY_MS = 30_000;
 
 const BY_NODE = "node";
-/** Index of VMs by the keys of their instancetypes and preferences without a revision. */
+/** Index of VMs by the keys that {@link findMissingParts} returns. */
 const BY_PART = "part";
 
 interface Caches {
@@ -178,7 +178,7 @@ function forgetDeletedObjects<T extends KubeObject>(
   });
 }
 
-/** Enqueues all VMs and VMIs when the `spec` of the cluster's configuration changes. */
+/** Enqueues all VMs and VMIs when the `spec` of the KubeVirt object changes. */
 function enqueueAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   kubevirts.onChange((change) => {
     if (change.kind === "updated" && isEqual(change.previous.spec, change.current.spec)) return;
@@ -285,7 +285,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   return queue;
 }
 
-/** Builds the reporter of lost writes, which finds the written objects in the caches. */
+/** Builds the reporter of repeated write conflicts. Events about a conflict reference the object in the cache. */
 function buildLostWrites(
   { vms, vmis, migrations, pods }: Caches,
   { events }: Deps,
@@ -331,7 +331,7 @@ function collectMetrics({ kubevirts, migrations, vmis, vms }: Caches): readonly 
   ];
 }
 
-/** Records the time of phases that this process sees change, also on a standby, as in KubeVirt. */
+/** Records the durations of phase transitions that this process observes. A standby records them too, as in KubeVirt. */
 function recordPhases({ vmis, migrations }: Caches, metrics: DaemonContext["metrics"]): void {
   const record = createPhaseRecorder((settings) => metrics.addHistogram(settings));
   vmis.onChange((change) => {

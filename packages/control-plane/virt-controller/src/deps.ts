@@ -29,7 +29,7 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
-  /** Reads instancetypes, preferences and their revisions from caches, and missing objects from the API server. */
+  /** Reads instancetypes, preferences and their revisions from caches. If an object is not cached, reads it from the API server. */
   readonly parts: Reader;
   readonly mutationCache: MutationCache;
   /** Serializes the creation of VMIs with the same MAC. */

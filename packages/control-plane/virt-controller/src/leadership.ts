@@ -42,7 +42,7 @@ function describeHolder(holder: string | undefined): string {
   return holder === undefined ? "there is no leader" : `${holder} leads`;
 }
 
-/** Starts leader election if the flag is set. Otherwise this process always leads. */
+/** Starts leader election if `--leader-elect` is set. Without the flag, this process always leads. */
 export async function createLeadership(
   { client, clock, log, signal }: DaemonContext,
   { leaderElect, leaseNamespace: namespace }: Flags,

@@ -109,7 +109,7 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   });
 }
 
-/** Creates the client that calls hook sidecars, as the launchers' user, through a volume of the pod. */
+/** Creates the client for hook sidecars. Its process runs as the launchers' user, and connects to sockets in volumes of the pod. */
 function openHooks({ clock }: DaemonContext, { podsDir }: Flags): HookSidecars {
   return createHookSidecars({
     identity: LAUNCHERS_USER,
@@ -171,7 +171,7 @@ function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   return killLeftovers(createPacketCaptures({ runner: createProcessRunner(), family }));
 }
 
-/** Creates the doctor, which finds lost frames. It uses the node's network namespace, which stays open until this process exits. */
+/** Creates the doctor, which finds where frames are lost. It uses the node's network namespace, which is open until this process exits. */
 function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDoctor {
   const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
   const hostNetns = createNamespaces().open(path);
@@ -236,10 +236,10 @@ function openRuntime(
   return openSandboxes({ endpoints: criEndpoint, hostProcess, namespaces, clock, log }, signal);
 }
 
-/** Retry interval until virt-api has created the certificates, in milliseconds. */
+/** Interval between attempts to start the server while virt-api has not created the server's certificates, in milliseconds. */
 const CERTIFICATES_RETRY_INTERVAL_MS = 5000;
 
-/** Starts the server for virt-api as soon as its certificates exist. Does nothing if no port is configured. */
+/** Starts the server for virt-api as soon as the server's certificates exist. Does nothing if no port is configured. */
 async function serveVirtApi(
   context: DaemonContext,
   flags: Flags,

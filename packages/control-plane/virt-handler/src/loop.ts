@@ -147,7 +147,7 @@ async function handleFailedPass(
   return done();
 }
 
-/** Phases before the launcher's volume is mounted. An earlier watch would observe the directory below the mount, and see no socket. */
+/** Phases in which the launcher's volume may not be mounted. A watch would observe the directory below the mount and miss the socket. */
 const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
 /** Maximum number of times that one pass observes and acts. A plug takes about four. */
 const ROUNDS_MAX = 5;

@@ -23,7 +23,7 @@ import type { Taps } from "./metrics/plugs.ts";
 export interface PhaseTimings {
   /** Records the current phases of the NICs. Must be called even if the pass writes no status. */
   observe(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
-  /** Returns a text about the time that the NIC took to reach its phase, or undefined if the time is unknown. */
+  /** Describes the time that the NIC took to reach its phase. Returns undefined if the time is unknown. */
   describe(vmi: VirtualMachineInstance, iface: string): string | undefined;
   nextHistory(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
   markWritten(uid: string): void;

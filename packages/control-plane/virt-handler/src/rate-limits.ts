@@ -28,7 +28,7 @@ export interface RateLimits {
 /** Serializes the fields of a VMI that other components write. When the result changes, rate limits and backoff are reset. */
 export function serializeInputs(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods, migrationState } = vmi?.status ?? {};
-  // The ports are included, because they change when virt-handler restarts on the target's node.
+  // The ports of the target's relay are included, because they change when virt-handler restarts on the target's node.
   const {
     migrationUid,
     targetDirectMigrationNodePorts: ports,
@@ -57,7 +57,7 @@ export const TRANSIENT_REPORT_DELAY_MS = 1_000;
 
 /** Rate limit of an operation, for each VMI. */
 export interface Budget {
-  /** Takes one operation from the budget. Returns false if the budget is empty. When the VMI's inputs change, the budget is full again. */
+  /** Takes one operation from the VMI's budget. Returns false if the budget is empty. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance): boolean;
   forget(uid: string): void;
 }

@@ -10,7 +10,7 @@ export interface Session {
   readonly namespace: string;
 }
 
-/** Link that this browser used last. */
+/** Link of `patchbay ui` that this browser used last. */
 interface StoredLink {
   readonly token: string;
   /** Random secret that identifies this browser. The token is accepted only together with this secret. */
@@ -25,7 +25,7 @@ export type AccessFailure = "used" | "unanswered";
 
 function readStoredLink(): StoredLink | undefined {
   const stored = localStorage.getItem(STORAGE_KEY);
-  return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // openSession wrote the value
+  return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // the cast is safe, because only openSession writes the value
 }
 
 /** Opens a session with the token in the page's address or else the stored token. Removes the token from the address. */

@@ -9,7 +9,7 @@ export interface StreamTarget {
   readonly what: "console" | "vnc";
 }
 
-/** Opens a stream. Sends the key as a subprotocol, because pages cannot set headers of a WebSocket. */
+/** Opens a stream. Sends the session's key as a subprotocol, because pages cannot set headers of a WebSocket request. */
 export function openStream(session: Session, { namespace, name, what }: StreamTarget): WebSocket {
   const url = `ws://${location.host}/streams/${namespace}/${name}/${what}`;
   const socket = new WebSocket(url, [PROTOCOL, `key.${session.key}`]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches changes in a long response with one line per change. Requests a new response when one ends.
+// Reads changes from a streamed response with one line per change. Sends a new request when the response ends.
 import type { Line, Pulse } from "../model/objects.ts";
 import { Deadline, sleep } from "./timing.ts";
 import type { Session } from "./session.ts";

@@ -98,7 +98,7 @@ function mergeIntoPlug(
   }
 }
 
-/** Adds a change, or merges it into a pending plug. A pull and the other changes of an interface replace each other. */
+/** Adds a change, or merges it into a pending plug. A pull replaces other changes of its interface, and they replace a pull. */
 export function addChange(changes: readonly Change[], change: Change): readonly Change[] {
   const others = removeChange(changes, change);
   if (!("iface" in change)) return [...others, change];

@@ -194,7 +194,7 @@ export function combinedRequest(
   };
 }
 
-/** Returns a verdict with the messages that only the combined dry run returned; undefined if it returned no others. */
+/** Returns a verdict with the messages that only the combined dry run returned, or undefined if there are none. */
 export function combinedVerdict(
   answer: Answer,
   singleTexts: readonly string[],

@@ -3,7 +3,7 @@ import type { KubeEvent } from "@patchbay/api/kubernetes";
 import { toLongText, toShortText } from "./shown.ts";
 
 export interface EventRow {
-  /** Time of the last occurrence, in Kubernetes' notation; empty if unknown. */
+  /** RFC 3339 time of the last occurrence; empty if unknown. */
   readonly lastTime: string;
   readonly isWarning: boolean;
   readonly reason: string;

@@ -12,7 +12,7 @@ export interface Jack {
   readonly type: string;
   readonly plugs: number;
   readonly problems: readonly string[];
-  /** Index of the color of its cables, from 0. */
+  /** Index of the color of the network's cables, from 0. */
   readonly color: number;
 }
 

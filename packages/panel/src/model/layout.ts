@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions in the rack, in pixels. They are computed, so that only visible units must be drawn.
+// Positions in the rack, in pixels. They are computed, not measured, so that units outside the visible area need not be drawn.
 
 export const SIZE = {
   /** Distance from a unit's top to its first row of sockets. */

@@ -19,7 +19,7 @@ import { toRelativeNetwork } from "./jacks.ts";
 export interface NewVmForm {
   readonly namespace: string;
   readonly name: string;
-  /** Image of the disk, on the machine or in a registry. */
+  /** Image of the root disk, from the standalone machine or a registry. */
   readonly image: string;
   /** Memory as a quantity of Kubernetes. */
   readonly memory: string;
@@ -29,7 +29,7 @@ export interface NewVmForm {
   /** Size of a root disk that is filled once from the image; empty for a disk that each start creates again. */
   readonly rootSize: string;
   readonly disk: string;
-  /** User that may log in with the password; empty for the users of the image. */
+  /** User that may log in with `password`; empty to add no user to the image. */
   readonly user: string;
   readonly password: string;
   /** SSH key for the login; empty for a login without a key. */
@@ -39,7 +39,7 @@ export interface NewVmForm {
 
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const AMOUNT = /^\d+(Mi|Gi|M|G)$/;
-/** Pattern of the name of a user. Source: useradd(8). */
+/** Pattern of user names. Source: useradd(8). */
 const USER = /^[a-z_][a-z0-9_-]{0,31}$/;
 
 type Check = (form: NewVmForm) => boolean;
@@ -95,7 +95,7 @@ export function emptyForm(namespace: string, randomBytes: RandomBytes): NewVmFor
   };
 }
 
-/** Converts the form, without MACs and network data. */
+/** Converts the form to a VM without MACs and network data. */
 function buildNewVm(form: NewVmForm): NewVm {
   const { namespace, name, image, memory, cores, rootSize, disk, user, password } = form;
   const key = form.sshKey.trim();
@@ -116,7 +116,7 @@ function buildNewVm(form: NewVmForm): NewVm {
   };
 }
 
-/** Converts a form without problems. Generates MACs if the VM has several NICs. */
+/** Converts a valid form. Generates MACs if the VM has several NICs. */
 export function toNewVm(form: NewVmForm, randomBytes: RandomBytes): NewVm {
   const newVm = buildNewVm(form);
   return { ...newVm, ...makeNetwork(newVm.networks, newVm.macs, randomBytes) };
@@ -126,7 +126,7 @@ function isNewSecret(body: object): body is NewSecret {
   return "kind" in body && body.kind === "Secret";
 }
 
-/** Makes the created VM the owner if `body` is its secret. `answers` are the bodies of the earlier answers. */
+/** Makes the created VM the owner of `body` if `body` is the VM's Secret. `answers` are the bodies of earlier responses. */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;
   const created = answers.map((text) => JSON.parse(text) as KubeObject);

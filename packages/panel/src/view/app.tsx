@@ -43,7 +43,7 @@ function useStream(stream: StreamTarget, session: Session) {
     dialog.current?.showModal();
     let opened: OpenedStream | undefined;
     let isClosed = false;
-    // The cast is safe, because our build checks the type of the script.
+    // The cast is safe, because console.ts and screen.ts export `open` with this type.
     void (import(SCRIPTS[stream.what]) as Promise<StreamScript>).then(({ open }) => {
       if (isClosed || element.current === null) return;
       opened = open(element.current, openStream(session, stream), (text) => {
@@ -58,7 +58,7 @@ function useStream(stream: StreamTarget, session: Session) {
   return { dialog, element, status };
 }
 
-/** Window of a console or screen. Opening the window disconnects the current client. */
+/** Window of a console or screen. Opening the window disconnects another client of the same console or screen. */
 function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
   const { dialog, element, status } = useStream(stream, session);
   const title = `${TITLES[stream.what]} of ${toShortText(stream.name)}`;

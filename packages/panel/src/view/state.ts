@@ -32,7 +32,7 @@ export interface PendingChange {
   readonly change: Change;
   /** Verdict of the dry run; unset while the dry run is in progress. */
   readonly verdict?: Verdict;
-  /** Verdict of a dry run together with the VM's other changes; unset if the combination causes no further refusal. */
+  /** Verdict of a dry run together with the VM's other changes; unset if that dry run returned no further message. */
   readonly combinedVerdict?: Verdict | undefined;
   readonly outcome?: SentState;
 }

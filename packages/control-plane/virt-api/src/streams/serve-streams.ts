@@ -156,13 +156,13 @@ const WEB_SOCKETS = new WebSocketServer({
   handleProtocols: (offered) => (offered.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
 });
 
-/** Upgrades to a WebSocket and joins it to the guest until one side closes. Resolves with the traffic, empty after a failed upgrade. */
+/** Upgrades to a WebSocket and connects it to the guest until one side closes. Resolves with the traffic, or `{}` without an upgrade. */
 function joinGuest(
   { request, socket, head }: UpgradeRequest,
   guest: Duplex,
   { clock, signal }: StreamDeps,
 ): Promise<Partial<Traffic>> {
-  // The client disconnected while the guest's stream was opened.
+  // The client disconnected before the guest's stream was open.
   if (socket.destroyed) {
     guest.destroy();
     return Promise.resolve({});

@@ -34,7 +34,7 @@ const DRAIN_PATH = "/status/drainedNodeName";
 
 type MarkStep = Exclude<EvacuationStep, { readonly kind: "wait" | "createMigration" }>;
 
-/** Builds the change of the mark. The tests fail if a new eviction has changed the mark in the meantime. */
+/** Builds a JSON patch of the evacuation fields. Its tests fail if a new eviction has changed `evacuationNodeName` in the meantime. */
 function buildMarkOperations(
   step: MarkStep,
   { status }: VirtualMachineInstance,

@@ -7,7 +7,7 @@ import type { Files } from "@patchbay/core/interfaces";
 
 export interface AddressStore {
   list(podUid: string): Promise<readonly RememberedAddresses[]>;
-  /** Resolves when the row is on disk. */
+  /** Resolves when the addresses of the NIC are on disk. */
   write(podUid: string, row: RememberedAddresses): Promise<void>;
   retain(podUid: string, isRetained: (row: RememberedAddresses) => boolean): Promise<void>;
   forgetPod(podUid: string): Promise<void>;
@@ -37,7 +37,7 @@ function isRow(value: unknown): value is RememberedAddresses {
 class FileAddressStore implements AddressStore {
   readonly #files: Files;
   readonly #directory: string;
-  /** Cached rows by pod UID, then by name of the pod NIC. */
+  /** Cached addresses by pod UID, then by name of the pod NIC. */
   readonly #pods = new Map<string, Promise<Map<string, RememberedAddresses>>>();
 
   constructor(files: Files, directory: string) {

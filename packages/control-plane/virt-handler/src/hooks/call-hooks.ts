@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls hook sidecars with the domain and the cloud-init data, and when the guest has shut down.
+// Calls hook sidecars, which may change the domain and the cloud-init data, and informs them when the guest has shut down.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   applyHookAnswer,
@@ -105,7 +105,7 @@ export interface HookedPod {
 }
 
 export interface HookRequest extends HookedPod {
-  /** Names of the ifaces whose NICs are created by hooks. */
+  /** Names of ifaces whose NICs the hooks create. */
   readonly hookNics: readonly string[];
   readonly vmi: VirtualMachineInstance;
   /** Domain XML for the hooks. Unset for an incoming migration, because the hooks were called on the source node. */

@@ -29,7 +29,7 @@ import { makeCloudInitDisks } from "../hooks/cloud-init-disks.ts";
 /** Placeholders for values that do not affect the paths in the domain. */
 const PATH_PLACEHOLDERS = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
 
-/** Returns the paths in the domain, without NICs, that this node would define for the VMI. @throws AppError with DOMAIN_XML_INVALID */
+/** Returns the paths in the domain that this node would define for the VMI without NICs. @throws AppError with DOMAIN_XML_INVALID */
 function planPaths(vmi: VirtualMachineInstance, network: NetworkConfig): readonly string[] {
   const parsed = parseDomain(printDomain(planDomain(vmi, [], { ...PATH_PLACEHOLDERS, network })));
   if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
@@ -49,7 +49,7 @@ function isOffAtSource({ migration, run }: IncomingMigration): boolean {
   return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
-/** Returns whether libvirt still copies memory. The target then refuses job statistics. Source: libvirt, qemuDomainGetJobStats. */
+/** Returns whether libvirt copies memory. The target's libvirt then refuses job statistics. Source: libvirt, qemuDomainGetJobStats. */
 async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<boolean> {
   try {
     const { state, move } = await launcher.session.connection.readJob(domainNameOf(vmi));
@@ -226,7 +226,7 @@ async function perform(step: IncomingStep, incoming: IncomingMigration): Promise
   else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
-/** Runs one pass over an incoming guest. `isWired`: its links and disks are ready. Returns true if it stays paused until a person acts. */
+/** Runs one pass. `isWired`: the guest's links and disks are ready. Returns true if the guest stays paused until a person acts. */
 export async function receiveGuest(
   incoming: IncomingMigration,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,

@@ -88,7 +88,7 @@ async function limitDowntime(
   }
 }
 
-/** Describes why a migration failed: the stall for which this process aborted it, or else libvirt's message. */
+/** Describes why a migration failed. Ignores libvirt's message if this process aborted the migration because it stalled. */
 function describeFailure({ migration, run }: OutgoingMigration, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
   const seconds = readMigrationLimits(migration).silenceMs / 1000;
@@ -96,8 +96,8 @@ function describeFailure({ migration, run }: OutgoingMigration, error: unknown):
 }
 
 /**
- * Migrates the guest, and then reports "gone" to the target's node, which resumes the guest only after that. A failure is recorded in the
- * run.
+ * Migrates the guest, and then reports to the target's node that the guest has left. The target's node resumes the guest only after this
+ * report. A failure is recorded in `run.call`.
  */
 async function migrate(
   outgoing: OutgoingMigration,
@@ -120,7 +120,7 @@ async function migrate(
     logOutcome(deps, vmi, { isAcknowledged: run.isDepartureConfirmed });
   } catch (error) {
     const reason = describeFailure(outgoing, error);
-    // After the guest's arrival, only the report can have failed, which the next pass repeats.
+    // After the guest's arrival, only `reportGone` can fail. The next pass repeats the report.
     if (run.call === "running") run.call = { failure: reason };
     logOutcome(deps, vmi, { reason });
   }
@@ -224,7 +224,7 @@ async function notifyTarget({ run }: OutgoingMigration): Promise<void> {
     await run.relay?.reportGone();
     run.isDepartureConfirmed = run.relay !== undefined;
   } catch (error) {
-    // The next pass starts a new relay, because the target may have replaced the relay that this one connects to.
+    // The next pass starts a new relay, because the target may have replaced its relay in the meantime.
     run.stopRelay();
     throw error;
   }

@@ -4,7 +4,7 @@ import { isJsonObject, parseJson } from "@patchbay/api/json";
 import type { PeerCertificate, SecureContextOptions } from "node:tls";
 import { RELAY_GROUP } from "@patchbay/api/names";
 
-/** Connection between two launchers: libvirt's migration protocol, the guest's memory, or its disks. */
+/** Purpose of a relayed connection: libvirt's migration protocol, the guest's memory, or the guest's disks. */
 export type Channel = "libvirt" | "memory" | "disks";
 
 export const CHANNELS: readonly Channel[] = ["libvirt", "memory", "disks"];
@@ -24,7 +24,7 @@ export interface RelayOptions {
   readonly connections: Readonly<Partial<Record<Channel, number>>>;
   /** Names of the sockets in the launcher's directory. The directory's descriptor is sent with token {@link DIRECTORY_TOKEN}. */
   readonly sockets: Readonly<Record<Channel, string>>;
-  /** Time without traffic after which a connection is closed, in milliseconds; unlimited for the disks channel. */
+  /** Time without traffic after which a connection is closed, in milliseconds. Connections of the disks channel have no limit. */
   readonly silenceMs: number;
   /** Time limit for a client's greeting, in milliseconds. */
   readonly greetingMs: number;

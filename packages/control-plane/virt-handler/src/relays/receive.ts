@@ -15,7 +15,7 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/** Number of unauthenticated connections at which the oldest is closed. At 1000 per second, each has about 0.25 s for its handshake. */
+/** Number of unauthenticated connections at which the oldest is closed. At 1000 attempts per second, each has 0.25 s for its handshake. */
 const UNAUTHENTICATED_MAX = 256;
 
 interface Receiver {

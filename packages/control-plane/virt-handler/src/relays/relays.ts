@@ -14,7 +14,7 @@ import {
 import { names, type MigrationState } from "@patchbay/api";
 import type { ReadIdentity } from "./node-identity.ts";
 
-/** Time limit for the process to start and drop its privileges, in milliseconds. */
+/** Time limit for the relay process to start and drop its privileges, in milliseconds. */
 const READY_TIMEOUT_MS = 15_000;
 
 /** Module of the relay process: TypeScript if this process runs from sources, otherwise the compiled file. */
@@ -28,7 +28,7 @@ export interface Relay {
   onMessage(listener: (message: RelayMessage) => void): void;
   /** Reports to the target's node that the guest has left the source. @throws AppError with RELAY_FAILED if the report is not confirmed */
   reportGone(): Promise<void>;
-  /** Resolves with the reason after the process and all its connections have ended. */
+  /** Resolves after the relay process and all its connections have ended, with the reason why the process ended. */
   readonly ended: Promise<string>;
   close(): void;
 }
@@ -118,7 +118,7 @@ export async function startRelay(
   return relay;
 }
 
-/** Names of sockets in a launcher's directory. The relay creates them on the source node, and QEMU on the target node. */
+/** Names of sockets in a launcher's directory. On the source node, the relay creates them. On the target node, QEMU does, except `peer`. */
 export const SOCKETS = {
   peer: "migration-peer.sock",
   memory: "migration-memory.sock",
@@ -131,7 +131,7 @@ const GREETING_TIMEOUT_MS = 10_000;
 export interface RelayRequest {
   readonly migration: MigrationState;
   readonly disks: number;
-  /** Time without traffic after which the memory connection is closed, in milliseconds. */
+  /** Time without traffic after which the libvirt and memory connections are closed, in milliseconds. */
   readonly silenceMs: number;
   /** Descriptor of the directory with the launcher's sockets. The caller may close the descriptor after the relay has started. */
   readonly directoryFd: number;

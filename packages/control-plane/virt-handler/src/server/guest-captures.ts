@@ -126,7 +126,7 @@ export function createOpenCapture(
         usedSlots.delete(slot);
       });
     try {
-      // Opening the session verifies that the pod is the one in the VMI's status.
+      // Opening the session verifies that the pod with the UID in the VMI's status is the VMI's launcher.
       const capture = await deps.sessions.use(pod, listener, ({ launcher: { netns } }) =>
         startCapture(stream, request, { captures, netns, link }),
       );

@@ -56,7 +56,7 @@ async function queryGuest(
   return { answer, ...(routes === undefined ? {} : { routes }) };
 }
 
-/** Returns the time since the guest's last start. Empty if the status does not contain it. */
+/** Returns the time since the guest's last start. Returns an empty object if the status lacks the time of the start. */
 function measureRunning(
   { status }: FoundGuest["vmi"],
   nowMs: number,
@@ -130,7 +130,7 @@ async function withDeadline<T>(
 }
 
 /**
- * Creates the function that examines interfaces: one examination at a time for each, and {@link EXAMINATIONS_MAX} on the node. The function
+ * Creates the function that examines interfaces: each interface once at a time, and {@link EXAMINATIONS_MAX} on the node. The function
  * throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes.
  */
 export function createExamineGuest(

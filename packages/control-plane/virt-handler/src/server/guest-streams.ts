@@ -62,7 +62,7 @@ export function createOpenGuestStream(
   return async (key, { stream, preservesSession, sharesScreen = false }) => {
     const { pod, listener } = findGuest(key, deps, wake);
     const slot = `${pod.uid} ${stream}`;
-    // Opening the session verifies that the pod is the one in the VMI's status.
+    // Opening the session verifies that the pod with the UID in the VMI's status is the VMI's launcher.
     await deps.sessions.use(pod, listener, () => Promise.resolve());
     if (sharesScreen) return connectScreen(connect, { key, pod });
     const current = openSockets.get(slot);
@@ -74,7 +74,7 @@ export function createOpenGuestStream(
       const socket = await connect(pod, SOCKETS[stream]);
       // Without a listener, an error that precedes the caller's listener would end the process.
       socket.on("error", () => socket.destroy());
-      // Another client may have connected while this one was connecting.
+      // Another client may have opened the stream in the meantime.
       openSockets.get(slot)?.destroy();
       openSockets.set(slot, socket);
       socket.once("close", () => {

@@ -35,7 +35,7 @@ import type { OpenGuestStream } from "./guest-streams.ts";
 
 type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 
-/** Maximum console output buffered for a slow client, in bytes. Output beyond that is dropped, and the client is sent the dropped size. */
+/** Maximum console output buffered for a slow client, in bytes. Further output is dropped, and the client receives its size. */
 const CONSOLE_BUFFER_MAX = 1024 * 1024;
 
 /** Copies the console's output. Reads even if the client does not, because the guest would block on a full console. */
@@ -96,7 +96,7 @@ function send(response: ServerResponse, code: number, body: object): void {
   response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** Converts an error to a response. Errors without a code get a general message, because their own could disclose internal details. */
+/** Converts an error to a response. Errors without a code get a general message, because their messages could disclose internal details. */
 function toResponseError(error: unknown): { readonly code: number; readonly message: string } {
   return isAppError(error)
     ? { code: CATALOGUE[error.code].http, message: error.message }
@@ -170,7 +170,7 @@ const UPGRADE_RESPONSE = [
   `upgrade: ${STREAM_PROTOCOL}`,
 ];
 
-/** Connects guest and client until one side ends or the service stops. Open streams would keep the process alive. */
+/** Connects guest and client until one side ends or `signal` is aborted, because open streams would keep the process alive. */
 function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSignal): void {
   const end = (): void => {
     guest.destroy();

@@ -38,7 +38,7 @@ export class WakeFilter {
     this.#wakeIfNeeded();
   }
 
-  /** Drops recorded events and link changes when an observation starts, because it sees their effects. */
+  /** Drops recorded events and link changes when an observation starts, because the observation includes their effects. */
   markObserved(): void {
     this.#hasEvent = false;
     this.#changes = [];
@@ -270,7 +270,7 @@ class LauncherSessions implements Sessions {
       (session) => {
         this.#end(pod, session, "the pod is not needed");
       },
-      () => undefined, // reported to those who wait for the session
+      () => undefined, // the callers that wait for the session receive the error
     );
   }
 

@@ -53,7 +53,7 @@ function findBinding(iface: Iface | undefined): string {
   return plugin ?? BINDINGS.find((name) => iface?.[name] !== undefined) ?? "bridge";
 }
 
-/** Returns `namespace/name` of a definition that is referenced from a namespace. */
+/** Returns `namespace/name` of the NetworkAttachmentDefinition that a VM in `namespace` references by `name`. */
 export function qualifyName(name: string, namespace: string): string {
   return name.includes("/") ? name : `${namespace}/${name}`;
 }

@@ -16,7 +16,7 @@ interface TrafficList {
   }[];
 }
 
-/** Returns a NIC's counters from a response of `interfacetraffic`; undefined if it has none. */
+/** Returns a NIC's counters from a response of `interfacetraffic`; undefined if the response lacks the NIC. */
 export function parseCounters(text: string, iface: string): Counters | undefined {
   const { items = [] } = JSON.parse(text) as TrafficList;
   const nic = items.find(({ name }) => name === iface);

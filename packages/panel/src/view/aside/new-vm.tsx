@@ -59,7 +59,7 @@ const ATTRIBUTES: Readonly<Record<string, InputHTMLAttributes>> = {
   password: { autocomplete: "off", spellcheck: false },
 };
 
-/** Returns the images of this machine and of visible VMs. */
+/** Returns the disk images on the standalone machine and the images that visible VMs use. */
 function useImages({ state, actions }: ViewProps): readonly string[] {
   const [images, setImages] = useState<readonly string[]>([]);
   useEffect(() => {

@@ -8,11 +8,11 @@ import type { DrawnPlug } from "./unit.tsx";
 
 export interface CableSpace {
   readonly jacks: ReadonlyMap<string, { readonly jack: Jack; readonly index: number }>;
-  /** Scroll positions of the rack and of the networks. */
+  /** Scroll positions of the rack (`scrolled`) and of the networks (`jacksScrolled`), in pixels. */
   readonly scrolled: number;
   readonly jacksScrolled: number;
   readonly height: number;
-  /** X of the right edge of the rack, and of the jacks. */
+  /** X of the right edge of the rack (`edge`) and of the jacks (`jackX`). */
   readonly edge: number;
   readonly jackX: number;
 }
@@ -23,14 +23,14 @@ export interface CabledUnit {
   readonly selectedIface: string | undefined;
 }
 
-/** Returns the end of a jack's cable, which stays in the column if the jack is scrolled out of view. */
+/** Returns the end point of cables to a jack. The point stays in the visible column if the jack is scrolled out of view. */
 function jackPoint(index: number, space: CableSpace): Point {
   const y = JACK.head + index * JACK.height + JACK.hole.y - space.jacksScrolled;
   const visible = Math.min(Math.max(y, JACK.head - 4), space.height - 4);
   return { x: space.jackX, y: space.scrolled + visible };
 }
 
-/** Returns the height of the rows below a plug, behind which its cable passes. */
+/** Returns the height of the rows below a plug. The plug's cable runs past these rows. */
 function heightBelow(place: Place, index: number, count: number): number {
   const rows = Math.ceil((count + 1) / place.perRow);
   const row = Math.floor(index / place.perRow);
@@ -66,7 +66,7 @@ interface CablesProps {
   readonly total: number;
 }
 
-/** Cables, which are hidden from screen readers, because the labels of plugs contain their networks. */
+/** Draws the cables. They are hidden from screen readers, because the labels of plugs already contain the networks. */
 export function Cables({ units, space, loose, total }: CablesProps): JSX.Element {
   const isDimmed = units.some(({ selectedIface }) => selectedIface !== undefined);
   return (

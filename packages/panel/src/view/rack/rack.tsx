@@ -38,7 +38,7 @@ function pointIn(area: HTMLElement, { clientX, clientY }: PointerEvent): Point {
   return { x: clientX - left, y: clientY - top };
 }
 
-/** Detects a resting finger, then prevents scrolling until the signal is aborted. Returns a function that reports the hold. */
+/** Prevents scrolling after a finger has rested, until the signal is aborted. Returns a function that reports whether the finger rested. */
 function trackHold(signal: AbortSignal, onHeld: () => void): () => boolean {
   let isHeld = false;
   const preventDefaultIfHeld = (event: Event): void => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciliation of migrations. Creates the target pod, coordinates both nodes through the VMI, and deletes one pod at the end.
+// Reconciliation of migrations. Creates the target pod, coordinates both nodes through the VMI, and deletes the unused pod at the end.
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type VirtualMachineInstanceMigration,
@@ -97,7 +97,7 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
-  // After a failed step, the migration's status is not written, so that it is never newer than the VMI's status.
+  // After a transient error, such as a conflict, the migration's status is not written, so that it is never newer than the VMI's.
   rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
   const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);

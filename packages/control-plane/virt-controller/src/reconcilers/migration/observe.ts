@@ -49,7 +49,7 @@ export function listMigrations(
   return sortByAge(found).map((migration) => mutationCache.newest(migration));
 }
 
-/** Lists source and target pod of a completed migration, except the pod with the guest. */
+/** Lists the source and target pods of a completed migration, except the pod with the guest. */
 function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
@@ -135,7 +135,7 @@ async function readSettings(
 ): Promise<MigrationSettings> {
   const kubevirt = deps.kubevirts.list()[0];
   const cluster = kubevirt?.spec?.configuration?.migrations;
-  // Without a VMI, no policy applies. An open migration uses the settings in the VMI.
+  // Without a VMI, no policy applies. An open migration uses the configuration in its VMI's `migrationState`.
   if (guest === undefined || openMigration(guest) !== undefined) {
     return { configuration: buildMigrationConfig(cluster), policyName: undefined };
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorizes DataVolumes that copy a disk of another namespace. CDI only checks the account that creates the DataVolume,
-// and that of virt-controller may create pods, and therefore copy claims, in every namespace.
+// Authorizes DataVolumes that copy a disk from another namespace. CDI checks only the account that creates the DataVolume.
+// This is virt-controller's account, which may create pods, and therefore copy claims, in every namespace.
 // Source: CDI datavolume-auth.go; KubeVirt authorizeDataVolume.
 import { DATA_SOURCES, SUBJECT_ACCESS_REVIEWS, type DataVolume, type VmiSpec } from "@patchbay/api";
 import { isJsonObject, readTextAt, valueAt } from "@patchbay/api/json";
@@ -24,7 +24,7 @@ interface CloneSource {
   readonly name: string;
 }
 
-/** Maximum length of a chain of DataSources that reference each other. */
+/** Maximum number of DataSources in a chain in which each references the next. */
 const DATA_SOURCES_MAX = 3;
 
 function findSource(source: unknown, namespace: string): CloneSource | undefined {

@@ -17,7 +17,7 @@ import type { Deps } from "../../deps.ts";
 
 type CreationDeps = Pick<Deps, "store" | "vms" | "vmis" | "nads" | "macMutex">;
 
-/** Index of VMs and VMIs by MAC, lower case with colons. */
+/** Index of VMs and VMIs by the MACs of their NICs, in lower case with colons. */
 export const BY_MAC = "mac";
 
 function toOwner({ metadata, spec }: VirtualMachineInstance): MacOwner {

@@ -88,7 +88,7 @@ export function findLoss(
   return name === undefined ? undefined : findNodeLoss(nodes.find({ name }));
 }
 
-/** Returns the networks for which the pod's node cannot create NICs. Excludes networks of binding plugins, which only the node reports. */
+/** Returns the networks for which the pod's node cannot create NICs. Excludes binding plugins' networks, which virt-handler reports. */
 export function findAbsences(
   { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
   definitions: Definitions,
@@ -327,14 +327,14 @@ function actVmi(
   return runObjectSteps({ object: facts.vmi, plan, inputs, perform }, deps);
 }
 
-/** Builds tests of status fields that virt-handler writes concurrently. */
+/** Builds JSON patch tests for status fields that virt-handler also writes. */
 function buildPreconditions(current: VmiStatus | undefined): readonly JsonPatchOperation[] {
   return (["phase", "interfaces"] as const)
     .filter((field) => current?.[field] !== undefined)
     .map((field) => ({ op: "test", path: `/status/${field}`, value: current?.[field] }));
 }
 
-/** Sets `attachments` even if it is undefined. The patch removes undefined fields, and retains fields that are not set. */
+/** Includes `attachments` even if it is undefined, because statusPatch removes only undefined fields, not missing fields. */
 function toStatusFields(status: ControllerVmiStatus): object {
   return { ...status, attachments: status.attachments };
 }

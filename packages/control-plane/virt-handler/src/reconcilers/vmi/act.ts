@@ -199,7 +199,7 @@ async function ignoreErrors(call: Promise<void>, ...codes: readonly ErrorCode[])
   }
 }
 
-/** Adds the device to the definition and to the running guest. If it exists, replaces it in the definition, but not in the guest. */
+/** Adds the device to the definition and to the running guest. A device that already exists is replaced only in the definition. */
 async function attach(alias: string, xml: string, { facts, session }: StepContext): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
@@ -233,13 +233,13 @@ async function detach(
     // These errors mean that the device is already removed, or that an earlier request is pending in the guest.
     await ignoreErrors(liveDetach, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
   } catch (error) {
-    // The record remains if the connection was lost, because the guest may have received the request.
+    // After a lost connection, the request stays recorded, because the guest may have received it.
     if (!isConnectionLost(error)) undoRecord();
     throw error;
   }
 }
 
-/** Stores the pod NIC's addresses on disk. Must run before the NIC is connected to the guest, which removes them from the NIC. */
+/** Stores the pod NIC's addresses on disk. Must run before `wireTap`, which removes the addresses from the NIC. */
 async function storeAddresses(
   podInterfaceName: string,
   { pod, session, deps }: StepContext,
@@ -327,7 +327,7 @@ export function stepNameOf({ kind, iface }: Pick<IfaceAction, "kind" | "iface">)
   return `${kind} ${iface}`;
 }
 
-/** Builds the step of an action. All NICs are inputs, because the step may succeed once another NIC has freed a PCIe port. */
+/** Builds the step of an action. A change of the guest's NICs restarts the step's backoff, because it may have freed a PCIe port. */
 function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
   if (action.kind === "wait") return buildWaitingStep(action, context);
   const { facts, deps } = context;
@@ -380,7 +380,7 @@ function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean 
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** Runs the steps in order. After a step finds the domain busy or loses libvirt, device steps fail with the same error without a call. */
+/** Runs the steps in order. After a lost connection or a busy domain, later device steps fail with the same error without a call. */
 function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
   let stopError: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {

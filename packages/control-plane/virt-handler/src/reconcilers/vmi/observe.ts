@@ -92,7 +92,7 @@ async function observeLinks(
   );
 }
 
-/** Waits for both calls, even if one fails, because the other still uses the session's descriptors. */
+/** Waits until both calls have ended, even if one fails, because a running call uses the session's descriptors. */
 async function settleBoth<One, Other>(
   one: Promise<One>,
   other: Promise<Other>,

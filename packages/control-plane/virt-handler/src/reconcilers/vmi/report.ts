@@ -183,7 +183,7 @@ export function announceChanges(
   next: NodeVmStatus,
   { events, phaseTimings }: Pick<Deps, "events"> & PhaseTimingTexts,
 ): void {
-  // Excludes links that the guest created. They are in the status without a name.
+  // Excludes interfaces that the guest created. Their status entries have no name.
   const isDeclared = ({ name }: IfaceStatus): boolean => name !== undefined;
   const before = (vmi.status?.interfaces ?? []).filter(isDeclared);
   const reports = { before, after: (next.interfaces ?? before).filter(isDeclared) };
@@ -246,7 +246,7 @@ function listChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatch
   return [...changed, ...removed, ...listConditionChanges(current, next)];
 }
 
-/** Builds the change of the history, which is written only together with other changes. */
+/** Builds the change of `interfaceHistory`, which is written only together with other changes. */
 function listHistoryChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -354,7 +354,7 @@ export async function reportFailure(
 ): Promise<void> {
   if (vmi.metadata.deletionTimestamp !== undefined) return;
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
-  // During a migration, this is no failure, because the launcher exits when its guest has left.
+  // During a migration, an unusable launcher is no failure, because the launcher exits when its guest has left.
   if (openMigration(vmi) !== undefined) return;
   // A newer status, which is not in the cache yet, describes the failure more precisely.
   if (deps.mutationCache.isBehind(vmi)) return;
