@@ -7,7 +7,7 @@ import { osNative } from "./native.ts";
 
 /** Maximum number of links to return, far above the few links per NIC of a pod. */
 const LINKS_MAX = 1000;
-/** Columns of /proc/net/dev after the link's name. Source: linux net/core/net-procfs.c */
+/** Columns of /proc/net/dev, counted from the column after the link's name. Source: linux net/core/net-procfs.c */
 const RECEIVED_COLUMN = 0;
 const TRANSMITTED_COLUMN = 8;
 const COLUMN_COUNT = 16;
@@ -17,7 +17,7 @@ function parseDirection(numbers: readonly number[], firstColumn: number): Direct
   return { bytes, packets, errors, dropped };
 }
 
-/** Parses a line. The name of an interface alias may contain colons, so the last colon ends the name. */
+/** Parses a line of /proc/net/dev. The name of an interface alias may contain colons, so the last colon ends the name. */
 function parseLine(line: string): LinkCounts | undefined {
   const end = line.lastIndexOf(":");
   const numbers = line

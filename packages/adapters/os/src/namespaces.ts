@@ -16,7 +16,7 @@ function openPath(path: string): number | undefined {
 }
 
 /**
- * Returns the inode of a network namespace, in decimal: of the process `pid`, or by default of this process.
+ * Returns the inode of the network namespace of process `pid`, in decimal. The default is this process.
  * @throws AppError with OS_FILE_FAILED
  */
 export function readNetnsInode(pid?: number): string {
@@ -32,7 +32,7 @@ export function createNamespaces(): Namespaces {
     open: (path) => {
       const fd = openPath(path);
       if (fd === undefined) return undefined;
-      // Checks the descriptor, because another file may have replaced the path.
+      // Checks the descriptor, because the file at the path may have been replaced.
       if (statfsSync(`/proc/self/fd/${String(fd)}`).type !== NSFS_MAGIC) {
         closeSync(fd);
         return undefined;

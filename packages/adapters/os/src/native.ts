@@ -48,8 +48,8 @@ export interface OsNative {
   /** Marks all open descriptors as close-on-exec. */
   sealDescriptors(): void;
   /**
-   * Removes a directory tree with immutable files, without following symbolic links. Fails with EBUSY if a file system
-   * is mounted in the tree.
+   * Removes a directory tree, including immutable files, without following symbolic links. Fails with EBUSY if a file
+   * system is mounted in the tree.
    */
   removeTree(path: string): Promise<void>;
   socketPair(): [number, number];
@@ -80,8 +80,8 @@ export interface OsNative {
     readonly started: Promise<{ readonly pid: number; readonly pidfd: number }>;
   };
   /**
-   * Returns the exit code, or -1 and the signal, and whether processes remain in the group. Call it once, after the
-   * program ended.
+   * Returns the exit code, or -1 if a signal ended the program. `hasLeft` is true if processes remain in the program's
+   * group. Call it once, after the program ended.
    */
   reapProgram(pid: number): {
     readonly code: number;
@@ -108,9 +108,9 @@ export interface OsNative {
   /** Sends frames on a link. Source: packet(7) */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
-   * Sends frames, and for `ms` milliseconds captures frames that pass all tests of a group. Returns at most 64 frames
-   * per port, and 400 bytes of each frame. `unheard` lists an errno per port, `unsent` an errno per frame; 0 means
-   * success. Source: packet(7)
+   * Sends frames. For `ms` milliseconds, captures frames that pass all tests of any group. Returns at most 64 frames
+   * per port, and 400 bytes of each frame. `unheard` has the errno of each port, `unsent` that of each sent frame. 0
+   * means success. Source: packet(7)
    */
   exchangeFrames(
     ports: readonly { readonly netnsFd: number; readonly link: string }[],
@@ -122,7 +122,7 @@ export interface OsNative {
     groups: readonly (readonly FrameTest[])[],
     ms: number,
   ): Promise<FramesRead>;
-  /** Returns lines PATH:VALUE of sysctls below /proc/sys/net in a network namespace. Source: glob(3) */
+  /** Reads sysctls below /proc/sys/net in a network namespace. Returns lines of the form PATH:VALUE. Source: glob(3) */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
   /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. Copies the descriptor. */
   readLinkCounters(netnsFd: number): Promise<string>;

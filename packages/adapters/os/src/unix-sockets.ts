@@ -14,7 +14,7 @@ interface SocketLocation {
   readonly path: string;
 }
 
-/** Errno names of openat2 for a symbolic link, a path out of the directory, and a file in place of a directory. */
+/** Errno names of openat2(2) for a symbolic link, a path that leaves the directory, and a file in place of a directory. */
 const REFUSED_ERRNOS: readonly (string | undefined)[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 function refusedError(location: SocketLocation, reason: string, cause?: unknown): AppError {
@@ -49,7 +49,7 @@ function connectTo(inode: number): Promise<Socket> {
   return promise;
 }
 
-/** Connects without following links. Returns a paused socket. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
+/** Connects to a socket without following symbolic links. Returns a paused socket. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
 export async function connectUnixSocket(location: SocketLocation): Promise<Socket> {
   let inode: number | undefined;
   try {

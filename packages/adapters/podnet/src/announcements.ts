@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that announce the new location of a migrated guest: RARP like QEMU's, and gratuitous ARP and unsolicited
-// neighbor advertisements like a guest's.
+// Frames that announce the new location of a migrated guest: the RARP request that QEMU would send, and the gratuitous
+// ARP requests and unsolicited neighbor advertisements that a guest would send.
 import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api/values";
 import type { AnnouncedNic } from "@patchbay/core/interfaces";
 import { toAddressBytes } from "./netlink/rtnetlink.ts";
@@ -86,7 +86,7 @@ function buildAddressAnnouncement(mac: Uint8Array, ip: IpPrefix): Uint8Array {
     : buildAdvertisement(mac, address);
 }
 
-/** Builds the frames that announce a NIC. Ignores texts that are not IP addresses. */
+/** Builds the frames that announce a NIC. Ignores entries of `addresses` that are not IP addresses. */
 export function buildAnnouncements({ mac, addresses }: AnnouncedNic): readonly Uint8Array[] {
   const bytes = parseMac(mac);
   const address = Buffer.alloc(IP_BITS[4] / 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves DHCP and router advertisements to one guest NIC: one dnsmasq per NIC, with a separate user, in the network
-// namespace of the pod.
+// Serves DHCP and router advertisements to guest NICs. Each NIC has its own dnsmasq process, with a separate user ID,
+// in the pod's network namespace.
 import { parseIp, printAddress } from "@patchbay/api/values";
 import { AppError, messageOf } from "@patchbay/base";
 import type { NicRoute, ServedNic } from "@patchbay/core/nics";
@@ -58,12 +58,12 @@ function printNetmask(length: number): string {
   return printAddress({ version: 4, value: bits });
 }
 
-/** Returns a DHCP option for one NIC. Its tag limits it to requests that dnsmasq receives on the bridge of the NIC. */
+/** Returns a DHCP option for one NIC. The tag limits the option to requests that dnsmasq receives on the NIC's bridge. */
 function buildDhcpOption({ bridgeName }: ServedNic, ...values: readonly string[]): string {
   return `--dhcp-option=${[`tag:${bridgeName}`, ...values].join(",")}`;
 }
 
-/** Returns the router option, and an option with all routes, which newer clients prefer. Source: RFC 3442 */
+/** Returns the router option, and the classless static route option, which newer clients prefer. Source: RFC 3442 */
 function buildRouteOptions(nic: ServedNic, routes: readonly NicRoute[]): readonly string[] {
   const values = routes.flatMap(({ destination, gateway = "0.0.0.0" }) => [destination, gateway]);
   const defaultGateway = routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
@@ -172,7 +172,7 @@ function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
 }
 
 /**
- * Returns dnsmasq's arguments for one NIC, which docs/design/guest-addresses.md explains. Given a single `--interface`,
+ * Returns dnsmasq's arguments for one NIC. docs/design/guest-addresses.md explains them. Given a single `--interface`,
  * dnsmasq binds its sockets to that device, and receives no requests of other NICs. Source: dnsmasq(8), 2.90
  * @throws AppError with PODNET_ADDRESS_SERVER_FAILED if a name or address is invalid
  */
@@ -286,7 +286,7 @@ function buildCommand(user: string, nic: ServedNic): readonly [string, ...string
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // Sets the parent-death signal here, because the change of user clears an earlier one.
+    // Sets the parent-death signal after the change of the user ID, which clears this signal.
     "--pdeathsig",
     "KILL",
     "dnsmasq",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures packets with tcpdump in a pod's network namespace, as a user that may only open packet sockets. With
-// tcpdump, the agent needs no code for libpcap and filters.
+// Captures packets with tcpdump in a pod's network namespace. tcpdump runs as a user that may only open packet sockets.
+// It compiles the filters, so the agent does not need libpcap.
 import { AppError, messageOf } from "@patchbay/base";
 import type {
   CapturedLink,
@@ -42,10 +42,10 @@ function buildCommand({ link, filter }: CapturedLink): readonly [string, ...stri
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // Sets the parent-death signal here, because the change of user clears an earlier one.
+    // Sets the parent-death signal after the change of the user ID, which clears this signal.
     "--pdeathsig",
     "KILL",
-    // Options: write each packet immediately, without name lookups. The filter may begin with a dash.
+    // `-n` disables name lookups. `-U` and `--immediate-mode` write each packet immediately. `--` allows a filter that begins with a dash.
     "tcpdump",
     "-n",
     "-U",

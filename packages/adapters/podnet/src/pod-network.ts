@@ -204,7 +204,7 @@ function encodeForwardingMessage(
   return encodeMessage({ type, flags: REQUEST_ACK | (isRemoval ? 0 : CREATE | REPLACE) }, body);
 }
 
-/** Encodes a change. @throws AppError with PODNET_ARGUMENT_INVALID for an invalid address, and errors of `toIndex` */
+/** Encodes a change. @throws AppError with PODNET_ARGUMENT_INVALID for an invalid address, PODNET_FAILED for a missing link */
 export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup): Uint8Array {
   const { link } = change;
   switch (change.op) {
@@ -236,7 +236,7 @@ export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup):
   }
 }
 
-/** Error number for a secondary address that was deleted with its primary. Source: errno(3), EADDRNOTAVAIL */
+/** EADDRNOTAVAIL: the kernel already deleted this secondary address together with its primary address. Source: errno(3) */
 const ADDRESS_NOT_AVAILABLE = 99;
 
 function createIndexLookup(
@@ -289,7 +289,7 @@ async function flushAddresses(netlink: Netlink, netns: NetnsHandle, change: Flus
   }
 }
 
-/** Applies changes. No change may refer to a link that another of these changes creates. */
+/** Applies changes. No change may refer to a link that an earlier change of the group creates. */
 async function applyGroup(
   netlink: Netlink,
   netns: NetnsHandle,

@@ -20,7 +20,7 @@ export const SYSCTL_PATTERNS: readonly string[] = [
 
 const SYSCTL_ROOT = "/proc/sys/net";
 
-/** Lists directories of sysctls in order of preference. The host's directory comes first, because a container's is read-only. */
+/** Lists sysctl directories in order of preference. The host's directory is first, because the container's directory is read-only. */
 export function listSysctlDirectories(hostProcess: number | undefined): readonly string[] {
   return hostProcess === undefined
     ? [SYSCTL_ROOT]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a change, and its verdict: whether the change is done, must wait or cannot complete.
+// Stages of a change, and its verdict: whether the change is done, is in progress, takes effect later or cannot complete.
 import {
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -26,7 +26,7 @@ export interface Step {
   readonly phase: string;
   readonly reason?: string;
   readonly message?: string;
-  /** Milliseconds since the request. */
+  /** Milliseconds since the watches started, shortly before the request. */
   readonly elapsedMs: number;
 }
 
@@ -149,7 +149,7 @@ export function findStartProblem(vmi: Vmi): string | undefined {
   return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** Returns whether the creation of a container failed. The message is empty until a failure. */
+/** Returns whether the creation of a container failed. Until a failure, the message of these reasons is empty. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
@@ -284,7 +284,7 @@ function hasSettings({ network, link }: RequestedSettings, iface: string, vmi: V
   return network === undefined || isOnNetwork(vmi, iface, network);
 }
 
-/** Returns the verdict on a change of network or link. Ignores earlier failures, because the change may repair them. */
+/** Returns the verdict on a change of network or link. Ignores earlier failures of the interface, because the change may repair them. */
 export function judgeSettings(
   { iface, ...wanted }: RequestedSettings & { readonly iface: string },
   now: VmState,

@@ -171,7 +171,7 @@ class TargetFollower {
 
 const TIME_WIDTH = 9;
 
-/** Prints a line with the seconds since the request, the phase, and the reason why the phase is blocked. */
+/** Prints a line with the time of the step in seconds, the phase, and the reason why the phase is blocked. */
 function printStep(step: Step): string {
   const seconds = (step.elapsedMs / 1000).toFixed(3).padStart(TIME_WIDTH);
   return `${seconds} s  ${escapeLine(printStage(step))}\n`;
@@ -197,7 +197,7 @@ export interface Change {
   /** Additional fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly findStage: FindStage;
-  /** Returns whether the change is done, must wait or cannot complete. `first` is the state before the request. */
+  /** Returns the verdict on the change. `first` is the state before the request. */
   readonly findVerdict: (now: Observation, first: Observation) => Verdict;
   readonly hasMigrations?: boolean;
   /** Reason not to wait for the change, as text for people. */

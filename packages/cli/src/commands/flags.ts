@@ -33,7 +33,7 @@ function waitFlags(fallback: string): readonly FlagSpec[] {
 
 export const WAIT = waitFlags("120s");
 
-/** Flags for commands that migrate a guest, because a migration takes longer than other changes. */
+/** Wait flags with a longer time limit, because a migration takes longer than other changes. */
 export const WAIT_LONG = waitFlags("10m");
 
 /** Flag of commands that also accept VMIs without a VM. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostDirectories without following symbolic links: mkdir(2) and removals do not follow a link at the end
-// of a path, and a dataplane cannot change the parent directories.
+// Implements VhostDirectories without following symbolic links. mkdir(2) and removals do not follow a link at the end
+// of a path. Only root can replace the parent directories by links.
 import { chmodSync, chownSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
@@ -23,7 +23,7 @@ export type VhostDirectoriesOptions = Omit<VhostSocketsOptions, "podsDir">;
 
 /** Mode of the parent directories, which every user with access to a subdirectory must be able to traverse. */
 const PARENT_MODE = 0o755;
-/** Errno names for an existing file that is no directory. Source: openat2(2) */
+/** Errno names of openat2(2) for a symbolic link, and for another file that is not a directory. */
 const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
 /** Parent directories in the order of creation. The launchers' directory comes first, because sockets are linked into it. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostSockets. Launchers can change their volumes, and a dataplane its directories, so files in both are
-// opened without following symbolic links, checked, and changed by descriptor. Launchers do not mount the dataplane's
-// directories, but a directory with hard links to the sockets, which only root can change.
+// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Files there
+// are opened without following symbolic links, checked, and changed by descriptor. Launchers do not mount the
+// dataplane's directories. They mount a directory that contains hard links to the sockets and that only root can
+// change.
 import {
   chmodSync,
   chownSync,
@@ -46,7 +47,7 @@ export interface VhostSocketsOptions extends VhostOwners {
 const PERMISSION_BITS = 0o7777;
 const BIGINT_STATS = { bigint: true } as const;
 
-/** Errno names for a symbolic link, a path out of the root, and a file in place of a directory. Source: openat2 */
+/** Errno names for a symbolic link, a path that leaves the root, and a file in place of a directory. Source: openat2(2) */
 const REFUSED_ERRNOS: readonly string[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 function isSameFile(a: BigIntStats, b: BigIntStats): boolean {
@@ -86,7 +87,7 @@ class HostVhostSockets implements VhostSockets {
       });
       this.#withVolume(podUid, (fd) => {
         const name = `${descriptorPath(fd)}/${buildSocketLinkName(socket.podInterfaceName)}`;
-        // Removes a file that the launcher may have created with this name.
+        // The launcher may have created a file with this name.
         rmSync(`${name}.new`, { force: true });
         symlinkSync(socket.path, `${name}.new`);
         renameSync(`${name}.new`, name);
@@ -117,7 +118,7 @@ class HostVhostSockets implements VhostSockets {
   /** Links the socket into the launchers' directory. link(2) takes a path, so the new link's inode is checked before the rename. */
   #linkForLauncher({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
-    // Otherwise the temporary link would remain: rename(2) has no effect between links to the same inode.
+    // If the links have the same inode, rename(2) does nothing, and the temporary link would remain.
     if (this.#isLinkedForLauncher(path, checkedSocket)) return;
     const name = basename(path);
     withPathBeneath(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and kills all processes that a program started, even in other groups and sessions, by a mark in their
-// environment. Only marked processes start marked processes, so all have ended if a scan finds none.
+// Kills all processes that a program started, even in other process groups and sessions. A mark in the environment
+// identifies them. Only marked processes start marked processes, so all have ended if a scan finds none.
 import { randomUUID } from "node:crypto";
 import { close, open, read } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -84,7 +84,7 @@ async function killAll(matchesMark: (mark: string) => boolean): Promise<void> {
   }
 }
 
-/** Kills all processes with this mark, or with a mark of this family. */
+/** Kills all processes with this mark. If `mark` is the name of a family, kills all processes of the family. */
 export async function killMarked(mark: string): Promise<void> {
   await killAll((foundMark) => foundMark === mark || foundMark.startsWith(`${mark}/`));
 }

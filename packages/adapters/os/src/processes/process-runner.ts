@@ -150,7 +150,7 @@ class Run {
   #killReason: unknown;
   #isKilled = false;
   #isSignaled = false;
-  /** Whether processes in the program's group, or with its pipes open, remained after the program ended. */
+  /** Whether processes remained in the program's group, or held its output pipes open, after the program ended. */
   #hasLeftovers = false;
   #isSettled = false;
   #exitCode = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource limits of processes with cgroups v1 and v2, which may be mounted together, and the OOM score.
+// Resource limits of processes: cgroup limits and the OOM score. Cgroups v1 and v2 may be mounted together.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
@@ -43,7 +43,7 @@ async function listHierarchies(mountinfo: string): Promise<readonly Hierarchy[]>
   return hierarchies;
 }
 
-/** Lists the directories between `mount` and `path`, without `mount` and `path`. */
+/** Lists the parent directories of `path` below `mount`. */
 function listAncestors(path: string, mount: string): readonly string[] {
   const parts = relative(mount, dirname(path)).split(sep);
   return parts.map((_, index) => join(mount, ...parts.slice(0, index + 1)));
@@ -71,7 +71,7 @@ async function writeLimit(
   }
 }
 
-/** Limits a cgroup. Idempotent. Returns the missing controllers. @throws AppError with OS_FILE_FAILED */
+/** Limits a cgroup. Idempotent. Returns the controllers that are not available. @throws AppError with OS_FILE_FAILED */
 export async function limitControlGroup(
   group: string,
   { memoryBytes, processes }: GroupLimits,

@@ -17,7 +17,7 @@ const UMASK = 0o022;
 interface DetachedProgram {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
-  /** File for standard output, which is truncated first. */
+  /** File for standard output. The start truncates the file. */
   readonly outFile: string;
   /** File to which standard error is appended. */
   readonly logFile: string;

@@ -55,7 +55,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   ];
 }
 
-/** Mount options: `discard` frees the blocks of deleted data, `noinit_itable` zeroes no inode tables, because holes read as zeros. */
+/** `discard` frees the blocks of deleted data. `noinit_itable` does not zero inode tables, because holes of the file read as zeros. */
 const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
 
 const COMMAND_TIMEOUT_MS = 60_000;
@@ -93,7 +93,7 @@ class HostClaimDisk implements ClaimDisk {
   ): Promise<void> {
     await requireExisting(file, "mount");
     if (!(await listMounts(directory)).includes(directory)) {
-      // A file with a loop device is already mounted in another mount namespace, and must not be checked while it is mounted.
+      // A file with a loop device is mounted in another mount namespace. e2fsck must not check a mounted file system.
       if ((await listLoopDevices(this.#runner, file)).length === 0) await this.#check(file);
       await this.#run("mkdir", "--parents", "--mode=0750", directory);
       await this.#run("mount", "-t", "ext4", "-o", MOUNT_OPTIONS, file, directory);
@@ -103,7 +103,7 @@ class HostClaimDisk implements ClaimDisk {
 
   async attach(file: string): Promise<string> {
     await requireExisting(file, "attach");
-    // losetup reuses an existing loop device, because two devices of one file would not be coherent.
+    // `--nooverlap` reuses an existing loop device, because the caches of two devices for one file would not be coherent.
     const { stdout } = await this.#run("losetup", "--nooverlap", "--find", "--show", file);
     const device = stdout.trim();
     await requireLoopDevice(device, file);

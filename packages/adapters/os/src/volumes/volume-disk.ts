@@ -136,7 +136,7 @@ const WALK_TIMEOUT_MS = 120_000;
 const OVERHEAD_DIVISOR = 32;
 const OVERHEAD_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;
-/** Path of the first inherited descriptor in a program. See Command.inheritFds. */
+/** Path at which a program opens its first inherited descriptor. See Command.inheritFds. */
 const INHERITED_PATH = "/proc/self/fd/3";
 /** Lowest exit code of e2fsck for a file system that is still damaged. Source: e2fsck(8) */
 const UNCORRECTED_EXIT_CODE = 4;
@@ -154,7 +154,7 @@ const FORMAT_OPTIONS = [
   "-m",
   "0",
 ];
-/** Options without a journal, because each mount checks the image. */
+/** Options of mke2fs. The image has no journal, because each mount checks the image. */
 const FEATURE_OPTIONS = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard"];
 
 interface ImageOptions {

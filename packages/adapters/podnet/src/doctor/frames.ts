@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probe frames, and tests that recognize a probe and its answers by the probe's random number. Source: RFC 826, RFC
-// 4861, RFC 7527, RFC 792, RFC 2131, RFC 9293
+// Probe frames, and tests that recognize a captured frame as a probe or as its answer. Source: RFC 826, RFC 4861, RFC
+// 7527, RFC 792, RFC 2131, RFC 9293
 import { parseIp } from "@patchbay/api/values";
 import type { FrameChecksum, FrameTest } from "@patchbay/core/interfaces";
 import { computeInternetChecksum, buildFrame, u16 } from "../announcements.ts";
@@ -233,7 +233,7 @@ export function buildTcpProbe(
   };
 }
 
-/** Removes the checksum of a ping, so that a link must compute it, as for a guest's TCP. Source: RFC 792 */
+/** Removes the checksum of a ping, so that a link must compute it, as links do for a guest's TCP segments. Source: RFC 792 */
 export function withoutChecksum({ frame, ...otherFields }: ProbeFrame): ProbeFrame {
   const icmpOffset = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
   const checksumOffset = icmpOffset + 2;

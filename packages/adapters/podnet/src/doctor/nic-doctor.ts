@@ -62,7 +62,7 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** Number of attempts to reach a gateway without a route before another address is probed, and a margin in milliseconds. */
+/** Number of probes of a gateway without a route before another target is chosen, and margin of their time limit in milliseconds. */
 const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
@@ -113,7 +113,7 @@ function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): bo
   );
 }
 
-/** Returns the time to reserve for series of pings: 0 for a guest without an address, which cannot be pinged. */
+/** Returns the time to reserve for pings, in milliseconds. Returns 0 if the guest has no address, because it cannot be pinged. */
 function seriesReserveMs({ addresses }: ExaminedNic, seriesAndForwardingMs: number): number {
   return addresses.length === 0 ? 0 : seriesAndForwardingMs;
 }
@@ -153,7 +153,7 @@ async function chooseTarget(
   return (await answers(sources, { ...facts, target })) ? target : other;
 }
 
-/** Finds the target. The node is the gateway if its bridge has no uplinks and the node has NAT rules for the guest. */
+/** Finds the target of the probes. The node is the gateway if its bridge has no uplinks and the node has NAT rules for the guest. */
 async function findTarget(
   sources: DoctorSources,
   facts: ProbeFacts,
@@ -322,7 +322,7 @@ function isIpv4(address: string | undefined): address is string {
   return address !== undefined && parseIp(address)?.version === 4;
 }
 
-/** Lists lookups of routes: in a pod that translates, from the guest to the target; on a node that is the gateway, back to the guest. */
+/** Lists route lookups: with masquerade, in the pod toward the target; if the node is the gateway, on the node toward the guest. */
 function listRouteLookups(facts: ProbeFacts): readonly RouteLookup[] {
   const { nic, links, target } = facts;
   const { wiring, addresses } = nic;
@@ -373,7 +373,7 @@ async function examine(
     probes,
     untilMs: endMs - LATER_PROBES_MS - seriesReserveMs(nic, seriesAndForwardingMs),
   });
-  // The series are sent first, because without them a loss of some frames looks like one of all large frames.
+  // Counts lost pings before the large probes. Otherwise, random losses could look like a loss of all large frames.
   const losses = await countLosses(sources, capturePoints, {
     probes: () => buildSeriesProbes(facts, first),
     untilMs: endMs - LATER_PROBES_MS,

@@ -33,7 +33,7 @@ interface LinkWithIndices extends PathLink {
 }
 
 const [IFLA_LINK, IFLA_LINK_NETNSID] = [5, 37];
-/** Attribute for a bridge port's state, its value "forwarding", and the attribute for a bridge's VLAN filtering. */
+/** IFLA_BRPORT_STATE, BR_STATE_FORWARDING and IFLA_BR_VLAN_FILTERING. */
 const [PORT_STATE, FORWARDING, VLAN_FILTERING] = [1, 3, 7];
 const [AF_SPEC, VLAN_INFO, IS_UNTAGGED_VLAN] = [26, 2, 0x2];
 

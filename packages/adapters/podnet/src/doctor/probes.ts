@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of a NIC's path, each with its sending link and source MAC. The MAC must belong to the sender's side of the
-// path, because bridges learn from the probe at which port the MAC is.
+// Probes of a NIC's path, each with its sending link and source MAC. The MAC must belong to the side of the path from
+// which the probe is sent, because bridges learn the port of the MAC from the probe.
 import { parseIp } from "@patchbay/api/values";
 import type { FrameTrace, HopName, ProbeName, PathLinks, ProbeTarget } from "@patchbay/core/doctor";
 import type { ExaminedNic } from "@patchbay/core/interfaces";
@@ -30,7 +30,7 @@ export interface ProbeFacts {
   readonly newId: () => number;
 }
 
-/** Number of attempts per probe, each EXCHANGE_MS long. Several are needed, because a busy guest may miss some. */
+/** Number of attempts per probe, each EXCHANGE_MS long. A busy guest may miss some probes. */
 const DEFAULT_ATTEMPTS = 6;
 /** Number of attempts to find a DHCP server. They take 3.4 s, because a server may ping for 3 s. Source: dnsmasq(8), --no-ping */
 const DHCP_ATTEMPTS = 17;
@@ -76,7 +76,7 @@ export function findOutsideMac({ nic, links }: ProbeFacts): string {
   return nic.wiring.kind === "bridge" ? nic.wiring.mac : (links.podNic?.mac ?? nic.wiring.mac);
 }
 
-/** Finds the pod's IPv4 address, because some hosts ignore probes without a source. Undefined for a bridged NIC. */
+/** Finds the pod's IPv4 address, because some hosts ignore probes without a source. Returns undefined for a bridged NIC. */
 function findSenderIpv4({ links, nic }: Pick<ProbeFacts, "nic" | "links">): string | undefined {
   if (nic.wiring.kind === "bridge") return undefined;
   const addresses = (links.podNic?.addresses ?? []).map((text) => text.split("/")[0] ?? "");
@@ -94,7 +94,7 @@ function buildOutwardProbes(facts: ProbeFacts): readonly Probe[] {
     return { probe: "outward", from, attempts: DEFAULT_ATTEMPTS, frame };
   };
   return [
-    // Two at a time, as toward the guest, so that one passes a link that loses half of the frames.
+    // Sends two probes per round, as toward the guest, because a link may lose half of the frames.
     ...(target === undefined ? [] : [buildOutward(target.address), buildOutward(target.address)]),
     ...(guestAddress === undefined || !isBridged(facts)
       ? []
@@ -161,7 +161,7 @@ function findGuestGateway(
   return { address: podGateway?.split("/")[0], mac: links.podBridge?.mac };
 }
 
-/** Returns source and destination of IPv4 probes from the guest's gateway. Undefined without a known gateway. */
+/** Returns the source and destination of IPv4 probes from the guest's gateway. Returns undefined if the gateway is unknown. */
 function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
   const insideEnd = findInsideEnd(facts);
   const [guest] = facts.nic.addresses;

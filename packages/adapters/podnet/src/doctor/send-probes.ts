@@ -18,7 +18,10 @@ import type { NodeRoute } from "./surroundings.ts";
 
 /** Duration of one exchange of frames, in milliseconds. */
 export const EXCHANGE_MS = 200;
-/** Number of rounds after which an unanswered frame counts as lost, unless it was sent in fewer rounds. A link that loses half passes one. */
+/**
+ * Number of rounds after which an unanswered probe counts as lost. A link that loses half of the frames usually passes
+ * one of three. A probe with fewer attempts counts as lost after its last attempt.
+ */
 const LOST_ROUNDS = 3;
 /** Duration of a series of pings in milliseconds, and maximum number of series. */
 export const [SERIES_MS, SERIES_MAX] = [300, 2];
@@ -40,11 +43,11 @@ interface ProbeTrail {
   readonly repliedTo: Set<string>;
   refusal: string | undefined;
   rounds: number;
-  /** Number of rounds in which the probe is sent at most. */
+  /** Maximum number of rounds in which the probe is sent. */
   maxRounds: number;
 }
 
-/** Trails by name of the probe. Probes with the same name share a trail. */
+/** Trails by probe name. Probes with the same name share a trail. */
 type Trails = Map<ProbeName, ProbeTrail>;
 
 function getTrail(trails: Trails, probe: ProbeName): ProbeTrail {
@@ -94,7 +97,7 @@ function recordFrames(
   }
 }
 
-/** Converts a trail. Omits an unanswered probe that was sent in too few rounds, because a few lost frames prove nothing. */
+/** Converts the trail of a probe. Omits an unanswered probe that was sent in too few rounds, because a few lost frames prove nothing. */
 function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
   const { probeSeenAt, replySeenAt, repliedFrom, repliedTo, refusal, rounds, maxRounds } = trail;
   if (replySeenAt.size === 0 && rounds < Math.min(LOST_ROUNDS, maxRounds)) return [];
@@ -253,7 +256,7 @@ function hasSourceAddress(frame: Uint8Array, address: string): boolean {
   );
 }
 
-/** Pings the node's gateway from the pod through the node, and, for comparison, from the node itself. Retries once. */
+/** Pings the node's gateway twice: from the pod through the node, and from the node itself for comparison. Retries once. */
 export async function pingThroughNode(
   netlink: Netlink,
   { pod, node, nic, mac, source, via, newId }: ForwardedPingEnds,

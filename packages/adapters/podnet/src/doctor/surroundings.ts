@@ -187,7 +187,7 @@ export async function readNodeRoute(
   return { ...hop, address, mac: link.mac, gatewayMac: gatewayNeighbor.mac };
 }
 
-/** Values of RTM_GETQDISC, RTM_NEWQDISC, the size of struct tcmsg in bytes, and TCA_KIND. */
+/** RTM_GETQDISC, RTM_NEWQDISC, sizeof(struct tcmsg) and TCA_KIND. */
 const [GET_QDISC, NEW_QDISC, TC_HEAD, TC_KIND] = [38, 36, 20, 1];
 /** Queueing disciplines that drop frames intentionally or contain filters. */
 const FILTERING_QDISCS = ["clsact", "ingress", "netem", "tbf"];
@@ -251,7 +251,7 @@ async function readRuleset(runner: ProcessRunner, netns: NetnsHandle): Promise<s
   try {
     return await runInNamespace(runner, netns, { program: "nft", args: ["-s", "list", "ruleset"] });
   } catch {
-    // The diagnosis continues without rules.
+    // The diagnosis continues without nftables rules.
     return "";
   }
 }
@@ -305,7 +305,7 @@ export interface RouteLookup {
   readonly link: string;
 }
 
-/** Asks the kernel for a route, as it looks up the route of a received packet. Returns no fault if the lookup itself is impossible. */
+/** Checks that a route leads to the expected link. Returns no fault if `ip` fails for a reason other than the kernel's answer. */
 export async function readRouteFault(
   runner: ProcessRunner,
   netns: NetnsHandle,

@@ -46,11 +46,11 @@ const ROUTE_OFFSETS = {
   type: 7,
   flags: 8,
 };
-/** Values of RTPROT_BOOT, the protocol of manually added routes, and of RTN_UNICAST, the type of routes through a NIC. */
+/** RTPROT_BOOT (the protocol of manually added routes) and RTN_UNICAST (the type of routes through a NIC). */
 const [BOOT, UNICAST] = [3, 1];
 /** Value of RTNH_F_ONLINK, the only flag that a request may set. The kernel rejects flags that report state. */
 export const SETTABLE_ROUTE_FLAGS = 0x4;
-/** Error numbers for an existing route and for a missing route. Source: errno(3), EEXIST, ESRCH */
+/** EEXIST (the route exists) and ESRCH (the route is missing). Source: errno(3) */
 const [EXISTS, MISSING] = [17, 3];
 
 function isDefault(message: Message): boolean {

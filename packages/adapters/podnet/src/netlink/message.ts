@@ -86,7 +86,7 @@ export function findValues(bytes: Uint8Array, type: number): readonly Uint8Array
     .map((view) => sliceView(view, ATTRIBUTE_BYTES));
 }
 
-/** Returns the number in an attribute of one or four bytes. Returns undefined if the attribute does not exist. */
+/** Returns the number in an attribute of one or four bytes. Returns undefined if the attribute is missing or has another size. */
 export function findNumber(attributes: Attributes, type: number): number | undefined {
   const value = attributes.get(type);
   if (value?.length === 1) return value[0];

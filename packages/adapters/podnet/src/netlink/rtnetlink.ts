@@ -150,7 +150,7 @@ interface DecodedAddress {
   readonly text: string;
 }
 
-/** Decodes an address. On point-to-point links, this is the local address. */
+/** Decodes an address of a link. On point-to-point links, returns the local address instead of the peer's. */
 export function decodeAddress(message: Message): DecodedAddress | undefined {
   if (message.type !== RTM.newAddress || message.body.length < MESSAGE_HEADER_BYTES.address)
     return undefined;
@@ -201,7 +201,7 @@ function decodeEntry(
   return { mac: printMac(attributes.get(NDA.mac)), device, state };
 }
 
-/** Decodes the forwarding entries of bridges. Omits entries in tables of other devices. */
+/** Decodes the forwarding entries of bridges. Omits entries in the ports' own tables, which bridge(8) marks with `self`. */
 export function decodeForwarding(
   messages: readonly Message[],
   links: readonly WiredLink[],

@@ -75,7 +75,7 @@ export function buildAnswersTable(wiring: AnswersWiring): Table {
         ? []
         : [{ name: "inward", hook: buildHook("prerouting priority dstnat"), rules: toGateway }]),
       {
-        // One chain for both directions, because each chain adds about a tenth to the processing time of a frame.
+        // Uses one chain for both directions, because each chain adds about a tenth to the processing time of a frame.
         name: "through",
         hook: buildHook("forward priority filter"),
         rules: [

@@ -67,7 +67,7 @@ function parseRefusal(chain: string, line: string): Refusal | undefined {
   };
 }
 
-/** Parses the counters of {@link addDropCounters} in a printed table, sorted by number of frames. */
+/** Parses the counters that {@link addDropCounters} added to a printed table. Returns the largest counts first. */
 export function parseRefusals(text: string): readonly Refusal[] {
   const refusals = new Map<string, Refusal>();
   let chain = "";

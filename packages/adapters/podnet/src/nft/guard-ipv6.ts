@@ -6,7 +6,7 @@ import { type Chain, toMacDigits, printRawNumber } from "./table.ts";
 
 /**
  * Protocol numbers. nft would look up names in /etc/protocols, which an image may lack. In large frames, the kernel may
- * read a wrong protocol number, so later headers are matched by offset (6.18, ipv6_find_hdr).
+ * read a wrong protocol number, so rules match later headers by offset. Source: Linux 6.18, ipv6_find_hdr
  */
 const TCP = 6;
 const UDP = 17;
@@ -59,7 +59,7 @@ function buildTargetMatch({ value, length }: IpPrefix): string {
 interface DiscoveryMessage {
   readonly chain: string;
   readonly type: number;
-  /** Length without options, in bytes. Source: RFC 4861, 4.1, 4.3 and 4.4 */
+  /** Length of the message without options, in bytes. Source: RFC 4861, 4.1, 4.3 and 4.4 */
   readonly length: number;
   /** Type and length of the option with a MAC, in hexadecimal. Source: RFC 4861, 4.6.1 */
   readonly option: "0101" | "0201";
@@ -147,8 +147,8 @@ function buildHeaderChains(guard: SendGuard): readonly Chain[] {
 }
 
 /**
- * Builds chains for fragments. Drops extension headers, because the headers after them may be in a later fragment.
- * Drops fragmented neighbor discovery, which receivers ignore. Source: RFC 7112; RFC 6980
+ * Builds chains for fragments. Drops fragments with extension headers, because the next header may be in a later
+ * fragment. Drops fragmented neighbor discovery, which receivers ignore. Source: RFC 7112; RFC 6980
  */
 function buildFragmentChains(): readonly Chain[] {
   const nextHeader = printRawField(FIXED_HEADER_BYTES, BITS_PER_BYTE);
@@ -176,7 +176,7 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/** Builds the chain for packets with extension headers. In large packets, the kernel may not find the last header. */
+/** Builds the chain for packets with extension headers. In a large packet, the kernel may not find the last header. */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
@@ -231,7 +231,7 @@ export function buildIpv6Chains(
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
-  // A guest that may act as a router forwards fragments of other hosts, so they are not restricted.
+  // A guest that may act as a router forwards fragments of other hosts, so its fragments are not restricted.
   const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [

@@ -60,7 +60,7 @@ const NO_SWITCH_FRAMES: readonly string[] = [
   "ether daddr 01:00:0c:cc:cc:cc drop",
   "ether daddr 01:00:0c:cc:cc:cd drop",
 ];
-/** Rules that drop ARP for protocols other than Ethernet and IPv4. Its fields have other offsets, so the rules could not check them. */
+/** Rules that drop ARP for protocols other than Ethernet and IPv4, because the other rules cannot check fields at other offsets. */
 const ONLY_ETHERNET_IPV4_ARP: readonly string[] = [
   "arp htype != 1 drop",
   "arp ptype != ip drop",
@@ -76,7 +76,7 @@ const NO_ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
-/** Rules for other EtherTypes. VLAN tag 0 is dropped, because receivers treat it as untagged. Other tags belong to other networks. */
+/** Rules for other EtherTypes. Drops VLAN ID 0, which receivers treat as untagged. Accepts other IDs, which belong to other networks. */
 const OTHER_TYPE_RULES: readonly string[] = [
   "ether type 8021ad drop",
   "vlan id 0 drop",
@@ -120,8 +120,8 @@ function buildArpChains(guard: SendGuard, addresses: readonly string[]): readonl
       name: "arp-address",
       rules: [
         ...addresses.map((address) => `arp saddr ip ${address} accept`),
-        // Accepts probes for the guest's own addresses. A probe for another address could prevent its owner from using
-        // it. Source: RFC 5227, 2.1.1
+        // Accepts probes for the guest's own addresses. A probe for another host's address could prevent that host from
+        // using the address. Source: RFC 5227, 2.1.1
         ...addresses.map((address) => `arp saddr ip 0.0.0.0 arp daddr ip ${address} accept`),
       ],
     },

@@ -19,7 +19,7 @@ export function natTableName(podInterfaceName: string): TableName {
   return { family: "inet", name: `patchbay-${podInterfaceName}` };
 }
 
-/** Address at which programs in the pod reach the guest. IPv6 has none, because the kernel drops answers to `::1` from a link. */
+/** Programs in the pod reach the guest at this address. IPv6 has no such address, because the kernel drops packets to `::1` from a link. */
 const LOOPBACK = "127.0.0.1";
 
 function isIpv4({ family }: NatSide): boolean {
@@ -47,10 +47,10 @@ function buildDropRules(
   { podInterfaceName, bridgeName, ipv4 }: NatWiring,
   sides: readonly NatSide[],
 ): readonly string[] {
-  // Drops packets for 127.0.0.0/8 that are not answers. Otherwise, route_localnet would let the guest send them to the pod.
+  // Drops the guest's packets to 127.0.0.0/8, which route_localnet would deliver to the pod. Answers still have the gateway's address here.
   const loopbackRules =
     ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
-  // Drops packets for the guest's own address, with which a peer could bypass the list of forwarded ports.
+  // Drops packets to the guest's own address. With such packets, a peer could bypass the list of forwarded ports.
   const guestAddressRules = sides.map(
     ({ family, guest }) => `iifname "${podInterfaceName}" ${family} daddr ${guest} drop`,
   );
@@ -91,7 +91,7 @@ function buildInwardRules(
   );
 }
 
-/** Replaces the guest's address with the pod's, and the loopback address of programs in the pod with the gateway's. */
+/** Translates source addresses: the guest's address into the pod's, and the loopback address of programs in the pod into the gateway's. */
 function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const masqueradeRules = sides.map(

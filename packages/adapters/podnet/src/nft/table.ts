@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nftables tables as data, and as text in the format of nft, so that actual and wanted tables can be compared.
+// nftables tables as data, and as text in nft's format. The text allows the comparison of actual and wanted tables.
 
 export interface Hook {
   readonly type: "filter" | "nat";
@@ -56,7 +56,7 @@ function tableKey({ family, name }: TableName): string {
   return `${family} ${name}`;
 }
 
-/** From 1.1 on, nft also prints the name of this priority in output chains, where 1.0 prints the number. */
+/** In output chains, nft 1.1 and later print the name `dstnat` of this priority. nft 1.0 prints the number -100. */
 const NAMED_OUTPUT_PRIORITY = /^(\t\ttype nat hook output priority )dstnat;/;
 
 /** Parses the output of `nft -s -p list ruleset`. Tables begin and end at the start of a line. */

@@ -140,7 +140,7 @@ export interface HostLinksDeps {
   readonly podNetwork: Pick<PodNetwork, "listLinks">;
 }
 
-/** Opens the network namespace of a host process or of this process. @throws AppError with OS_PATH_REFUSED */
+/** Opens the network namespace of the process `hostProcess`. The default is this process. @throws AppError with OS_PATH_REFUSED */
 export function openHostNetns(
   hostProcess: number | undefined,
   { namespaces }: Pick<HostLinksDeps, "namespaces">,
@@ -233,7 +233,7 @@ function buildLinkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreR
     .map(([, description, message]) => ({ description, message }));
 }
 
-/** Returns requests that restore addresses and routes. The kernel rejects existing ones with EEXIST, which is expected. */
+/** Returns requests that restore addresses and routes. The kernel is expected to reject existing addresses and routes with EEXIST. */
 function buildAddressRequests({ index }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const flags = REQUEST_ACK | CREATE | EXCLUSIVE;
   return [

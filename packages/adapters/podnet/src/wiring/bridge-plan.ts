@@ -109,9 +109,9 @@ export function deriveBridgeMac(guestMac: string): string {
 }
 
 /**
- * Derives the MAC of a pod NIC whose guest has not arrived or has left. The MAC is always the same for a pod, and
- * differs from the MACs of bridges. It differs between pods, because macvlans of one parent cannot share a MAC, and a
- * switch would otherwise see the MAC at two ports.
+ * Derives the MAC of a pod NIC whose guest has not arrived or has left. The MAC depends only on the guest's MAC and the
+ * pod, and differs from the MACs of bridges. Pods have different MACs, because macvlans of one parent cannot share a
+ * MAC, and a switch would otherwise see one MAC at two ports.
  */
 function deriveAwaitingMac(guestMac: string, podUid: string): string {
   const mac = guestMac.toLowerCase();
@@ -135,7 +135,7 @@ function listBridgeAddresses({ addresses }: PodReplies, mac: string): readonly s
     : canonicalAddresses;
 }
 
-/** Returns the flags of an address. Only the link-local address adds its subnet's route, because the DHCP server requires this route. */
+/** Returns the flags of an address. Only a link-local address adds a route to its subnet, because the DHCP server requires this route. */
 function chooseAddressFlags(address: string): readonly AddressFlag[] {
   if (!address.includes(":")) return ["noprefixroute"];
   return address.startsWith("fe80:") ? ["nodad"] : ["nodad", "noprefixroute"];
@@ -159,7 +159,7 @@ function buildAddressSteps(bridge: WiredLink | undefined, wiring: Wiring): reado
   ];
 }
 
-/** Returns steps that create a bridge without forward delay. With `answers`, the bridge answers ARP requests. */
+/** Returns steps that create and configure a bridge without forward delay. If `answers` is set, the bridge answers ARP requests. */
 export function buildBridgeSteps(
   bridge: WiredLink | undefined,
   bridgeName: string,
@@ -245,8 +245,8 @@ export function planNicForwardingRemoval(
 }
 
 /**
- * Plans a forwarding entry for the guest's MAC at the tap. Deletes the entry that the kernel adds for a NIC with this
- * MAC, which delivers the guest's frames to the pod. `presentEntries` is undefined if a NIC has just joined.
+ * Plans a forwarding entry for the guest's MAC at the tap. Deletes the kernel's entry for a NIC with this MAC, because
+ * that entry delivers the guest's frames to the pod. `presentEntries` is undefined if a NIC has just joined.
  */
 export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,

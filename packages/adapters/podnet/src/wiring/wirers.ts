@@ -139,7 +139,7 @@ async function unwireBridge(
   try {
     await pod.applyChanges(changes);
   } catch (error) {
-    // Another process may have deleted a link, so the plan is repeated with the existing links.
+    // Another process may have deleted a link, so plans the removal again with the remaining links.
     const remaining = planUnwiring(await pod.listLinks(), wiring);
     if (remaining.length === changes.length) throw error;
     await pod.applyChanges(remaining);
@@ -243,8 +243,8 @@ export async function removeGuard(
 }
 
 /**
- * Removes the rules of every kind of wiring, because the kind of a deleted interface is unknown. The NAT table is
- * removed after the sysctls, and links last, so that a later reconcile pass recognizes an unfinished removal.
+ * Removes the rules of every kind of wiring, because the kind of a deleted interface is unknown. Resets the sysctls
+ * first, because a later reconcile pass recognizes an unfinished removal by the NAT table.
  */
 export async function removeRules(
   pod: Pod,

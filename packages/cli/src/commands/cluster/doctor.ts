@@ -5,7 +5,7 @@ import type { Input } from "../../input.ts";
 import type { Finding } from "../../doctor/finding.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Converts a finding to the output format, in which the field of the message is `says`. */
+/** Converts a finding to the JSON output, in which the field `says` contains the message. */
 function toJson({ check, verdict, message, fix }: Finding): object {
   return { check, verdict, says: message, ...(fix !== undefined && { fix }) };
 }
@@ -37,7 +37,7 @@ async function run(context: Context, input: Input): Promise<void> {
   await examineVm(context, input);
 }
 
-/** Checks an installation or a VM without lasting changes. On a standalone machine, starts and deletes a pod. */
+/** Checks an installation or a VM without lasting changes. On a standalone machine, starts a test pod and deletes it. */
 export const doctor: Command = {
   name: "doctor",
   args: ["[vm]", "[interface]"],

@@ -169,7 +169,7 @@ export function checkNewVm(newVm: NewVm): NewVm {
   throw new AppError("FLAG_INVALID", { flag, reason });
 }
 
-/** Reads all settings. Without user data, creates a user with a generated password. @throws AppError with FLAG_INVALID */
+/** Reads all settings of a new VM. Without user data, creates a user with a generated password. @throws AppError with FLAG_INVALID */
 export async function readNewVm(
   files: Files,
   input: Input,

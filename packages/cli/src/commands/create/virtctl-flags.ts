@@ -84,7 +84,7 @@ export function readVolumes(
   ];
 }
 
-/** Sets the boot order of the first disk if no disk has one. @throws AppError with FLAG_INVALID if two disks have the same position */
+/** Makes the first disk the boot disk if no disk has a boot order. @throws AppError with FLAG_INVALID if two disks have the same order */
 export function withBootOrder(volumes: readonly NewVolume[]): readonly NewVolume[] {
   const orders = volumes.flatMap(({ bootOrder }) => bootOrder ?? []);
   const duplicate = orders.find((order, index) => orders.indexOf(order) !== index);
@@ -119,7 +119,7 @@ function readPartName(part: MatcherFlag["part"], text: string): Matcher {
   throw flagError(`--${part}`, `it must be NAME or KIND/NAME, KIND one of ${kinds.join(", ")}`);
 }
 
-/** Returns the VM's `spec.instancetype` or `spec.preference`, undefined if no flag sets it. @throws AppError with FLAG_INVALID */
+/** Returns `spec.instancetype` or `spec.preference`. Returns undefined if no flag sets it. @throws AppError with FLAG_INVALID */
 export function readMatcher({ part, text, isInferred, boot }: MatcherFlag): Matcher | undefined {
   if (!isInferred) return text === undefined ? undefined : readPartName(part, text);
   if (boot !== undefined && "claim" in boot.source) return { inferFromVolume: boot.name };

@@ -41,7 +41,7 @@ export async function requestGuest(
     });
     const result: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };
     await printResult(context, {
-      // JSON escapes control characters in texts of the guest.
+      // JSON escapes control characters, which the guest could send to control the terminal.
       table: () =>
         method === "GET"
           ? `${JSON.stringify(result, undefined, 2)}\n`

@@ -42,7 +42,7 @@ function listVmImages(spec: VirtualMachineInstance["spec"]): readonly (string | 
   ];
 }
 
-/** Returns the images of the VM's claims that are not filled yet. */
+/** Returns the images from which the VM's data volumes are still to be filled. */
 function listDataVolumeImages(
   { metadata, spec }: VirtualMachine,
   dataVolumes: readonly DataVolume[],
@@ -63,7 +63,7 @@ function listDataVolumeImages(
   });
 }
 
-/** Returns whether the full form of `one` equals `other`, which must be a full reference. Returns false for an invalid name. */
+/** Returns whether the image `one` has the full reference `other`. Returns false if `one` is invalid. */
 function isSame(one: string | undefined, other: string): boolean {
   try {
     return one !== undefined && fullReference(one) === other;
@@ -79,7 +79,7 @@ export interface PossibleUsers {
   readonly dataVolumes: readonly DataVolume[];
 }
 
-/** Lists pods, VMs and VMIs without a VM that use the image, for example `pod default/a`. @throws AppError with IMAGE_NAME_INVALID */
+/** Lists the image's users: pods, VMs, and VMIs without a VM, as `pod default/a`. @throws AppError with IMAGE_NAME_INVALID */
 export function listUsers(image: string, all: PossibleUsers): readonly string[] {
   const { pods, vms, vmis, dataVolumes } = all;
   const reference = fullReference(image);
@@ -102,7 +102,7 @@ export function listUsers(image: string, all: PossibleUsers): readonly string[] 
   ];
 }
 
-/** Finds the users of an image. Returns undefined if the machine does not run: its objects cannot be read then. */
+/** Finds the users of an image. Returns undefined if the machine does not run, because its objects cannot be read. */
 export async function findImageUsers(
   context: Pick<Context, "global" | "err" | "signal">,
   image: string,

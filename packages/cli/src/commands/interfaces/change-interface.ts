@@ -4,7 +4,7 @@ import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { DRY_RUN, IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
-/** Builds the body of the subresource. Source: KubeVirt v1.0, AddInterfaceOptions. Other fields are Patchbay's. */
+/** Builds the request body of the subresource. Source: KubeVirt v1.0, AddInterfaceOptions. Patchbay adds `macAddress` and `model`. */
 function buildBody(input: Input): Readonly<Record<string, unknown>> {
   const macAddress = textOption(input, "macAddress");
   const model = textOption(input, "model");

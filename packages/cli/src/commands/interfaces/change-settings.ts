@@ -29,7 +29,7 @@ function flagError(flag: string, reason: string): AppError {
   return new AppError("FLAG_INVALID", { flag, reason });
 }
 
-/** Builds patch operations that set a field of a list entry. They fail if the entry at this path has another name. */
+/** Builds patch operations that set a field of a list entry. The patch fails if the entry at this path has another name. */
 function setField(
   entry: string,
   name: string,
@@ -122,7 +122,7 @@ function settingsChange(target: Target, iface: string, settings: IfaceSettings):
   };
 }
 
-/** Requests the change. @throws the errors of {@link ifacePatch} and of the request */
+/** Requests the change. @throws AppError with FLAG_INVALID, KUBE_NOT_FOUND, or the code of a rejected request */
 export async function changeSettings(context: Context, input: Input): Promise<void> {
   const query = { name: argumentAt(input, 0), isVmi: false };
   const iface = textOption(input, "name") ?? "";

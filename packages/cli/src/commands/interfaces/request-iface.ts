@@ -18,7 +18,7 @@ export interface IfaceRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the reason not to wait, if there is one: a stopped VM gets the interface only at its next start. */
+/** Returns the reason not to wait for a plug into a stopped VM, which gets the interface only at its next start. */
 function noWaitReason(
   { subresource }: IfaceRequest,
   { vmi }: Target,

@@ -77,7 +77,7 @@ export async function requestMigration(context: Context, input: Input): Promise<
   });
 }
 
-/** Deletes the VM's unfinished migration. Returns its name; undefined if there is none. */
+/** Deletes the VM's unfinished migration and returns its name. Returns undefined if there is no such migration. */
 async function deleteMigration(
   { client }: Session,
   { namespace = "", name: vm }: ObjectKey,
@@ -129,7 +129,7 @@ const EVACUATION_KINDS = new Map<string, Target["kind"] | "node">([
   ...["node", "nodes", "no"].map((alias) => [alias, "node"] as const),
 ]);
 
-/** Lists the objects whose evacuation is to be canceled. For a node, these are the VMIs that must leave it. */
+/** Lists the objects whose evacuation is to be canceled. For a node, these are the VMIs that must leave the node. */
 async function listEvacuated(
   { client, namespace }: Session,
   input: Input,
@@ -175,7 +175,7 @@ async function cancelEvacuation(
     timeoutMs: TIMEOUT_MS,
     signal: context.signal,
   });
-  // KubeVirt's virt-api answers without a body.
+  // KubeVirt's virt-api sends a response without a body.
   const answered = text === "" ? undefined : statusMessage(text);
   const canceled = answered ?? `${kind} ${namespace}/${name}: the evacuation was canceled`;
   if (!hasFlag(input, "migrateCancel")) return { kind, namespace, name, message: canceled };
@@ -185,7 +185,7 @@ async function cancelEvacuation(
   return { kind, namespace, name, message: `${canceled}; ${end}` };
 }
 
-/** Cancels evacuations. Continues after a failure, so that one VMI does not block a node's others. @throws the first failure */
+/** Cancels evacuations. Continues after a failure, so that one VMI of a node does not block the other VMIs. @throws the first failure */
 export async function cancelEvacuations(context: Context, input: Input): Promise<void> {
   await withSession(context, async (session) => {
     const targets = await listEvacuated(session, input, context);

@@ -10,10 +10,10 @@ export interface GuestName extends TargetQuery {
 
 const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
-/** Pattern of a name, which cannot be mistaken for a flag and has no special characters of a shell. Source: RFC 1123. */
+/** Pattern of a name. A matching name does not begin with a dash like a flag, and needs no quotes in a shell. Source: RFC 1123. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-/** Pattern of a user name. Source: useradd(8), extended by characters in names of directory services. */
+/** Pattern of a user name. Source: useradd(8), and characters that directory services allow in user names. */
 const USER = /^[A-Za-z0-9_][-A-Za-z0-9_.+\\]{0,254}$/;
 
 const SYNTAX_HINT = "use [user@]vm/NAME[/NAMESPACE], or vmi/NAME for a VMI without a VM";
@@ -40,7 +40,7 @@ function splitKind(text: string, rest: string): readonly [kind: string, place: r
   return [first, parts.slice(1)];
 }
 
-/** Splits `name.namespace` if it contains one dot and no namespace follows `/`. */
+/** Splits `name.namespace`. Does not split a name with several dots, or a name that is followed by `/` and a namespace. */
 function splitNamespace([name = "", namespace]: readonly string[]): readonly [
   string,
   string | undefined,

@@ -24,7 +24,7 @@ function parsePair(text: string): PortPair | undefined {
   return isPort ? { local, remote } : undefined;
 }
 
-/** Parses pairs of ports. Requires exactly one pair if `isOne` is set. @throws AppError with FLAG_INVALID */
+/** Parses pairs of a local port and a guest's port. Requires exactly one pair if `isOne` is set. @throws AppError with FLAG_INVALID */
 export function parsePorts(texts: readonly string[], isOne: boolean): readonly PortPair[] {
   const wrong = texts.filter((text) => parsePair(text) === undefined);
   if (wrong.length > 0) {
@@ -67,7 +67,7 @@ async function listen(local: LocalPort, context: Context): Promise<Server> {
   return server;
 }
 
-/** Forwards ports until the signal is aborted. Passes the local ports to `onListening`. @throws Error of the system if a port is in use */
+/** Forwards ports until the signal is aborted. Passes the local ports to `onListening`. @throws EADDRINUSE and other errors of listen(2) */
 export async function servePorts(
   ports: readonly LocalPort[],
   context: Context,

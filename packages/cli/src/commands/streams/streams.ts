@@ -73,7 +73,7 @@ async function runPortForward(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Forwards ports until the command ends. */
+/** Forwards local ports until the user interrupts the command, or forwards standard input and output until the connection ends. */
 export const portForward: Command = {
   name: "port-forward",
   args: ["<vm>", "<port...>"],

@@ -5,7 +5,7 @@ import { createClock } from "@patchbay/os";
 
 /** Code of Ctrl-], the escape character of telnet and virsh. */
 const ESCAPE_KEY = 0x1d;
-/** Time without output after which the console ends if its input has ended and is not a terminal, in milliseconds. */
+/** Milliseconds without output after which the console ends once its input has ended, for example at the end of a file. */
 const SILENCE_MS = 1000;
 
 export interface TerminalStreams {
@@ -34,7 +34,7 @@ async function waitForSilence(stream: Duplex): Promise<void> {
   }
 }
 
-/** Connects the terminal to the guest until the user leaves, the guest's stream ends or `signal` is aborted. */
+/** Connects the terminal to the guest until the user presses Ctrl-], the guest's stream ends or `signal` is aborted. */
 export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal): Promise<void> {
   const { input, output, stream } = streams;
   const ended = Promise.withResolvers<undefined>();

@@ -56,7 +56,7 @@ function kindOf({ isVmi }: GuestName): string {
   return isVmi ? "vmi" : "vm";
 }
 
-/** Returns the guest's host name for ssh, which is also the name of its host key. Adds the user if one is set. */
+/** Returns the guest's host name for ssh. ssh also stores the guest's host key under this name. Prefixes the user if one is set. */
 export function guestHost(guest: GuestName, { namespace }: CallSettings, input: Input): string {
   const user = guest.user ?? textOption(input, "username");
   const host = [kindOf(guest), guest.name, guest.namespace ?? namespace].join(".");
@@ -114,7 +114,7 @@ export async function readCallSettings(context: Context): Promise<CallSettings> 
   };
 }
 
-/** Runs the client. @throws ProgramEnded if the exit code is not 0 @throws AppError with OS_PROGRAM_MISSING */
+/** Runs ssh or scp. @throws ProgramEnded if the exit code is not 0 @throws AppError with OS_PROGRAM_MISSING */
 export async function runClient(
   { environment }: Pick<Context, "environment">,
   argv: readonly [string, ...string[]],
