@@ -25,7 +25,7 @@ function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
 
-/** Returns hooks that install the CNI plugin when the server starts, and remove it when net-agent ends because of an uninstallation. */
+/** Returns hooks that install the CNI plugin when the server starts, and remove the plugin when net-agent is uninstalled. */
 function installHooks(
   paths: PluginPaths | undefined,
   flags: Flags,

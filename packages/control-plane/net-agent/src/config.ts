@@ -68,7 +68,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly podResourcesSocket: string;
   /** Directory for device information of device plugins (`dp`) and CNI plugins (`cni`). */
   readonly deviceInfoDir: string;
-  /** Whether pods may use only networks of their own namespace, of namespace `default`, and networks that their VMI names. */
+  /** Whether pods may use only networks of their own namespace, networks of namespace `default`, and networks that their VMI names. */
   readonly namespaceIsolation: boolean;
   readonly ownBridge: readonly string[];
   /** Tenant policy from flags. Fields without a flag are unset. */

@@ -62,9 +62,9 @@ export interface Deps {
   readonly policy: CurrentPolicy;
   /** Lists the node's own bridges: bridges that flags name, and bridges with a port that belongs to neither a pod nor a guest. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
-  /** Returns why this node cannot create NICs of the network, whose name is NAMESPACE/NAME. */
+  /** Returns why this node cannot create NICs on the network. `network` has the form NAMESPACE/NAME. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   readonly mode: AgentMode;
-  /** Whether pods may use only networks of their own namespace, of namespace `default`, and networks that their VMI names. */
+  /** Whether pods may use only networks of their own namespace, networks of namespace `default`, and networks that their VMI names. */
   readonly isIsolated: boolean;
 }

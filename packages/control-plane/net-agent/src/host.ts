@@ -7,10 +7,10 @@ import { listHostLinks, openHostNetns, type HostLinksDeps } from "@patchbay/podn
 import type { DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { createNodeView } from "./reconcilers/definition/node-view.ts";
 
-/** Kinds of links that lead to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
+/** Kinds of links that connect pods or guests to the host. Source: Linux, rtnl_link_ops of veth and tun. */
 const GUEST_LINK_KINDS: readonly string[] = ["veth", "tun"];
 
-/** Returns the bridges that connect the host itself: those with a port that is neither a pod's (veth) nor a guest's (tap). */
+/** Returns the host's own bridges. Such a bridge has a port that is neither a pod's (veth) nor a guest's (tap). */
 export function findOwnBridges(links: readonly Link[]): ReadonlySet<string> {
   return new Set(
     links.flatMap(({ kind, master }) =>

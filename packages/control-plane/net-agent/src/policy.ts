@@ -15,7 +15,7 @@ import type { Cache } from "@patchbay/core/interfaces";
 export interface CurrentPolicy {
   current(): TenantPolicy;
   readonly isEnforced: boolean;
-  /** Returns the last part of a hint: the KubeVirt field that also sets the policy, or an empty string if there is no KubeVirt object. */
+  /** Returns the last part of a hint: the KubeVirt field that also sets the policy. Returns "" if there is no KubeVirt object. */
   describeSetting(): string;
   onChange(listener: () => void): void;
 }

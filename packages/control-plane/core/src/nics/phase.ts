@@ -47,7 +47,7 @@ interface NicSources {
 interface KnownNics {
   readonly name: string;
   readonly attachments: readonly Attachment[];
-  /** NAMESPACE/NAME of the network in the spec. Undefined for the pod network, and if the spec does not want the interface. */
+  /** NAMESPACE/NAME of the network in the spec. Undefined for the pod network, or if the interface is deleted or `absent`. */
   readonly networkName: string | undefined;
   readonly wantedNic: string | undefined;
   readonly reportedNics: readonly string[];
@@ -81,7 +81,7 @@ function collectKnownNics(name: string, vmi: VirtualMachineInstance): KnownNics 
   return { name, attachments, reportedNics, allNics, ...declared };
 }
 
-/** Returns the pod NIC in the attachments, or else in the status, the spec or the name of the device's tap. Empty if unknown. */
+/** Searches the attachments, the status, the spec and the tap's name for the pod NIC, in this order. Returns "" if unknown. */
 function findLastUsedNic(
   { attachments, reportedNics, wantedNic }: KnownNics,
   deviceTap: string | undefined,
@@ -91,7 +91,7 @@ function findLastUsedNic(
   return deviceTap === undefined ? "" : parseTapName(deviceTap);
 }
 
-/** Returns the current pod NIC. With a device, prefers the NIC on whose bridge the device's tap is, otherwise the one in the spec. */
+/** Returns the current pod NIC. With a device, prefers the NIC whose bridge contains its tap. Without a device, prefers the spec's NIC. */
 function findCurrentNic(known: KnownNics, sources: NicSources): string {
   const { name, attachments, networkName, wantedNic } = known;
   if (!sources.hasDevice) {
@@ -313,7 +313,7 @@ function decideUnplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   return facts.attachment === undefined ? undefined : "PodDetaching";
 }
 
-/** Returns the phase of a pending network swap. Undefined without one, without a working device, or if neither NIC is usable. */
+/** Returns the phase of a network swap. Returns undefined if no swap is pending, the device does not work, or neither NIC is usable. */
 function decideSwapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
   if (swap === undefined || device === undefined || !links.isTapOpen) return undefined;
   if (swap.attachment?.state === "Attached" && swap.links.podInterface) return "Switching";
@@ -332,8 +332,8 @@ function decidePlugPhase(facts: PhaseFacts): IfacePhase {
 }
 
 /**
- * Returns the phase of an interface; undefined for an unwanted interface without attachment, links and device. A running
- * unplug completes first, even if the interface is wanted again.
+ * Returns the phase of an interface. Returns undefined for an unwanted interface without attachment, links and device. A
+ * running unplug completes first, even if the interface is wanted again.
  */
 export function decidePhase(facts: PhaseFacts): IfacePhase | undefined {
   const removing = facts.attachment?.state === "Removing";

@@ -142,7 +142,7 @@ function supportsPlug(
   return BINDINGS[binding.kind].live.canPlug;
 }
 
-/** Copies the VM's live fields; `state: absent` if the VM has no such interface. If the VM redefined it as another NIC, an unplug completes first. */
+/** Copies the VM's live fields. Marks a deleted interface as `absent`, and retains the mark if the VM reuses the name for another NIC. */
 function syncIface(current: Iface, input: NicsSyncInput): Iface {
   const { desired, actual, bindings } = input;
   const wanted = findByName(desired.ifaces, current.name);

@@ -38,7 +38,7 @@ export function pciAddressInUse(pciAddress: string): ReasonMessage {
   return { reason: "PciAddressInUse", message };
 }
 
-/** Number of unanswered unplug requests after which the guest counts as refusing. Firmware may lose the first request. */
+/** Maximum number of unanswered unplug requests before the unplug counts as refused. Firmware may lose the first request. */
 export const UNPLUG_REQUESTS_MAX = 2;
 
 interface UnplugRequests {
@@ -145,7 +145,7 @@ export function mtuDiffers(guestMtu: number, current: CurrentMtu): ReasonMessage
   return { reason: "MtuDiffers", message };
 }
 
-/** Describes a requested MTU that exceeds the pod NIC's. Both MTUs are in bytes. */
+/** Describes a requested MTU that exceeds the pod NIC's MTU. Both MTUs are in bytes. */
 export function mtuReduced(requested: number, available: number): ReasonMessage<"MtuReduced"> {
   const message = `mtu of the interface is ${String(requested)}, but its pod NIC has an MTU of ${String(available)}, so the guest's NIC has ${String(available)}; raise the network's MTU, or lower mtu`;
   return { reason: "MtuReduced", message };
@@ -225,7 +225,7 @@ export function attributesFixed(
   return { reason: "AttributesFixed", message };
 }
 
-/** Describes an edit of a network's definition, which attached NICs do not follow. */
+/** Describes an edited NetworkAttachmentDefinition. NICs that were attached before the edit do not change. */
 export function networkChanged(
   network: string,
   fields: readonly string[],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to addinterface and removeinterface. Source: KubeVirt v1.0.1 virt-api/rest/interfacehotplug.go.
+// Parses and plans addinterface and removeinterface requests. Source: KubeVirt v1.0.1 virt-api/rest/interfacehotplug.go.
 import {
   isVmiFinal,
   type VirtualMachine,
@@ -60,7 +60,7 @@ function describeLoss({ status }: VirtualMachineInstance): string {
   return status?.phase === "Unknown" && lossMessage !== undefined ? `: ${lossMessage}` : "";
 }
 
-/** Returns why the VM or VMI accepts no requests. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
+/** Returns why the VM or VMI accepts no interface requests. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
 export function targetProblem(target: NicTarget): Refusal | undefined {
   if (target.kind === "vm") {
     return target.vm.metadata.deletionTimestamp === undefined
@@ -322,7 +322,7 @@ interface RemoveIfaceRequest {
 
 type FieldKind = "string" | "integer" | "object" | "list";
 
-/** Types of the fields that a request may set, for the interface and the network selection element. */
+/** Request fields for the interface and its network selection element, with their types. */
 const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   model: "string",
   macAddress: "string",

@@ -35,7 +35,7 @@ const REASONS = {
   422: "Invalid",
 } as const;
 
-/** Builds a refusal. The default for `message` is the joined messages of the causes. */
+/** Builds a refusal. If `message` is unset, uses the messages of the causes. */
 export function toRefusal(
   code: Refusal["code"],
   causes: readonly Cause[],
@@ -54,7 +54,7 @@ export function refuse(code: Refusal["code"], causes: readonly Cause[], message?
   return { kind: "refused", refusal: toRefusal(code, causes, message) };
 }
 
-/** Returns the members of a JSON body. Empty if the request has no body. Accepts unknown members, as KubeVirt does. */
+/** Returns the members of a JSON body, or an empty object if there is no body. Accepts unknown members, as KubeVirt does. */
 export function readMembers(body: unknown): Parsed<JsonObject> {
   if (body === undefined || body === null) return { ok: true, value: {} };
   if (isJsonObject(body)) return { ok: true, value: body };

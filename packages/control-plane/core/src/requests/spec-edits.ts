@@ -41,7 +41,7 @@ function listCauses(
   });
 }
 
-/** Error message for a binding with a hook. The text starts with the verb. */
+/** Error message for a plugged interface whose binding has a hook. The text begins with the verb; the binding is its subject. */
 export const NEEDS_START =
   "has a hook, which is called only when the guest starts and cannot join a running pod; add the interface to the VM's specification, or while the VM is stopped";
 
@@ -61,7 +61,7 @@ export function pluggedHookCauses(edit: SpecEdit, registry: BindingRegistry): re
   });
 }
 
-/** Checks whether the interface exists in each of the specs, and none of them marks it as absent. */
+/** Checks whether the interface exists in all specs and is not marked as absent in any of them. */
 function isRetained(nics: readonly Nics[], name: string): boolean {
   const ifaces = nics.map((sides) => findByName(sides.ifaces, name));
   return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
@@ -139,7 +139,7 @@ function withoutNics(spec: VmiSpec): VmiSpec {
   return withNics(spec, [], []);
 }
 
-/** Refuses NIC changes if a VM owns the VMI, and other changes except by Patchbay's services. Allows all changes by virt-controller. */
+/** Allows all changes by virt-controller. Refuses NIC changes if a VM owns the VMI. Only Patchbay's services may change other fields. */
 export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
   if (user === NIC_WRITER) return undefined;
   const owner = findOwnerVm(old)?.name;

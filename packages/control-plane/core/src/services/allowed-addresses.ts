@@ -14,8 +14,8 @@ export interface ServiceAddress {
 }
 
 /**
- * Addresses that are no single host's, and those of each host itself. The API server rejects most of them in EndpointSlices. Source:
- * Kubernetes ValidateNonSpecialIP; RFC 6890.
+ * Unspecified, loopback, link-local, multicast, broadcast and IPv4-mapped addresses. The API server rejects most of these in
+ * EndpointSlices. Source: Kubernetes ValidateNonSpecialIP; RFC 6890.
  */
 const FORBIDDEN_PREFIXES = [
   "0.0.0.0/8",
@@ -78,7 +78,7 @@ const IPAM_MEMBERS: readonly string[] = ["subnet", "range", "address"];
 /** Member with comma-separated subnets, in plugin configurations without `ipam`. Source: ovn-kubernetes multi-homing. */
 const SUBNETS_MEMBER = "subnets";
 
-/** Lists the texts of subnets in `ipam`. Uses no recursion, because the author of the definition controls the depth. */
+/** Lists the subnets in `ipam` as unparsed texts. Uses no recursion, because the author of the definition controls the depth. */
 function listIpamTexts(ipam: JsonObject): readonly string[] {
   const texts: string[] = [];
   const remainingValues: unknown[] = [ipam];

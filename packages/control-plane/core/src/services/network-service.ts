@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// EndpointSlices of Services for VMs on a secondary network. They contain only addresses that CNI assigned.
+// EndpointSlices of Services for VMs on a secondary network. The slices contain only addresses that CNI assigned.
 import type {
   Attachment,
   NetworkAttachmentDefinition,
@@ -68,7 +68,7 @@ function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): 
   return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
 }
 
-/** Returns the addresses from CNI that the guest reports too. Until the guest reports addresses, returns all addresses from CNI. */
+/** Returns the addresses that both CNI and the guest report. Until the guest reports addresses, returns all addresses from CNI. */
 function listConfirmedAddresses(
   { status }: VirtualMachineInstance,
   { name, ips = [] }: Attachment,

@@ -74,7 +74,7 @@ function findPortBlockedReason(facts: IfaceFacts, report: IfaceReport): BlockedR
   return noPort === undefined ? undefined : { ...noPort, attempts: 0 };
 }
 
-/** Returns the warning about a device with another MTU, or about a requested MTU that the pod NIC does not allow. */
+/** Returns a warning if the device's MTU differs from the current MTU, or if the requested MTU exceeds the pod NIC's MTU. */
 function findMtuWarning(facts: IfaceFacts): Omit<BlockedReason, "attempts"> | undefined {
   const { device, iface, links } = facts;
   if (links.mtu === 0) return undefined;
@@ -102,7 +102,7 @@ function findAddressWarning(
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
 
-/** Returns why a plug or swap without a failed step is blocked, or the warning of a ready NIC. Undefined for an unplug. */
+/** Returns the warning of a ready NIC, or why a plug or swap is blocked although no step failed. Returns undefined for an unplug. */
 function findBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,
@@ -132,7 +132,7 @@ function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport)
 
 const MULTUS_SOURCE = "multus-status";
 
-/** Checks whether `multus-status` is a source of the interface: the pod has its secondary network. Source: KubeVirt network/controllers/vmi.go. */
+/** Checks whether `infoSource` contains `multus-status`: the pod has the secondary network. Source: KubeVirt network/controllers/vmi.go. */
 function isReportedByMultus({ attachment, network, reported }: IfaceFacts): boolean {
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (attachment?.state === "Attached") return true;
@@ -219,7 +219,7 @@ function isTransient(oldStatus: IfaceStatus | undefined, newStatus: IfaceStatus)
   if (isEqual(oldStatus, newStatus)) return true;
   const { hotplug } = newStatus;
   const isHotplugChangeOnly = isEqual({ ...oldStatus, hotplug }, newStatus);
-  // Other changes, and changes of a reported reason, must appear in the status immediately.
+  // Changes of fields other than `hotplug`, and changes of a reported reason, must appear in the status immediately.
   if (!isHotplugChangeOnly || oldStatus.hotplug?.reason !== undefined) return false;
   return (
     (isWaitingForPod(oldStatus) && isWaitingForPod(newStatus)) || isFirstUnplugRequest(newStatus)
@@ -286,7 +286,7 @@ export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED, PAUSED];
 /** Fields of the status that virt-handler writes. `phase` is unset if virt-controller decides the phase. */
 export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
 
-/** Checks whether the agent counts as connected. A connected agent counts as connected during a reboot, unless it stops responding. */
+/** Checks whether the guest agent counts as connected. During a reboot, it remains connected unless it stops responding. */
 function isAgentConnected({ vmi, domain, silentSince }: NodeVmFacts): boolean {
   if (domain?.running !== true || silentSince !== undefined) return false;
   const isReported = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
@@ -349,7 +349,7 @@ function observedVmi(facts: NodeVmFacts): VirtualMachineInstance {
   return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...buildPortFields(facts) } };
 }
 
-/** Checks whether this node may report about the guest. During a migration, only the source node may, and only while the guest runs. */
+/** Checks whether this node may report the guest's status. During a migration, only the source node may, while the guest runs there. */
 export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
   if (role === "target") return false;
   return openMigration(vmi) === undefined || domain?.running === true;

@@ -217,7 +217,7 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes wait for the next write of the status. New addresses and PCI addresses in them do not wait. */
+/** Fields whose changes may wait for the next status write. A new IP address, MAC or PCI address must be written immediately. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "ipAddresses",
   "macAddresses",

@@ -148,7 +148,7 @@ function findNameProblem({ networkName = "" }: Identity): AttachmentError | unde
   return parseNadName(networkName) === undefined ? networkNameInvalid(networkName) : undefined;
 }
 
-/** Returns the error of a NIC that got another MAC than requested. */
+/** Returns an error if the network assigned a MAC other than the requested MAC. */
 function findMacError(
   { networkName = "", podInterfaceName }: Identity,
   { mac: assigned }: NetworkStatus,
@@ -213,7 +213,7 @@ function findExtraNetwork(
   return { name, networkName, podInterfaceName: buildExtraInterfaceName(attachedName) };
 }
 
-/** Returns the attachment. Until its binding's additional network is attached, replaces the state with the state of that network. */
+/** Returns the attachment. While its binding's additional network is not attached, the result has that network's state. */
 function withExtra(
   attachment: Attachment,
   extraIdentity: Identity | undefined,
@@ -308,7 +308,7 @@ interface AttachmentSources {
   readonly pod: PodNetworkFacts;
 }
 
-/** Checks whether to list the attachment. A new attachment is not listed until CNI has a result, because virt-handler needs the result. */
+/** Checks whether the status lists the attachment. A new attachment is omitted until CNI has a result, which virt-handler needs. */
 function isReportable(attachment: Attachment, previous: readonly Attachment[]): boolean {
   const { name, podInterfaceName } = attachment;
   return (

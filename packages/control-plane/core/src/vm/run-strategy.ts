@@ -14,7 +14,7 @@ type RunStep = "keep" | "start" | "stop";
 
 interface RunDecision {
   readonly step: RunStep;
-  /** New `status.stateChangeRequests`, without completed or invalid requests. */
+  /** New `status.stateChangeRequests`, without leading requests that are completed or not permitted. */
   readonly requests: readonly StateChangeRequest[];
 }
 
@@ -33,7 +33,7 @@ function isObeyed({ strategy }: RunFacts, { action, data }: StateChangeRequest):
   return strategy !== "Once" || action === "Start";
 }
 
-/** Checks whether a request is complete. A stop is complete after its VMI is deleted, a start when a VMI exists. */
+/** Checks whether a request is complete: the VMI of a stop request is deleted, or a VMI exists for a start request. */
 function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
   if (request.action === "Stop") return guest === "none" || request.uid !== uid;
   return guest !== "none" && guest !== "leaving";

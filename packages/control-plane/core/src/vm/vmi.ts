@@ -66,7 +66,7 @@ function toDeletion(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
   return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
 }
 
-/** Checks whether the pod is being deleted with a grace period no longer than the guest's, which a stop request may have shortened. */
+/** Checks whether the pod is being deleted with at most the guest's grace period, which a stop request may have shortened. */
 function isDeletedInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
   return (
@@ -83,7 +83,7 @@ function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   return isDeletedInTime(vmi, pod) ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Returns the elements of the pod's annotation. Empty if the annotation is malformed, so that it is replaced. */
+/** Returns the elements of the network selection annotation. Returns none if the annotation is malformed, so that it is replaced. */
 export function readPodNetworkElements(pod: Pod): readonly NetworkSelection[] {
   const annotation = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return annotation.ok ? annotation.elements : [];
@@ -140,7 +140,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: buildLauncherPod(vmi, buildLauncherRequest(facts)) }];
 }
 
-/** Returns the pod to create if it has image volumes. Its dry run shows whether the API server supports image volumes. */
+/** Returns the launcher pod if it would use image volumes. Its dry run shows whether the API server supports image volumes. */
 export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCI addresses, and which of them a machine offers for each kind of device.
+// PCI addresses, and the addresses that a machine offers for each kind of device.
 
-/** PCI address in domain 0, the only domain in use. Source: libvirt formatdomain, "Device addresses", type pci. */
+/** PCI address in PCI domain 0, the only PCI domain in use. Source: libvirt formatdomain, "Device addresses", type pci. */
 export interface PciAddress {
   /** Bus number, 0 to 255. On PCIe, the bus number is the controller index of the device's port. */
   readonly bus: number;

@@ -40,8 +40,8 @@ export function findNicModel(name: string): NicModel | undefined {
 }
 
 /**
- * Vectors per vCPU for root ports and devices. Measured on Linux 6.1 with 1 vCPU: 64 ports with 44 virtio NICs work (64
- * + 3 x 44 vectors), and 100 ports with 32 NICs. The driver of one more NIC fails to probe.
+ * Vectors per vCPU for root ports and devices. Measured on Linux 6.1 with 1 vCPU: 64 ports with 44 virtio NICs work (64 + 3 x
+ * 44 vectors), as do 100 ports with 32 NICs. The driver of one more NIC fails to probe.
  */
 const VECTORS_PER_VCPU = 196;
 
@@ -50,7 +50,7 @@ export interface InterruptUser {
   readonly queues: number;
 }
 
-/** Returns the number of the NIC's vectors, 1 for an unknown model. */
+/** Returns the number of interrupt vectors that the NIC needs. Returns 1 for an unknown model. */
 export function countVectors(nic: InterruptUser): number {
   return findNicModel(nic.model)?.vectors(nic.queues) ?? 1;
 }

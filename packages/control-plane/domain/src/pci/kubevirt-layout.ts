@@ -9,7 +9,7 @@ interface KubeVirtMachine {
   readonly nics: readonly string[];
   readonly devices: readonly FixedDevice[];
   readonly memoryMiB: number;
-  /** Number of ports before the first other device, with and without NICs; unset for KubeVirt's default. */
+  /** Number of ports for NICs, including free ports, before the ports of other devices. If unset, KubeVirt's default applies. */
   readonly slotCount?: number;
 }
 
@@ -18,7 +18,7 @@ export interface KubeVirtLayout {
   readonly nicAddresses: ReadonlyMap<string, PciAddress>;
   /** Omits devices that KubeVirt does not place behind a root port. */
   readonly fixedAddresses: ReadonlyMap<FixedDevice, PciAddress>;
-  /** Number of all root ports. */
+  /** Total number of root ports. */
   readonly portCount: number;
 }
 
@@ -27,13 +27,13 @@ const DEFAULT_SLOT_COUNT = 4;
 const PORT_INDEX_MAX = 31;
 /** A VM with more memory than this has more ports. */
 const SMALL_MEMORY_MIB = 2048;
-/** Wanted number of all ports, and minimum of free ports. */
+/** Target for the total number of ports, and minimum number of free ports. */
 const SMALL = { total: 8, free: 3 };
 const LARGE = { total: 16, free: 6 };
 
 /** Devices that each VM of KubeVirt has behind a port. Patchbay's guests have the SCSI controller on request, and no balloon. */
 type Occupant = FixedDevice | "balloon";
-/** Controllers that KubeVirt counts: USB, which may have no device, SCSI and virtio-serial. */
+/** Number of controllers that KubeVirt counts: SCSI, virtio-serial and USB, even if the VM has no USB controller. */
 const CONTROLLER_COUNT = 3;
 
 function listOccupants(devices: readonly FixedDevice[]): readonly Occupant[] {

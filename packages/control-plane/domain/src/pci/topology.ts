@@ -78,7 +78,7 @@ interface TopologyRequest extends Machine {
   readonly vcpus: number;
   /** Number of free ports to add for hot-plug. The family `pc` has no ports, because its free slots support hot-plug. */
   readonly reserve: number;
-  /** Number of all ports, unless devices need more; replaces `reserve`. */
+  /** Target for the total number of ports, which replaces `reserve`. Devices may require more ports. */
   readonly portCount?: number;
   /** Devices in addition to those that the layout requires. They get addresses in this order, before the NICs. */
   readonly devices: readonly UnplacedDevice[];
@@ -141,7 +141,7 @@ function nicAddresses(nic: UnplacedNic, machine: Machine): readonly PciAddress[]
   return needsIoPorts ? listAddressesBesidePorts(machine) : listDefaultAddresses(machine);
 }
 
-/** Lists the devices, and before them the required devices that are not among them. */
+/** Lists the required devices that `devices` lacks, followed by `devices`. */
 function listAllDevices({ version, devices }: TopologyRequest): readonly UnplacedDevice[] {
   const required = findLayout(version).requiredDevices.filter(
     (name) => !devices.some((device) => device.name === name),

@@ -7,7 +7,7 @@ import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/a
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, describeParseError } from "./check-document.ts";
 
-/** Elements whose paths are not listed. NicFacts contains the NICs' paths, and libvirt sets the others. Source: libvirt formatdomain. */
+/** Elements that `paths` omits. NicFacts contains the paths of NICs; libvirt sets the other paths. Source: libvirt formatdomain. */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
   "emulator",

@@ -28,8 +28,8 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
 }
 
 /**
- * Returns whether the attachment's sandbox has ended: the pod is over and has no sandbox, or has another one. A living pod without a
- * sandbox does not suffice, because the runtime may not list yet the sandbox that it is creating.
+ * Returns whether the attachment's sandbox has ended: the pod has another sandbox, or the pod has ended and has none. A living
+ * pod may lack a sandbox in the runtime's list, because the runtime is still creating the sandbox.
  */
 async function hasSandboxEnded(
   containerId: string,

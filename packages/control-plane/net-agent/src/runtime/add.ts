@@ -111,7 +111,7 @@ function parseElement(text: string, facts: PodFacts): NetworkSelection {
   return element;
 }
 
-/** Checks the element of the annotation and converts it. Its NIC must have the name that the runtime requested. */
+/** Converts the annotation's element. An interface name in the element must equal the name that the runtime requested. */
 function toWanted(
   element: NetworkSelection,
   { interfaceName }: PluginCall,
@@ -157,7 +157,7 @@ async function readNamedNetwork(
 }
 
 /**
- * Returns the network of a new sandbox's eth0: the one that the pod's annotation names, or the cluster's.
+ * Returns the network of a new sandbox's eth0. The pod's annotation takes precedence over the cluster's default.
  * @throws AppError with CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_PLUGIN_CALLS_ITSELF
  */
 function resolveDefaultNetwork(

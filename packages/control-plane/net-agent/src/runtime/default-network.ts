@@ -46,7 +46,7 @@ async function findInDirectory(
   throw toMissingNetworkError([`no usable configuration in ${directory}`, ...problems].join("; "));
 }
 
-/** Source of an agent that attaches no default network except the one that a pod names. */
+/** Value of `source` with which the agent attaches a default network only to pods that name one. */
 export const NO_DEFAULT_NETWORK = "none";
 
 /** Reads the network. `source` is a file, a directory, a name in `confDir`, or {@link NO_DEFAULT_NETWORK}. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */

@@ -25,7 +25,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badConfig });
 }
 
-/** Rejects calls in modes in which net-agent itself attaches the annotation's networks. Otherwise, each would be attached twice. */
+/** Rejects calls in modes in which net-agent attaches the annotation's networks. Otherwise, each network would be attached twice. */
 function assertEnabled(deps: RuntimeDeps): void {
   if (deps.mode === "multus-dynamic") return;
   reject(

@@ -14,7 +14,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badEnvironment });
 }
 
-/** Returns the path, and the path below the host's root for a mount that this process does not see. */
+/** Returns the path, and the same path below the host's root, because this process may not see the mount. */
 function listPaths(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
   return hostProcess === undefined ? [path] : [path, `/proc/${String(hostProcess)}/root${path}`];
 }
@@ -81,7 +81,7 @@ export async function readFacts(
       isHostNetwork: pod.spec.hostNetwork === true,
       owned: secondary.map((row) => toOwned(row, { sandbox, bootId: deps.bootId })),
       foreign: [],
-      // No other component attaches networks before this call ends.
+      // Mode `alone` applies, because no other component attaches networks before this call ends.
       mode: "alone",
       podState: "alive",
     },

@@ -49,7 +49,7 @@ function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   });
 }
 
-/** Converts an error of STATUS to a CNI code: limited connectivity, or not available for all other errors. */
+/** Converts an error of STATUS to a CNI code: limited connectivity if the plugin reported this code, otherwise not available. */
 function toReadinessCode(error: unknown): number {
   const isLimited = isAppError(error) && error.details["cniCode"] === CNI_CODES.limitedConnectivity;
   return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;

@@ -21,7 +21,7 @@ function findOwnerNodes(oldObject: unknown): readonly unknown[] {
 }
 
 function findTargetNode(oldObject: unknown): string | undefined {
-  // The cast is safe, because the API server validated the state against the schema.
+  // The cast is safe, because the API server validated the migration state against the schema.
   const state = readStatus(oldObject)["migrationState"] as MigrationState | undefined;
   return migrationIn(state)?.targetNode;
 }

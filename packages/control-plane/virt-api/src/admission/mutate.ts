@@ -156,7 +156,7 @@ function withNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
 /** Time limit for the lookup of an earlier MAC, in milliseconds. After a timeout, the NIC gets a new MAC. */
 const LOOKUP_TIMEOUT_MS = 1000;
 
-/** Returns the specification of the VM's VMI, whose MACs the VM's NICs retain. */
+/** Returns the specification of the VM's VMI, so that the VM's NICs retain their MACs. */
 async function findRunningSpec(
   deps: Deps,
   subject: Subject,

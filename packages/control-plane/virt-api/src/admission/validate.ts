@@ -154,7 +154,7 @@ function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[
     });
 }
 
-/** Warns of new MACs that another VM has, if one of the two VMs is halted, and of equal MACs within the VM. */
+/** Warns of new MACs that another VM has, if one of the two VMs is halted. Also warns of equal MACs within the VM. */
 export function listTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
   const vmWarnings = findNewTwins(deps, check)
     .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)

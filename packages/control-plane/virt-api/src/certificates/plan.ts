@@ -21,7 +21,7 @@ export interface CertificateFacts {
   readonly servingEndMs?: number;
   /** Serving certificate of virt-handlers; unset if its Secret does not exist. `endMs` is unset if the certificate is missing or invalid. */
   readonly handlers?: { readonly endMs?: number };
-  /** Existing objects. `isCurrent` is true if the object contains exactly the current bundle. */
+  /** Existing APIServices and webhook configurations. `isCurrent` is true if the object contains exactly the current bundle. */
   readonly targets: readonly { readonly target: Target; readonly isCurrent: boolean }[];
 }
 

@@ -81,12 +81,12 @@ export function createPodNodeLookup(store: Store): FindPodNode {
 
 /** User name that all virt-handlers share. A claim or a group of the user identifies the node. */
 export const AGENT_ACCOUNT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
-/** Claims with the pod of a token. Source: Kubernetes serviceaccount claims, since 1.21. */
+/** Token claims with the name and UID of the pod. Source: Kubernetes serviceaccount claims, since 1.21. */
 const POD_CLAIMS = {
   name: "authentication.kubernetes.io/pod-name",
   uid: "authentication.kubernetes.io/pod-uid",
 } as const;
-/** Claim with the node of a token. Older servers set only the pod claims. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
+/** Token claim with the node's name. Older servers set only pod claims. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
 const NODE_CLAIM = "authentication.kubernetes.io/node-name";
 
 export interface PodLookup {

@@ -109,7 +109,7 @@ function findServerMessage(conflict: unknown): string {
   return typeof message === "string" ? message : "";
 }
 
-/** Repeats `attempt` after "again" or a conflict. Responds with 409 after the last attempt. `count` is the number of earlier attempts. */
+/** Repeats `attempt` after "again" or a conflict, with the number of earlier attempts. Responds with 409 after the last attempt. */
 async function retryOnConflict(
   attempt: (count: number) => Promise<Answer | "again">,
   { log }: Pick<Deps, "log">,

@@ -77,7 +77,7 @@ function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer 
   return toFailureAnswer({ code: 400, message });
 }
 
-/** Responds with the expanded VM of the body, which need not exist in the cluster. */
+/** Responds with the expanded VM. The VM in the body need not exist in the cluster. */
 export function expandVmSpec(deps: Deps): CallHandler {
   return async ({ body, namespace }) => {
     if (asObject(body)["kind"] !== VIRTUAL_MACHINES.kind)

@@ -107,7 +107,7 @@ const DISK_ROUTES = buildRejectedEntries(
   "removevolume",
 );
 const GRAPH_ROUTES = buildRejectedEntries("the object graph (ObjectGraph)", "get", "objectgraph");
-/** Missing feature, with a hint about the claim that virtctl has already created when virt-api rejects the request. */
+/** Missing feature, with a hint: virtctl creates a claim before virt-api rejects the request. */
 const MEMORY_DUMP =
   "memory dumps (delete a claim that --create-claim has just made: kubectl delete pvc CLAIM)";
 export const REJECTED_ROUTES: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Screen pictures by VNC. Every length is limited, because a compromised guest may control QEMU. Source: RFC 6143
+// Takes screenshots over VNC. Every length is limited, because a compromised guest may control QEMU. Source: RFC 6143
 import type { Duplex } from "node:stream";
 import { AppError, messageOf } from "@patchbay/base";
 

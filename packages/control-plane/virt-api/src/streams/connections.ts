@@ -90,14 +90,14 @@ async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
   });
   while (!closed.signal.aborted) {
     await clock.sleep(PING_INTERVAL_MS, closed.signal).catch(() => undefined); // The close event aborts the sleep.
-    // Does not terminate a paused socket, whose pongs remain unread while the guest does not read.
+    // Does not terminate a paused socket. Its pongs remain unread until the guest reads data again.
     if (!isAlive && !socket.isPaused) socket.terminate();
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();
   }
 }
 
-/** Pipes in both directions until one side closes. Resolves with the number of bytes. */
+/** Pipes data between client and guest until one side closes. Resolves with the number of bytes in each direction. */
 export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Promise<Traffic> {
   const { promise, resolve } = Promise.withResolvers<Traffic>();
   const client = createWebSocketStream(socket, { writableObjectMode: true });

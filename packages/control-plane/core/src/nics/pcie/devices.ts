@@ -25,8 +25,8 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
 }
 
 /**
- * Returns KubeVirt's layout of a VM whose annotations name one; undefined for VMs that were first started with Patchbay's own
- * layout, which has no record of the guest agent's channel.
+ * Returns the KubeVirt layout that the VMI's annotations name, or undefined. A VM whose recorded addresses lack the guest
+ * agent's channel first started with Patchbay's own layout, even if it has these annotations.
  */
 export function planTakenOverLayout(vmi: VirtualMachineInstance): KubeVirtLayout | undefined {
   const annotated = parseKubeVirtPci(vmi.metadata);
@@ -43,12 +43,12 @@ export function planTakenOverLayout(vmi: VirtualMachineInstance): KubeVirtLayout
   });
 }
 
-/** Returns the version of the PCI layout with which the VM was first started; the current version before its first start. */
+/** Returns the version of the PCI layout at the VM's first start. Before the first start, returns the current version. */
 export function readTopologyVersion(vmi: VirtualMachineInstance): number {
   return readRecordedTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
 
-/** Returns the addresses of the last start; before the first start those of KubeVirt's layout. */
+/** Returns the NICs' addresses at the last start. Before the first start, returns their addresses in the annotated KubeVirt layout. */
 export function readRecordedNicAddresses(
   vmi: VirtualMachineInstance,
 ): ReadonlyMap<string, PciAddress> {

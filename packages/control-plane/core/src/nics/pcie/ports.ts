@@ -151,7 +151,7 @@ function reserveAddresses(
   );
 }
 
-/** Returns why the NIC found no free address. On q35, no port accepts a model that needs I/O ports. */
+/** Returns why no free address suits the NIC. On q35, no port accepts a model that needs I/O ports. */
 function findPortProblem(domain: DomainFacts, model: string): PlacementProblem {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
@@ -179,8 +179,8 @@ function findPlacementProblem(
 }
 
 /**
- * Places `newcomers` in order: at the requested address or, without a request, at the recorded one if free, or else at the
- * best free one. A NIC that needs more interrupt vectors than the guest has left is not placed.
+ * Assigns PCI addresses to `newcomers` in order. Without a requested address, a NIC gets its recorded address if free,
+ * otherwise the best free address. A NIC that needs more interrupt vectors than the guest has left gets none.
  */
 export function planLivePlacements(
   facts: LivePlacementFacts,

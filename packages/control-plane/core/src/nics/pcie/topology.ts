@@ -156,8 +156,8 @@ function listAnnotationCauses(
 }
 
 /**
- * Reports requested PCI addresses that cannot be assigned, and annotations of a PCI layout that are invalid, except problems that
- * the old VMI already had. `base` is the path of the specification.
+ * Reports requested PCI addresses that cannot be assigned, and invalid PCI layout annotations. Omits problems that the old VMI
+ * already had. `base` is the path of the specification.
  */
 export function findPciAddressCauses(
   now: Requested,
@@ -177,7 +177,7 @@ export function findPciAddressCauses(
   ];
 }
 
-/** Returns the addresses of devices other than NICs, with the default cluster configuration; empty if the devices do not fit. */
+/** Plans the addresses of non-NIC devices with the default cluster configuration. Returns an empty list if the devices do not fit. */
 export function listDeviceAddresses(
   vmi: VirtualMachineInstance,
 ): NonNullable<PcieTopology["devices"]> {

@@ -55,7 +55,7 @@ function buildReportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "sw
   return { swap: { ...swap, links: { ...swap.links, podInterface, bridge } } };
 }
 
-/** Reasons of a ready NIC that still apply while libvirt does not respond. */
+/** Reasons of a ready NIC that remain in the status while libvirt does not respond. */
 const READY_REASONS: readonly (string | undefined)[] = [
   "MtuDiffers",
   "MtuReduced",

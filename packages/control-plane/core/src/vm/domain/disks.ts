@@ -157,7 +157,7 @@ const NO_IO_THREADS: IoThreads = { threadCount: 0, ofDisks: new Map() };
 /** Limit of automatic I/O threads per vCPU. Source: KubeVirt getIOThreadsCountType. */
 const AUTO_THREADS_PER_VCPU = 2;
 
-/** Returns the number of I/O threads that disks share: one, or with the policy `auto` one per sharing disk, up to a limit. */
+/** Returns the number of I/O threads that disks share. Policy `auto` allows one thread per sharing disk, up to a limit; otherwise 1. */
 function countSharedThreads({ domain }: VmiSpec, sharingDisks: number, ownThreads: number): number {
   const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * countVcpus(domain) : 1;
   return Math.max(1, Math.min(sharingDisks, limit - ownThreads));
@@ -198,7 +198,7 @@ export function planIoThreads(spec: VmiSpec): IoThreads {
   };
 }
 
-/** First default boot order of disks. It is high, because libvirt rejects a hotplugged NIC whose boot order a disk has. */
+/** First default boot order of disks. The value is high, because libvirt rejects a hotplugged NIC with the boot order of a disk. */
 const FIRST_DEFAULT_BOOT_ORDER = 1001;
 
 /** Returns the boot order by disk. Disks boot in list order if the spec has no bootOrder and no kernel. */

@@ -57,7 +57,7 @@ function buildAgent({ fixedAddresses: fixed }: Topology): Pick<DomainDefinition,
   return { agent: { socketPath: launcherPath(names.AGENT_SOCKET), pciAddress } };
 }
 
-/** Video memory of all models except virtio, in KiB. Source: KubeVirt. */
+/** Video memory of all video models except virtio, in KiB. Source: KubeVirt. */
 const VIDEO_MEMORY_KIB = 16 * 1024;
 
 function buildDisplay(

@@ -258,7 +258,7 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   return planSwapNetwork(iface, (swappedFacts) => planWiring(facts, swappedFacts));
 }
 
-/** Returns the steps, or the removal of a leftover bridge if one exists and all steps are waits. */
+/** Returns the removal of a leftover bridge if one exists and all `steps` are waits. Otherwise returns `steps`. */
 function planLeftoverBridgeRemoval(
   iface: IfaceFacts,
   steps: readonly NodeAction[],
@@ -429,7 +429,7 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
 
 type DriftFacts = Pick<NodeVmFacts, "vmi" | "ifaces" | "role" | "domain">;
 
-/** A guest that ends loses its NICs, and the target of a migration wires NICs that are ready on the source. */
+/** Checks whether repairs count as drift. An ending guest loses its NICs, and a migration target must wire NICs that are already ready. */
 function canDrift({ vmi, role, domain }: DriftFacts): boolean {
   const isEnding = vmi.metadata.deletionTimestamp !== undefined || isVmiFinal(vmi);
   return role === "owner" && domain?.running === true && !isEnding;

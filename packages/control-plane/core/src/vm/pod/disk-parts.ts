@@ -136,7 +136,7 @@ export function buildContainerDiskPart(
   };
 }
 
-/** Builds the pod parts for a disk in a directory of the node. The directory must exist, because only root could write to a new one. */
+/** Builds the pod parts for a disk in a node directory. The directory must exist, because only root could write to a new directory. */
 export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,

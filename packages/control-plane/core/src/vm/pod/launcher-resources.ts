@@ -20,7 +20,7 @@ export interface ResourceFacts extends MemoryFacts {
 
 type ResourceAmounts = Readonly<Record<string, string>>;
 
-/** Checks whether the pod copies the VM's amount of a resource. Patchbay computes memory and disk space, and lacks hugepages. */
+/** Checks whether the pod copies this resource from the VM. Patchbay computes memory and disk space itself, and supports no hugepages. */
 function isUserResource(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
@@ -32,7 +32,7 @@ function selectPodAmounts(
   return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
 }
 
-/** Returns the amounts of network resources. They apply to both requests and limits, because extended resources cannot be overcommitted. */
+/** Returns the network resources for both requests and limits, which must be equal because extended resources cannot be overcommitted. */
 function countNetworkAmounts({ domain }: VmiSpec, facts: ResourceFacts): ResourceAmounts {
   const { requests = {}, limits = {} } = domain.resources ?? {};
   const sockets = facts.isForVhostUser ? [[names.VHOST_USER_RESOURCE, 1] as const] : [];
@@ -180,7 +180,7 @@ function readOverheadMiB(registry: BindingRegistry, name: string): number {
   return Math.ceil((parseQuantity(memory) ?? 0) / BYTES_PER_MIB);
 }
 
-/** Returns the memory of the VMI's bindings, each counted once and rounded up. Source: KubeVirt pkg/network/resources memory.go. */
+/** Returns the memory of the VMI's bindings. Counts each binding once, rounded up. Source: KubeVirt pkg/network/resources memory.go. */
 export function computeBindingsMiB(spec: VmiSpec, registry: BindingRegistry): number {
   const boundIfaces = ifacesOf(spec).filter((iface) => canBind(spec, iface, registry));
   const names = new Set(boundIfaces.flatMap(({ binding }) => binding?.name ?? []));

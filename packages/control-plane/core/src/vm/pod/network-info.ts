@@ -69,7 +69,7 @@ function collectSources({ metadata, status }: VirtualMachineInstance, pod: Pod):
   };
 }
 
-/** Returns the text of the annotation. Undefined if no NIC needs the annotation. */
+/** Returns the value of the network info annotation. Returns undefined if no NIC needs the annotation. */
 export function printNetworkInfo(owner: NetworksOwner, pod: Pod): string | undefined {
   const networks = listNetworksWithInfo(owner);
   if (networks.length === 0) return undefined;

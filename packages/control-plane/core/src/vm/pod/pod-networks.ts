@@ -72,7 +72,7 @@ function toExtraElement(
   return {
     ...splitNetworkName(extraNetwork, names.namespace),
     interface: buildExtraInterfaceName(names.podInterfaceName),
-    // The plugin of the additional network derives the pod NIC's name from this name.
+    // The additional network's CNI plugin derives the pod NIC's name from `logicNetworkName`.
     "cni-args": { logicNetworkName: name },
   };
 }
@@ -114,7 +114,7 @@ function listWantedElements(
   });
 }
 
-/** Returns NAMESPACE/NAME of the network that replaces the pod's default network; undefined without one. */
+/** Returns NAMESPACE/NAME of the network that replaces the pod's default network. Returns undefined if no network replaces it. */
 export function findDefaultNetworkName({
   metadata,
   spec,
@@ -123,7 +123,7 @@ export function findDefaultNetworkName({
   return network === undefined ? undefined : networkNameOf(network, metadata.namespace ?? "");
 }
 
-/** Returns the names of the VMI's networks and of its bindings' additional networks, each once, in the form NAMESPACE/NAME. */
+/** Returns the unique NAMESPACE/NAME of the VMI's networks and of the additional networks of its bindings. */
 export function listNetworkNames(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
@@ -157,8 +157,8 @@ function findNicUse(
 }
 
 /**
- * Plans the annotation. Retains all elements of other components. Retains an element of Patchbay until virt-handler has
- * released its NIC. An interface has two elements during a network swap.
+ * Plans the network selection annotation. Retains all elements of other components. Retains an element of Patchbay until
+ * virt-handler has released its NIC. An interface has two elements during a network swap.
  */
 export function planPodNetworks(
   owner: NetworksOwner,

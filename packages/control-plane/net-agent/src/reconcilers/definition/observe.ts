@@ -79,7 +79,7 @@ async function readConfigOrProblem(
   }
 }
 
-/** Finds all problems that prevent this node from creating NICs of the network, whose name is NAMESPACE/NAME. */
+/** Finds all problems that prevent this node from creating NICs on the network. `network` has the form NAMESPACE/NAME. */
 export async function checkDefinition(network: string, deps: CheckDeps): Promise<Finding> {
   const config = await readConfigOrProblem(network, deps);
   if (isAppError(config)) return { problems: [config], fullLeaseDirectories: [] };

@@ -125,7 +125,7 @@ function toRuntimeUnavailable(
   return { error, report };
 }
 
-/** Finds the sandbox, or states what a living pod without a sandbox needs. */
+/** Returns the pod's sandbox. For a living pod without a sandbox, returns `missingSandbox` instead. */
 async function findSandbox(
   key: string,
   uid: string,
@@ -142,7 +142,7 @@ async function findSandbox(
   return { missingSandbox: { error, isReleasable: await hasOnlyFormerRows(rows, deps) } };
 }
 
-/** Returns whether there are rows, and all belong to sandboxes that have ended. */
+/** Returns whether rows exist and all rows belong to sandboxes that have ended. */
 async function hasOnlyFormerRows(
   rows: readonly JournalRow[],
   { sandboxes, bootId, readDefaultNetwork }: Deps,
@@ -156,9 +156,9 @@ async function hasOnlyFormerRows(
 }
 
 interface MissingSandbox {
-  /** Set if the pass must be repeated, because the pod's status says that it runs. */
+  /** Error that triggers another pass. Set if the pod is running according to its status. */
   readonly error: AppError | undefined;
-  /** Whether the journal has attachments, all of former sandboxes. */
+  /** Whether the journal contains attachments, and all of these belong to former sandboxes. */
   readonly isReleasable: boolean;
 }
 
@@ -279,7 +279,7 @@ async function findLocation(
 /** Compares the journal with the network's definition, which users may edit while pods use it. */
 async function withDefinitionChanges(owned: OwnedRow, deps: Deps): Promise<OwnedRow> {
   const { row, network, state, isAdopted } = owned;
-  // For attachments that the runtime made, the journal may contain a later definition than the one that ADD used.
+  // For attachments that the runtime created, the journal may contain a newer definition than the runtime's ADD used.
   if (state !== "attached" || isAdopted) return owned;
   try {
     const current = await readDefinition(network, deps);

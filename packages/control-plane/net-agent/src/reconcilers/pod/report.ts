@@ -307,7 +307,7 @@ async function writeStatus(
   let pod = facts.pod;
   for (let attempt = 1; pod !== undefined; attempt += 1) {
     if (await writeOnce(pod, { facts, ...options }, deps)) return;
-    // Without a sandbox, a conflict may mean that Multus has written the status of a new one, which the next pass must read.
+    // Without a sandbox, a conflict may mean that Multus has written the status of a new sandbox. The next pass must read this status.
     if (attempt === WRITE_ATTEMPTS_MAX || facts.missingSandbox !== undefined) {
       const object = facts.key;
       throw new AppError("KUBE_CONFLICT", { resource: "pods", object });

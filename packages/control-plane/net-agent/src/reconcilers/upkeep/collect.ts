@@ -8,7 +8,7 @@ import type { Deps } from "../../deps.ts";
 import type { Finding } from "./finding.ts";
 import type { UsableNetwork } from "./networks.ts";
 
-/** Returns whether the runtime may be attaching networks of the pod that are not in its cache yet. */
+/** Returns whether the runtime may still be attaching networks to the pod. The runtime's cache may then lack these attachments. */
 export function isStarting({ spec, status }: Pod): boolean {
   const readyCondition = status?.conditions?.find(
     ({ type }) => type === "PodReadyToStartContainers",

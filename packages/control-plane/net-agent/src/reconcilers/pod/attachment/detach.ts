@@ -138,7 +138,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Runs DEL. Returns undefined on success, the reason if net-agent stops calling the plugin, and otherwise throws the error of DEL. */
+/** Runs DEL. Returns undefined on success, or why the NIC must be removed without its plugin. Otherwise rethrows the error of DEL. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);

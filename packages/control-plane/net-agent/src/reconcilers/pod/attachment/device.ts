@@ -64,7 +64,7 @@ function listNamedDevices(
   );
 }
 
-/** Returns the inputs of the device choice. After a failure, the choice is repeated when they change. */
+/** Returns the inputs of the device choice. After a failure, the choice is repeated when these inputs change. */
 export function buildDeviceInputs(
   wanted: WantedAttachment,
   facts: PodFacts,

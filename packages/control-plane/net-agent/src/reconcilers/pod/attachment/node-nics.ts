@@ -101,7 +101,7 @@ async function restoreOne(
 }
 
 /**
- * Restores the settings of the node's NICs. Does nothing after a reboot, because the node then has configured its NICs again.
+ * Restores the settings of the node's NICs. Does nothing after a reboot, because the node configures its NICs at boot.
  * @throws AppError with PODNET_FAILED if another attempt may restore more
  */
 export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {

@@ -47,7 +47,7 @@ export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   );
 }
 
-/** Returns the device of a row; for an adopted row, from its configuration. */
+/** Returns the device of a row. For an adopted row, reads the device from the configuration. */
 export function readDevice({ device, request }: JournalRow): UsedDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {

@@ -69,7 +69,7 @@ async function findNameProblems(
   ];
 }
 
-/** Maximum number of problems in a message. A definition may have as many as it has members. */
+/** Maximum number of problems in a message. Each member of a definition may cause a problem. */
 const PROBLEMS_MAX = 20;
 
 function printProblems(problems: readonly string[]): string {
@@ -78,7 +78,7 @@ function printProblems(problems: readonly string[]): string {
   return unlistedCount > 0 ? `${listed} and ${String(unlistedCount)} more` : listed;
 }
 
-/** Returns the violation of the policy; undefined without one. The code is CNI_DEFINITION_TOLERATED if the policy only warns. */
+/** Returns the policy violation, or undefined if there is none. The code is CNI_DEFINITION_TOLERATED if the policy only warns. */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,

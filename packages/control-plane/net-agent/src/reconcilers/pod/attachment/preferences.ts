@@ -9,7 +9,7 @@ import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interf
 
 export interface Preferences {
   readonly ips: readonly string[];
-  /** CNI request with the previous MAC and, if the network supports that, with `ips`; unset if it would contain neither. */
+  /** CNI request with the previous MAC and, if the network supports it, `ips`. Unset if neither a MAC nor `ips` can be requested. */
   readonly request?: AttachmentRequest;
 }
 
@@ -61,8 +61,8 @@ function listPreferredIps(selection: NetworkSelection): readonly string[] {
 }
 
 /**
- * Returns the previous addresses, and a copy of `request` with them and the previous MAC; undefined if there are neither.
- * Ignores previous addresses if the selection requests others.
+ * Returns the previous addresses, and a copy of `request` with these addresses and the previous MAC. Returns undefined without
+ * a previous address or MAC. Ignores previous addresses if the selection requests addresses.
  */
 export function readPreferences(
   selection: NetworkSelection,
