@@ -13,6 +13,6 @@ export interface AdmissionDeps {
 export interface ServerExtensions {
   /** Returns an Admission that adds steps to the server's own admission. */
   readonly wrapAdmission?: (admission: Admission, deps: AdmissionDeps) => Admission;
-  /** Changes what watches deliver. `startRevision`: the store's revision when the server started. */
+  /** Returns the behavior of watches. `startRevision` is the store's revision when the server started. */
   readonly makeWatchBehavior?: (startRevision: number) => WatchBehavior;
 }

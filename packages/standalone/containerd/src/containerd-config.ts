@@ -38,14 +38,14 @@ export type Snapshotter = "overlayfs" | "native";
 interface ContainerdSettings {
   readonly snapshotter: Snapshotter;
   readonly sandboxImage: string;
-  /** Whether to configure {@link OWN_NETWORK_RUNTIME}. */
+  /** Whether to configure the runtime handler {@link OWN_NETWORK_RUNTIME}. */
   readonly hasOwnNetworks: boolean;
 }
 
 /** Directory of the CNI plugins. Source: Debian package containernetworking-plugins. */
 export const CNI_PLUGINS = "/usr/lib/cni";
 
-/** Runtime handler for pods that name their own default network: runc, with another CNI configuration. */
+/** Runtime handler for pods that name their own default network. Runs runc with another CNI configuration. */
 export const OWN_NETWORK_RUNTIME = "own-network";
 
 /** Plugins that would log errors at each start, and NRI, whose default socket belongs to the host's containerd. */

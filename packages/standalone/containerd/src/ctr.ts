@@ -46,7 +46,7 @@ export async function ctr(
   throw new AppError("CONTAINERD_FAILED", { call, reason: parseErrorText(stderr) });
 }
 
-/** Delay between two attempts. An attempt may fail, because the socket file exists before containerd accepts connections. */
+/** Delay between attempts to connect, which may fail because the socket file exists before containerd accepts connections. */
 const SERVING_RETRY_INTERVAL_MS = 50;
 
 export interface WaitDeps extends CtrDeps {

@@ -59,7 +59,7 @@ interface PrepareOptions {
 interface OwnNetworks {
   /** Absolute path of the plugin's program. */
   readonly program: string;
-  /** Member `type` of its configuration; the name of `program`. */
+  /** Member `type` of the plugin's CNI configuration, which is the name of `program`. */
   readonly type: string;
   /** Absolute path of the socket that the plugin calls. */
   readonly socket: string;
@@ -94,7 +94,7 @@ async function writeIfChanged(files: Files, path: string, text: string): Promise
   if (text !== (await files.readText(path))) await files.writeAtomic(path, text);
 }
 
-/** Links the plugins of the host and `ownNetworks` into one directory, and writes the configuration for the latter. */
+/** Links the host's plugins and the plugin of `ownNetworks` into one directory. Writes the CNI configuration of `ownNetworks`. */
 async function prepareOwnNetworks(deps: PrepareDeps, ownNetworks: OwnNetworks): Promise<void> {
   const { files, runner, layout } = deps;
   const { program, type, socket } = ownNetworks;

@@ -189,7 +189,7 @@ function listCriEndpoints({ criEndpoint }: Flags): readonly string[] {
   return criEndpoint ?? DEFAULT_CRI_ENDPOINTS;
 }
 
-/** Returns the layout of the node's own containerd. Returns nothing when another program manages containerd. */
+/** Returns the layout of the containerd that this node manages. Returns no layout when another program manages containerd. */
 function findContainerd(flags: Flags): Pick<Machine, "containerd"> {
   const { containerdDir, cniConfDir } = flags;
   const socket = listCriEndpoints(flags)[0]?.replace(/^unix:\/\//, "");

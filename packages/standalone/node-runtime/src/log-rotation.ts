@@ -81,7 +81,7 @@ const ROTATION_RETRY_INTERVAL_MS = 10_000;
 interface ContainerRun {
   readonly id: string;
   readonly path: string;
-  /** Stops the rotation. Set while the container runs. */
+  /** Stops the rotation of this log. Set while the container runs. */
   stop: AbortController | undefined;
   readonly previousGrowth: { bytes: number; atMs: number };
 }
@@ -131,7 +131,7 @@ class LogRotator {
       try {
         await this.#observeOnce();
       } catch (error) {
-        // No warning while the runtime is unavailable: its watch triggers another observation when it responds again.
+        // Ignores an unavailable runtime, because the watch triggers another observation when the runtime responds again.
         if (!isAppError(error, "CRI_UNAVAILABLE")) {
           this.#deps.log.warn("container logs cannot be rotated", { err: error });
         }
@@ -242,7 +242,7 @@ class LogRotator {
     try {
       await runtime.reopenLog(id);
     } catch (error) {
-      // If the runtime has not created a new file, it still writes to the renamed file, so the file gets its old name again.
+      // Without a new file, the runtime still writes to the renamed file, so the renamed file gets its old name again.
       if ((await readFileSize(path)) === undefined) await renameFile(rotatedPath, path);
       throw error;
     }

@@ -13,7 +13,7 @@ import type { Store } from "../storage/store.ts";
 
 export const API_SERVICES_BUCKET = "apiregistration.k8s.io/apiservices";
 
-/** Matches paths of a group version's resources and OpenAPI document. */
+/** Matches the paths of resources and of OpenAPI documents, and captures their group and version. */
 const AGGREGATED_PATH = /^(?:\/openapi\/v3)?\/apis\/([^/?]+)\/([^/?]+)/;
 
 /** Returns whether an extension API server serves the group version. */
@@ -53,7 +53,7 @@ export function toPeer(
   };
 }
 
-/** Priorities in discovery; higher values are listed first. */
+/** Priorities of a group and its version in discovery. Higher priorities are listed first. */
 export interface Priority {
   readonly group: number;
   readonly version: number;

@@ -99,7 +99,7 @@ function parseFields(text: string): Fields {
   try {
     return asFields(parseJson(text));
   } catch {
-    // A server that responds is available, even if its document is invalid.
+    // A server that responds is available, even if its discovery document is invalid.
     return {};
   }
 }

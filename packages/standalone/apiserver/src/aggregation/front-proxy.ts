@@ -15,7 +15,7 @@ const EXTRA_PREFIX = "X-Remote-Extra-";
 /** Characters to escape in header names, including the escape character `%`. Source: RFC 9110 section 5.6.2. */
 const UNSAFE_IN_NAME = /[^!#$&'*+\-.^_`|~0-9A-Za-z]/gu;
 
-/** Encodes the text for Node.js, which expects one character for each UTF-8 byte. */
+/** Encodes a header value for Node.js, which expects one character for each UTF-8 byte. */
 function toHeaderValue(text: string): string {
   return Buffer.from(text, "utf8").toString("latin1");
 }

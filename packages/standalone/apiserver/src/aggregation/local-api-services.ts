@@ -14,7 +14,7 @@ import { LOCALLY_AVAILABLE } from "./availability.ts";
 
 const MANAGED_LABEL = "kube-aggregator.kubernetes.io/automanaged";
 
-/** Value of the managed label. `onstart`: created when the server starts; `true`: reconciled continuously. */
+/** Value of MANAGED_LABEL. `onstart`: the APIService is created when the server starts; `true`: it is reconciled continuously. */
 type Management = "onstart" | "true";
 
 interface DesiredApiService {
@@ -66,7 +66,7 @@ function toAddress(name: string) {
   return { bucket: API_SERVICES_BUCKET, namespace: "", name };
 }
 
-/** Creates the APIService. Corrects the spec of an existing APIService only if it has the expected managed label. */
+/** Creates the APIService. Corrects the spec of an existing APIService only if MANAGED_LABEL has the expected value. */
 function ensureApiService(
   deps: VerbDeps,
   transaction: Transaction,

@@ -77,7 +77,7 @@ export class Authentication {
     return result;
   }
 
-  /** Returns the user of a valid certificate, otherwise of the token, otherwise anonymous. Throws a StatusError 401. */
+  /** Returns the user of a valid certificate, otherwise of the token, or ANONYMOUS if both are missing. Throws a StatusError 401. */
   async authenticate(request: IncomingMessage): Promise<User> {
     const { socket } = request;
     const certificate = socket instanceof TLSSocket ? this.#certificateOf(socket) : "none";

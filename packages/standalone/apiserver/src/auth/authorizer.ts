@@ -26,7 +26,7 @@ export type Authorize = (user: User, attributes: AccessAttributes) => AccessDeci
 
 export interface UserRules {
   readonly rules: readonly PolicyRule[];
-  /** Reasons why rules may be missing. */
+  /** Messages about missing roles, whose rules are not included. */
   readonly errors: readonly string[];
 }
 

@@ -38,7 +38,7 @@ function containerReferences(container: unknown): { configmaps: string[]; secret
   };
 }
 
-/** Returns the names that a pod references. Source: Kubernetes VisitPodSecretNames, VisitPodConfigmapNames. */
+/** Returns the names of the objects that a pod references. Source: Kubernetes VisitPodSecretNames, VisitPodConfigmapNames. */
 function findPodReferences(spec: unknown): PodReferences {
   const containers = CONTAINER_LISTS.flatMap((list) => asList(valueAt(spec, list)));
   const references = [

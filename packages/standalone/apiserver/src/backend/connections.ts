@@ -74,7 +74,7 @@ export interface Peer {
   readonly isInsecure?: boolean;
 }
 
-/** Client certificate with which this server authenticates to backends, and its secret key. */
+/** Certificate and secret key with which this server authenticates to backends. */
 interface ClientCertificate {
   readonly certPem: string;
   readonly keyPem: string;
@@ -84,7 +84,7 @@ export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** Returns the SNI option, or none for an IP address, which SNI does not allow. Node.js then verifies the option `host`. */
+/** Returns the SNI option. Returns no option for an IP address, which SNI does not allow; Node.js then verifies the option `host`. */
 function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }

@@ -57,7 +57,7 @@ export interface Forwarding {
   readonly headersFor: (host: string) => OutgoingHttpHeaders;
 }
 
-/** Message of kube-apiserver. Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
+/** Error message for a redirect. Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
 const REDIRECT_MESSAGE = "the backend attempted to redirect this request, which is not permitted";
 
 /** Opens a request and waits until the TLS connection is established. Does not send the body. */

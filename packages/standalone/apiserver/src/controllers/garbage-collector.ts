@@ -69,7 +69,7 @@ async function recordForeignOwner(
 }
 
 const ORPHAN_FINALIZER = "orphan";
-/** Maximum number of retained UIDs of deleted owners. They are needed if the CustomResourceDefinition is deleted, too. */
+/** Maximum number of retained UIDs of deleted owners. The UIDs are needed if the owners' CustomResourceDefinition is also deleted. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
@@ -91,7 +91,7 @@ class GarbageCollector {
   readonly #queue: WorkQueue;
   readonly #sources: OwnerSources;
   readonly #deletedOwners = new Set<string>();
-  /** Printed addresses of objects with owners of unknown kinds. */
+  /** Printed addresses of objects with unresolved owners, which are queued again when a CustomResourceDefinition changes. */
   readonly #unresolved = new Set<string>();
 
   constructor(deps: VerbDeps, stop: AbortSignal) {
@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // The object counts as its own previous state, so that it is queued only if an owner is missing or a deletion is unfinished.
+      // The object is passed as its own previous state, so that only a missing owner or an unfinished deletion queues it.
       this.#addIfNeeded(stored, stored);
     }
   }

@@ -54,7 +54,7 @@ const NODES = bucketOf(NODE);
 const LEASES = bucketOf(LEASE);
 /** Namespace of node Leases. Source: Kubernetes core/v1 NamespaceNodeLease. */
 const LEASE_NAMESPACE = "kube-node-lease";
-/** Time from the last heartbeat to status Unknown. Source: kube-controller-manager, --node-monitor-grace-period. */
+/** Time after the last heartbeat until conditions become Unknown. Source: kube-controller-manager, --node-monitor-grace-period. */
 const GRACE_PERIOD_MS = 40_000;
 
 function heartbeatTime({ address }: Change["current"], object: KubeObject | undefined): string {

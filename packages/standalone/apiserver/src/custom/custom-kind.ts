@@ -36,7 +36,7 @@ function toColumnType(type: string): Column["type"] {
   }
 }
 
-/** Converters of values to cells. A value of another type becomes null. Source: apiextensions tableconvertor. */
+/** Functions that convert a value to a cell, by column type. Values of another type become null, or text in string columns. */
 const CELLS: Readonly<Record<Column["type"], (value: unknown, nowMs: number) => unknown>> = {
   boolean: (value) => (typeof value === "boolean" ? value : null),
   date: (value, nowMs) => (typeof value === "string" ? dateCell(value, nowMs) : null),

@@ -28,7 +28,7 @@ export function authenticatedUser(request: IncomingMessage): User {
   return user;
 }
 
-/** Parses the request line. Rejects paths that URL parsing changes, so that the authorized path is the served path. */
+/** Parses the request line. Rejects paths that URL parsing changes, so that the server authorizes the same path that it serves. */
 function toRequestLine(request: Request): RequestLine {
   const { method, originalUrl } = request;
   const { pathname, searchParams } = new URL(originalUrl, "https://localhost");
@@ -48,7 +48,7 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   const attributes = toAccessAttributes(toRequestLine(request));
   const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
   if (!isAllowedByPods) {
-    deps.accessLog.record(user, attributes, allowed); // logs only rights that roles must grant
+    deps.accessLog.record(user, attributes, allowed); // rights that the node authorizer allows need no role
   }
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);

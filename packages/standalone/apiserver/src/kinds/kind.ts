@@ -29,7 +29,7 @@ export const ALL_VERBS: readonly Verb[] = [
 export interface Subresource {
   readonly name: string;
   readonly verbs: readonly Verb[];
-  /** Kind of the request body if it differs from the parent's. */
+  /** Kind of the request body. Unset if the body has the kind of the parent resource. */
   readonly kind?: string;
   readonly group?: string;
   readonly version?: string;
@@ -138,7 +138,7 @@ export interface ScaleValues {
   readonly selector: (object: KubeObject) => string;
 }
 
-/** Conversion between this kind and the built-in kind in which its objects are stored. The functions return new objects. */
+/** Conversion between this kind and the built-in kind as which its objects are stored. The functions return new objects. */
 export interface StoredView {
   readonly bucket: string;
   readonly fromStored: (object: KubeObject) => KubeObject;

@@ -107,7 +107,7 @@ export class Registry {
     }
   }
 
-  /** Returns a new revision if spec.versions has changed. Objects with a lower revision are then pruned and defaulted again. */
+  /** Returns a higher revision if spec.versions has changed, so that stored objects are pruned and defaulted again. */
   #schemaRevision(change: Change): number {
     const previous = change.previous?.view();
     const isUnchanged = equalJson(

@@ -7,7 +7,7 @@ import { parseTime } from "../objects/time.ts";
 
 const STREAM_FLAGS: readonly string[] = ["stdin", "stdout", "stderr", "tty"];
 
-/** Query parameters of the kubelet, by name of the API's parameter. Source: Kubernetes core/v1, ExecStdinParam and similar constants. */
+/** Maps names of the API's query parameters to the kubelet's names. Source: Kubernetes core/v1, ExecStdinParam and similar constants. */
 const KUBELET_PARAMETERS: Readonly<Record<string, string>> = {
   stdin: "input",
   stdout: "output",

@@ -30,7 +30,7 @@ export class Budget {
     this.#admitWaiting();
   }
 
-  /** Waits until the amount fits into the budget or the budget is unused, then spends it. Returns false if `signal` is aborted first. */
+  /** Waits for free budget, then spends the amount. An unused budget admits any amount. Returns false if `signal` is aborted first. */
   async reserve(amount: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return false;

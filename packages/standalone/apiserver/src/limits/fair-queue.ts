@@ -56,7 +56,7 @@ export function isHeavy(length: number): boolean {
 
 const SLICE_MS = 10;
 
-/** Time slice of long work. The work checks `isUsedUp` after each object, and awaits `waitForNext` if it is true. */
+/** Time slice of long work. If `isUsedUp` is true after an object, the work awaits `waitForNext`. */
 export class TimeSlice {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;

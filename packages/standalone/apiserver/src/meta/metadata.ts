@@ -160,7 +160,7 @@ const KNOWN_FINALIZERS = new Set(["orphan", "foregroundDeletion", "kubernetes"])
 function nameCauses(kind: Kind, meta: Meta): Cause[] {
   const findFault = kind.strategy.validateName ?? subdomainFault;
   const { name, generateName = "" } = meta;
-  // The prefix may end in "-" or ".", because generated characters follow.
+  // generateName may end in "-" or ".", because generated characters follow.
   const prefixFault =
     generateName === "" ? undefined : findFault(generateName.replace(/[-.]$/, "a"));
   const fault = findFault(name);

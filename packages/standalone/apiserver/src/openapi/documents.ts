@@ -52,7 +52,7 @@ function convertMember(key: string, value: unknown, version: OpenApiVersion): un
     : value;
 }
 
-/** Returns whether to omit `properties`. OpenAPI v2 clients would reject all fields that it does not list. */
+/** Returns whether to omit `properties`. OpenAPI v2 clients would reject all fields that are not in `properties`. */
 function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
   return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
 }

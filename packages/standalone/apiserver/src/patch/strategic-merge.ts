@@ -4,7 +4,7 @@ import { badRequest } from "../meta/status.ts";
 import { type Fields, asFields, isFields, asList, printJson } from "../objects/json.ts";
 import type { Shape } from "../shapes/shape.ts";
 
-/** Merge of a list, by a key of its items or as a set of scalars. */
+/** How a patch merges a list: by a key of the items, or as a set of scalars. */
 type ListMerge = { readonly mergeKey: string } | "set";
 
 interface PatchedField {
@@ -12,7 +12,7 @@ interface PatchedField {
   readonly listMerge: ListMerge | undefined;
 }
 
-/** Field without a shape: objects are merged and lists are replaced. */
+/** Field without a shape. A patch merges its objects and replaces its lists. */
 const UNKNOWN_FIELD: PatchedField = { shape: undefined, listMerge: undefined };
 
 export function lookUpField(shape: Shape | undefined, name: string): PatchedField {

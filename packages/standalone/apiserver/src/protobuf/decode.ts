@@ -237,7 +237,7 @@ export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefin
   }
 }
 
-/** A status without a table counts as empty if it contains only zeros, so writing it would delete fields that are 0. */
+/** Without a table of the status's fields, zeros count as unset, and a write would delete fields that are 0. */
 function canWrite(message: Message, subresource: string): boolean {
   return subresource !== "status" || message[3]?.type !== "empty";
 }

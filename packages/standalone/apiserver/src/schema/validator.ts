@@ -95,7 +95,7 @@ function jsonSchemaType(schema: Schema): unknown {
   return typeof type === "string" && isNullable(schema) ? [type, "null"] : type;
 }
 
-/** Converts exclusive limits to numbers. In draft 4 of JSON Schema, they are booleans. */
+/** Converts exclusiveMinimum and exclusiveMaximum, which are booleans in draft 4 of JSON Schema, to numbers. */
 function exclusiveLimits(schema: Schema): Fields {
   return {
     ...(schema["exclusiveMinimum"] === true ? { exclusiveMinimum: schema["minimum"] } : {}),
@@ -189,7 +189,7 @@ function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
     validateSchema: false,
     logger: false,
     unicodeRegExp: false,
-    // The optimizer takes half of the 0.4 s for compiling a VM's schema, and does not make the validation faster.
+    // The optimizer takes half of the 0.4 s in which a VM's schema is compiled, and does not make the validation faster.
     code: { optimize: false },
   });
   addFormats(ajv);

@@ -27,7 +27,7 @@ function scaleUp(digits: string, fraction: string, power: bigint): bigint {
   return (value + divisor - 1n) / divisor;
 }
 
-/** Returns the suffix's factor in units of 10^-9, or undefined if it is out of range. */
+/** Returns the suffix's factor in units of 10^-9, or undefined if the exponent is out of range. */
 function suffixFactor(exponent: string | undefined, suffix: string): bigint | undefined {
   if (suffix.endsWith("i")) {
     return 1024n ** BigInt(BINARY_SUFFIXES.indexOf(suffix)) * NANO;
@@ -68,7 +68,7 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
   return count;
 }
 
-/** Returns how often a number can be divided by 1,000 until the largest suffix is reached. Exponents have no limit. */
+/** Returns the maximum number of divisions by 1,000, which the largest suffix limits. Exponents have no limit. */
 function decimalStepsMax(family: ParsedQuantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }

@@ -12,7 +12,7 @@ import {
 } from "./store.ts";
 import { type TextCache, TextObject, extractFacts } from "./text-object.ts";
 
-/** Limits of a batch: number and length of its changes. Other requests are served between batches. */
+/** Maximum number and total length of a batch's changes. Other requests are served between batches. */
 const CHANGES_MAX = 250;
 const CHANGES_MAX_LENGTH = 1024 * 1024;
 

@@ -6,7 +6,7 @@ import type { TextObject } from "./text-object.ts";
 function lowerBound(keys: readonly string[], key: string): number {
   const lastKey = keys.at(-1);
   if (lastKey === undefined || lastKey < key) {
-    // Avoids the search for keys that are added in order, for example when a store is opened.
+    // Appends without a search if keys are added in order, for example when a store is opened.
     return keys.length;
   }
   let low = 0;

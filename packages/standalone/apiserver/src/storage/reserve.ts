@@ -24,12 +24,12 @@ export interface Reserve {
   readonly isFullSize: boolean;
   /** Frees RELEASE_STEP_BYTES. Returns false if the file is empty. */
   release(): boolean;
-  /** Grows the file to its full size if the same amount of disk space then remains free. */
+  /** Grows the file to its full size, unless less than this size would then remain free on the disk. */
   refill(): void;
   close(): void;
 }
 
-/** Used for a store in memory, and if the disk is full when the store is opened. */
+/** Reserve of a store in memory, and of a store that was opened on a full disk. */
 const NO_RESERVE: Reserve = {
   isFullSize: true,
   release: () => false,

@@ -87,7 +87,7 @@ export class ChangeListeners {
   }
 }
 
-/** Limits of the buffer: total length in characters, and number of changes. */
+/** Maximum total length of the buffered changes in characters, and their maximum number. */
 const RECENT_MAX_LENGTH = 8 * 1024 * 1024;
 const RECENT_MAX_COUNT = 1000;
 
@@ -152,9 +152,9 @@ export class RecentChanges {
 
 /** Number of revisions that remain readable for watches and pages. */
 const RETAINED_REVISIONS = 10_000;
-/** Number of revisions that are compacted in the same commit. */
+/** Number of revisions that one commit compacts. */
 const COMPACTION_STEP = 500;
-/** Maximum length of the texts in memory, in characters. Other texts are read from the file on demand. */
+/** Maximum total length of the texts in memory, in characters. Other texts are read from the file on demand. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
 const READ_MAX_LENGTH = 256 * 1024;
 const DISK_FULL_MESSAGE =

@@ -15,7 +15,7 @@ export interface PendingWrite {
 }
 
 /**
- * Assigns the values of the object that must be unique in its kind, such as a Service's cluster IP and node ports.
+ * Assigns values that no other object of the kind may have, such as a Service's cluster IP and node ports.
  * @throws StatusError 422 if the object requests a value that another object has
  */
 export function claimUniqueValues(

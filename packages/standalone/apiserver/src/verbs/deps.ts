@@ -25,7 +25,7 @@ export interface VerbDeps {
   readonly quotas: UserQuotas;
   readonly limits: Limits;
   readonly serviceNetwork: string;
-  /** Random values: five characters for generateName (`suffix`), a number from 0 to below 1 (`fraction`). */
+  /** Random values. `suffix` returns five characters for generateName; `fraction` returns a number from 0 to below 1. */
   readonly random: {
     readonly uid: () => string;
     readonly suffix: () => string;

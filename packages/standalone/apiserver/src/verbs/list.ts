@@ -82,7 +82,7 @@ function parseOptions({ query }: Call): ListOptions {
   };
 }
 
-/** Creates a 410. For later pages, the error has a token for the current revision. */
+/** Creates a 410 for an expired revision. For later pages, the error contains a continue token for the current revision. */
 function expiredList(continuation: Continuation | undefined): StatusError {
   return continuation === undefined
     ? expired("The resourceVersion for the provided list is too old.")

@@ -2,7 +2,7 @@
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { ctr, type CtrDeps } from "../ctr.ts";
 
-/** Parsed manifest or index. Source: OCI image specification, whose fields equal those of Docker's schema 2. */
+/** Parsed manifest or index. Source: OCI image specification. Docker's schema 2 has the same fields. */
 type ManifestFacts =
   | { readonly kind: "image"; readonly bytes: number }
   | { readonly kind: "index"; readonly manifestDigest: string | undefined };

@@ -12,7 +12,7 @@ import type { ContainerdLayout } from "../layout.ts";
 export const SHIM_SOCKETS = "/run/containerd/s";
 /** Path of the containers' bundles, relative to the state. Source: containerd, runtime v2. */
 const BUNDLES_PATH = "io.containerd.runtime.v2.task/k8s.io";
-/** A shim has one socket, and with containerd 2 another one for debugging. Each suffix belongs to the address of one of them. */
+/** Suffixes of the addresses of a shim's sockets. The debug socket exists since containerd 2. */
 const SOCKET_SUFFIXES = ["", "/debug"];
 
 export interface ShimDeps {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the pod that fills a claim. It runs prepare-disks of the launcher image as the launchers' user. Pure.
+// Builds the pod that fills a claim. The pod runs prepare-disks from the launcher image as the launchers' user. Pure.
 import { apiVersionOf, DATA_VOLUMES, names, type DataVolume } from "@patchbay/api";
 import type {
   Container,
@@ -37,7 +37,7 @@ export interface FillerFacts {
   readonly sourceMode: VolumeMode;
 }
 
-/** Derives the name from the DataVolume's uid, so that creating a second pod for it fails with AlreadyExists. */
+/** Derives the name from the DataVolume's uid, so that creating a second pod for the DataVolume fails with AlreadyExists. */
 export function buildFillerPodName({ metadata }: DataVolume): string {
   return `fill-${metadata.uid ?? ""}`;
 }

@@ -186,7 +186,7 @@ function planStatus(facts: DataVolumeFacts, report: Report): readonly DataVolume
   return isEqual(status, facts.dataVolume.status) ? [] : [{ kind: "reportStatus", status }];
 }
 
-/** Builds a claim's annotations, which report the progress of the fill to the VM's controller. */
+/** Builds the claim's annotations, which report to the VM's controller whether the claim is filled. */
 function buildAnnotations({
   phase,
   hasFailed,
@@ -289,7 +289,7 @@ function planPod(
   };
 }
 
-/** Plans the deletion of a failed pod after a delay. Afterwards, a new pod is created. */
+/** Plans the deletion of a failed filler pod after a delay. The next plan creates a new pod. */
 function planPodReplacement({ now }: DataVolumeFacts, pod: Pod): DataVolumePlan {
   const { creationTimestamp = now } = pod.metadata;
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock

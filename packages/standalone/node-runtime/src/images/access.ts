@@ -27,7 +27,7 @@ interface GrantedImage {
   readonly repository: string;
 }
 
-/** Record of the credentials that were used to pull images. Pods without them must pull the images themselves. Source: KEP-2535. */
+/** Credentials with which images were pulled. Pods without these credentials must pull the images themselves. Source: KEP-2535. */
 export interface Grants {
   isPublic(image: GrantedImage): Promise<boolean>;
   hasGrantFor(image: GrantedImage, credentials: readonly RegistryCredentials[]): Promise<boolean>;

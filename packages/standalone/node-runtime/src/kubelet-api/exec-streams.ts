@@ -103,7 +103,7 @@ export async function joinStream(
   const url = new URL(target);
   const remote = await connectTo(url);
   if (hasDisconnected(socket)) {
-    remote.destroy(); // the client's close event was already emitted and would not end the session
+    remote.destroy(); // the client's close event was emitted before a listener could end the session
     return undefined;
   }
   remote.write(buildRequestHead(request, url));
@@ -114,9 +114,9 @@ export async function joinStream(
 /** Maximum number of exec sessions per container. */
 export const SESSIONS_MAX = 32;
 
-/** Time within which a program must appear after its streams were opened. */
+/** Maximum time from opening the streams until the runtime lists the program. */
 const START_TIMEOUT_MS = 10_000;
-/** Time within which a program must appear after its client has disconnected. */
+/** Maximum time from the client's disconnection until the runtime lists the program. */
 const LATE_START_MS = 1000;
 const POLL_INTERVAL = { firstMs: 10, maxMs: 200 };
 const INPUT_END_GRACE_MS = 500;
@@ -132,7 +132,7 @@ interface SessionDeps {
   readonly log: Logger;
 }
 
-/** Runs exec sessions. Programs in a container start one by one, so that a session can identify its program as the new id in the list. */
+/** Runs exec sessions. Starts a container's programs one by one, so that each session knows which new id is its program's. */
 export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;
@@ -209,7 +209,7 @@ export class ExecSessions {
       await this.#killUntilEnded(containerId, startedIds);
   }
 
-  /** Waits for programs that are not in `existingIds`, and returns their ids. Closes the stream if no such program appears in time. */
+  /** Waits until the runtime lists programs that are not in `existingIds`, and returns their ids. Closes the stream at the deadline. */
   async #findStarted(
     containerId: string,
     existingIds: readonly string[],

@@ -26,7 +26,7 @@ import { findFinalPhase } from "./progress.ts";
 /** Source: MaxContainerTerminationMessageLogLength and MaxContainerTerminationMessageLogLines of Kubernetes. */
 const MESSAGE_BYTES = 2048;
 const MESSAGE_LINES = 80;
-/** Bytes read from the end of the log: more than MESSAGE_BYTES, because each line also has a timestamp. */
+/** Number of bytes to read from the log's end. It exceeds MESSAGE_BYTES, because each line also has a timestamp. */
 const TAIL_BYTES = 16 * 1024;
 const NEWLINE = "\n";
 

@@ -45,7 +45,7 @@ export type PodAction =
   | { readonly kind: "removeRemains" }
   | { readonly kind: "deleteObject" };
 
-/** Number of exited containers retained per name besides the latest container, for `kubectl logs --previous`. */
+/** Number of exited containers to retain for `kubectl logs --previous`, per container name, in addition to the latest container. */
 const EXITED_CONTAINERS_RETAINED = 1;
 /** Source: default terminationGracePeriodSeconds of Kubernetes. */
 const GRACE_SECONDS = 30;

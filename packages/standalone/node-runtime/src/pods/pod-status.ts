@@ -310,7 +310,7 @@ interface StatusContext extends StatusFormat {
   readonly now: string;
 }
 
-/** Returns the addresses of the ready sandbox (with host network, of the node), otherwise the reported addresses. */
+/** Returns the addresses of the ready sandbox, or the node's address with host network. Otherwise, returns the reported addresses. */
 function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
   const sandbox = findReadySandbox(facts);

@@ -38,7 +38,7 @@ function wasInterrupted({ reason, message, startedAt }: ContainerFacts): boolean
   return startedAt === 0n && reason === "StartError" && INTERRUPTED_START.test(message);
 }
 
-/** Returns whether to restart the container. An interrupted start is always repeated, a successful init container never. */
+/** Returns whether to restart the container: always after an interrupted start, never after an init container succeeded. */
 export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boolean {
   const { exitCode, container } = exit;
   if (container !== undefined && wasInterrupted(container)) return true;
@@ -47,7 +47,7 @@ export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boole
   return exitCode !== 0 || (policy === "Always" && !isInit);
 }
 
-/** Returns the restart delay in seconds: 0, 10, 20, 40 … 300, or 0 after a long run. An annotation contains the previous delay. */
+/** Returns the restart delay: 0, 10, 20, 40 … 300 seconds. A long run resets the delay. An annotation contains the previous delay. */
 export function parseRestartDelay(endedContainer: ContainerFacts): number {
   const text = endedContainer.annotations[RESTART_DELAY_ANNOTATION];
   const previousSeconds = Number(text ?? "0");

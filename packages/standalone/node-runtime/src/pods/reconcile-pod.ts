@@ -128,7 +128,7 @@ async function executePlan(
     createStepRules(deps, facts),
   );
   await steps.catch(() => undefined);
-  await progress.pendingVolumes?.catch(() => undefined); // no preparation may continue after this reconcile pass
+  await progress.pendingVolumes?.catch(() => undefined); // the preparation of volumes must not continue after this reconcile pass
   const { done, retryInMs: retryMs } = await steps;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   const kinds = done.map(({ kind }) => kind);

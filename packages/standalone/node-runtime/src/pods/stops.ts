@@ -3,7 +3,7 @@ import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { ContainerRuntime } from "@patchbay/core/interfaces";
 
 export interface Stops {
-  /** Stops the container unless a stop with about the same or an earlier deadline is running. Enqueues the pod after the stop. */
+  /** Stops the container, then enqueues the pod. Does nothing if a running stop has an earlier or nearly equal deadline. */
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 

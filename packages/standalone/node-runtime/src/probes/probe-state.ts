@@ -18,7 +18,7 @@ export interface ProbeSettings {
 }
 
 export interface ProbeState {
-  /** Undefined while no threshold has been reached and the initial state is not success. */
+  /** Undefined until a threshold is reached, unless the initial state counts as success. */
   readonly isSuccess: boolean | undefined;
   readonly lastResult: "success" | "failure" | undefined;
   readonly streak: number;

@@ -77,7 +77,7 @@ async function bind(
     deps.log.info("pod bound", { pod: `${namespace}/${name}`, node: nodeName });
   } catch (error) {
     nodeNameByUid.delete(uid);
-    // Ignores that another client deleted or bound the pod, because the watch will report the change.
+    // If another client deleted or bound the pod, the watch will report this change.
     if (!isAppError(error, "KUBE_CONFLICT") && !isAppError(error, "KUBE_NOT_FOUND")) throw error;
   }
 }

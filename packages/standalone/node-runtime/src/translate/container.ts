@@ -51,7 +51,7 @@ function toMount(options: ContainerOptions, mount: VolumeMount): ContainerMount 
   }
   return {
     containerPath: mount.mountPath,
-    // Limitation, as in the kubelet: a file that is mounted by subPath does not follow later changes of the ConfigMap.
+    // As with the kubelet, a file that is mounted by subPath does not receive later changes of the ConfigMap.
     hostPath: join(volume, mount.subPath ?? ""),
     readonly: isReadOnly(options.pod, mount),
     propagation: PROPAGATION[mount.mountPropagation ?? ""] ?? "PRIVATE",

@@ -21,7 +21,7 @@ interface MutationResult {
   readonly isChanged: boolean;
 }
 
-/** Applies the patch. A broken patch is an internal error, regardless of the webhook's failure policy. */
+/** Applies the patch. Throws a StatusError 500 for an invalid patch, even if the webhook's failure policy is Ignore. */
 function applyPatch(object: KubeObject, patch: string): unknown {
   try {
     const operations = parseJson(patch);
@@ -61,7 +61,7 @@ function completeObject(object: KubeObject, complete: Complete): KubeObject {
   }
 }
 
-/** Applies the patch and completes the object. Throws a StatusError 400, 422 or 500. */
+/** Applies the webhook's patch, and calls `complete` with the result. Throws a StatusError 400, 422 or 500. */
 function applyWebhookPatch(request: Mutation, patch: string, complete: Complete): MutationResult {
   const { object, kind, bodyKind } = request;
   const result = applyPatch(object, patch);
@@ -133,7 +133,7 @@ class WebhookAdmission implements Admission {
     await this.validate(request);
   }
 
-  /** Lists the webhooks, or none for writes of webhook configurations, so that users can always remove a broken webhook. */
+  /** Lists the webhooks. Returns none for writes of webhook configurations, so that users can always remove a broken webhook. */
   #webhooks(resource: string, { kind }: AdmissionRequest): readonly Webhook[] {
     const isExempt =
       kind.group === GROUP && (kind.resource === MUTATING || kind.resource === VALIDATING);

@@ -9,7 +9,7 @@ import { quoteAll } from "../forbidden.ts";
 import { AUTHENTICATED, type User, serviceAccountGroups, serviceAccountUser } from "../user.ts";
 import { TokenSigner } from "./token-signer.ts";
 
-/** Issuer of tokens, and their default audience. */
+/** Issuer and default audience of service account tokens. */
 export const ISSUER = "https://kubernetes.default.svc.cluster.local";
 
 const SECRET_ISSUER = "kubernetes/serviceaccount";
@@ -219,7 +219,7 @@ export class AccountTokens {
     return this.#signer.publicKeys();
   }
 
-  /** Returns the user, a message if the token is not valid, or undefined if this server did not sign it. */
+  /** Returns the user, or a message if the token is not valid. Returns undefined if this server did not sign the token. */
   async authenticate(
     token: string,
     audiences: readonly string[],

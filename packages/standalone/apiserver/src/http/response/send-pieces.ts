@@ -22,7 +22,7 @@ interface Pieces {
 
 /**
  * Sends the pieces, and ends the response only when no written data is pending. Otherwise Node.js pauses the parser of
- * the connection, and a next request with a long body fails (HPE_PAUSED).
+ * the connection, and the next request with a long body fails (HPE_PAUSED).
  */
 export async function sendPieces(response: ServerResponse, content: Pieces): Promise<void> {
   response.writeHead(content.code, { "content-type": content.contentType });

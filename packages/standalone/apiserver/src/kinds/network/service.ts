@@ -206,7 +206,7 @@ function prepareCreate(service: KubeObject): void {
   defaultAddressFields(asFields(service["spec"]));
 }
 
-/** If the new type has no node ports, drops node ports and externalTrafficPolicy that the client copied from the current object. */
+/** Drops node ports and externalTrafficPolicy that the client copied from the current object if the new type has no node ports. */
 function dropNodePorts(spec: Fields, current: KubeObject): void {
   if (hasNodePorts(spec)) return;
   const currentNodePorts = asList(valueAt(current, "spec", "ports")).map(nodePortOf);
@@ -217,7 +217,7 @@ function dropNodePorts(spec: Fields, current: KubeObject): void {
     Reflect.deleteProperty(spec, "externalTrafficPolicy");
 }
 
-/** Restores address fields that the client omits. Drops copied node ports if the new type has none. */
+/** Restores address fields that the client omits. Drops copied node ports if the new type has no node ports. */
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
   const spec = asFields(service["spec"]);
   for (const key of CLUSTER_IP_FIELDS) {

@@ -57,7 +57,7 @@ function nextItem(frame: Frame | undefined): void {
   }
 }
 
-/** Returns paths of duplicate fields, such as `spec.tags[1].a`, in the order of the text, which must be JSON. */
+/** Returns the paths of duplicate fields, such as `spec.tags[1].a`, in the order of `text`, which must be valid JSON. */
 export function findDuplicateFields(text: string): readonly string[] {
   const duplicates: string[] = [];
   const stack: Frame[] = [];
@@ -84,7 +84,7 @@ const PATH_MAX_LENGTH = 256;
 
 type Mode = "Ignore" | "Strict" | "Warn";
 
-/** Returns the mode. checkWriteOptions has validated the value. */
+/** Returns the mode of the field validation. checkWriteOptions has validated the query parameter. */
 function parseMode(call: Call): Mode {
   const mode = call.query.get("fieldValidation");
   return mode === "Ignore" || mode === "Strict" ? mode : "Warn";

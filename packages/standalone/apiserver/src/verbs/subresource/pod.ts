@@ -73,7 +73,7 @@ const PODS = bucketOf(POD);
 const EVICTIONS_KEY = "evictions";
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
-/** Returns the budgets that limit an eviction. None limits the eviction of a pending, terminating or finished pod. */
+/** Returns the budgets that limit the eviction. Returns none for a pending, terminating or finished pod. */
 function findBudgets(
   { store }: VerbDeps,
   pod: KubeObject,
@@ -91,7 +91,7 @@ function multipleBudgetsError(): StatusError {
   return new StatusError({ code: 500, reason: "InternalError", message });
 }
 
-/** Returns an error if a budget forbids the eviction. Enough healthy pods, or policy AlwaysAllow, permit evicting an unhealthy pod. */
+/** Returns an error if a budget forbids the eviction. With policy AlwaysAllow or enough healthy pods, unhealthy pods can be evicted. */
 function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
   const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((stored) =>
     stored.view(),

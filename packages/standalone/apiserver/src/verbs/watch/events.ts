@@ -61,7 +61,7 @@ function toVisibleChange(change: Change, selection: Selection): VisibleChange {
     : filterChange(change, matches);
 }
 
-/** Returns a copy with another resourceVersion, which a DELETED event needs if the object only stopped matching. */
+/** Returns a copy with another resourceVersion, for the DELETED event of an object that stopped matching the selectors. */
 function withRevision(object: KubeObject, revision: number): KubeObject {
   const copy = copyJson(object);
   copy.metadata.resourceVersion = String(revision);

@@ -9,7 +9,7 @@ import { type StatusError, expired } from "../../meta/status.ts";
 import type { EventWriter } from "./events.ts";
 import type { WatchStream } from "./stream.ts";
 
-/** Revision of an empty store. No response contains it, because the server first creates objects. Watches from it get a 410. */
+/** Revision of an empty store. The server creates objects before it responds, so a watch from this revision gets a 410. */
 const EMPTY_REVISION = 1;
 
 export function tooOldError(revision: number, store: Store): StatusError {
@@ -24,7 +24,7 @@ export function isTooOld(store: Store, scope: Scope, revision: number): boolean 
 }
 
 const LOG_READ_MAX_CHANGES = 200;
-/** Length of the collected objects above which they are written, in characters. */
+/** Length above which the collected objects are written to the stream, in characters. */
 const CHUNK_MAX_LENGTH = 64 * 1024;
 /** Number of bytes to reserve for a write before its size is known. */
 const RESERVED_BYTES = 256 * 1024;
@@ -114,7 +114,7 @@ export class WatchSender {
     return nextIndex;
   }
 
-  /** Waits until the client has read enough data and the user's next time slice begins. Then runs `work`, which writes. */
+  /** Runs `work`, which writes events, when the client has read enough data and the user's next time slice begins. */
   #whenRoom(work: () => void): Promise<void> {
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
       await this.#timeSlice.waitForNext();

@@ -14,7 +14,7 @@ export interface WatchRequest {
 export interface WatchBehavior {
   readonly sendsIdleBookmarks: boolean;
   limitTimeoutMs(timeoutMs: number): number;
-  /** Whether to answer 410 although the store still has the revision. */
+  /** Returns whether a watch gets a 410 even if the store still has the requested revision. */
   mustRelist(request: WatchRequest): boolean;
 }
 

@@ -74,7 +74,7 @@ function endOnStop(
 
 /** Time between bookmarks. Source: kube-apiserver, defaultBookmarkFrequency. */
 const BOOKMARK_INTERVAL_MS = 60_000;
-/** Time between the last bookmark and the end. Source: kube-apiserver cacher bookmarkBeforeDeadline. */
+/** Time between the last bookmark and the end of the watch. Source: kube-apiserver cacher bookmarkBeforeDeadline. */
 const LAST_BOOKMARK_LEAD_MS = 2000;
 
 async function runTimer(

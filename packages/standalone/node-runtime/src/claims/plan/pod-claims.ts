@@ -23,7 +23,7 @@ export interface PodClaims {
   /** Reasons why the pod cannot be bound. */
   readonly problems: readonly string[];
   readonly areBound: boolean;
-  /** Time until a claim's binding is overdue; unset when no binding is in progress. */
+  /** Time until the binding of a claim is overdue. Unset when no claim is being bound. */
   readonly requeueAfterMs?: number;
 }
 

@@ -12,7 +12,7 @@ interface Token {
   readonly expiresMs: number;
 }
 
-/** Requests a token that is bound to the pod and becomes invalid with it. */
+/** Requests a token that is bound to the pod, so that deleting the pod invalidates the token. */
 export type RequestToken = (
   pod: Pod,
   source: Required<Pick<TokenSource, "expirationSeconds">> & Pick<TokenSource, "audience">,
