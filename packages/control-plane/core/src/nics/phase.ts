@@ -193,7 +193,7 @@ function findDeviceFacts(name: string, sources: IfaceSources): DeviceFacts | und
   };
 }
 
-/** Returns the names of all known interfaces: first interfaces in the spec, in their order, then all others sorted by name. */
+/** Returns the names of all known interfaces: the spec's interfaces in spec order, then all other interfaces sorted by name. */
 function listIfaceNames({ vmi, nics }: IfaceSources): readonly string[] {
   const declared = ifacesOf(vmi.spec).map(({ name }) => name);
   const undeclared = [

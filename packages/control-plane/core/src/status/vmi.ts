@@ -439,7 +439,7 @@ function findPhaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
 }
 
-/** Returns the VMI's phase. A VMI without a pod is Pending before its start, then Failed, except during a migration. */
+/** Returns the VMI's phase. Without a pod, a VMI is Pending before its start and Failed afterwards, except during a migration. */
 function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
   const { vmi } = situation;
   const currentPhase = vmi.status?.phase ?? "";

@@ -26,7 +26,7 @@ const NIC_MODELS: Readonly<Record<string, NicModel>> = {
   "virtio-non-transitional": VIRTIO,
   "virtio-transitional": VIRTIO,
   e1000: SINGLE_VECTOR,
-  /** The driver needs a vector for receive, for transmit and for other events. Source: Linux drivers/net/ethernet/intel/e1000e/netdev.c */
+  /** The driver needs one vector each for receive, transmit and other events. Source: Linux drivers/net/ethernet/intel/e1000e/netdev.c */
   e1000e: { ...SINGLE_VECTOR, vectors: () => 3 },
   rtl8139: SINGLE_VECTOR,
   vmxnet3: { ...SINGLE_VECTOR, vectors: () => 2 },

@@ -76,7 +76,7 @@ export interface UnplacedDevice extends Preferences {
 interface TopologyRequest extends Machine {
   readonly version: number;
   readonly vcpus: number;
-  /** Number of free ports to add for hot-plug. The family `pc` has no ports, because its free slots support hot-plug. */
+  /** Number of free ports to add for hot-plug. Machines of family `pc` have no ports; their free slots support hot-plug. */
   readonly reserve: number;
   /** Target for the total number of ports, which replaces `reserve`. Devices may require more ports. */
   readonly portCount?: number;

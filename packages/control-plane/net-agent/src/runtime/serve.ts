@@ -151,7 +151,7 @@ export async function handleRequest(
   return handleCall(request, path === "/cni" ? answerCall : delegate, deps);
 }
 
-/** Maximum size of a request in bytes, enough for a configuration of 1 MB in base64, and an environment. */
+/** Maximum size of a request in bytes, enough for the environment and a configuration of 1 MB in base64. */
 const BODY_MAX_BYTES = 2 * 1024 * 1024;
 /** Time limit for receiving a request, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;

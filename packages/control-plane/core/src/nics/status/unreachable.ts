@@ -47,7 +47,7 @@ function buildReportedDevice(reported: IfaceStatus | undefined): DeviceFacts | u
   };
 }
 
-/** Returns the pending network swap, with the state of its new pod NIC as the status reports it. */
+/** Returns the pending network swap. The state of its new pod NIC comes from the VMI's status. */
 function buildReportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
   if (swap === undefined) return {};
   const bridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;

@@ -25,7 +25,7 @@ function toRejection({ network }: WantedAttachment, reason: string): AppError {
   return new AppError("CNI_REQUEST_INVALID", { network, reason: `default-route: ${reason}` });
 }
 
-/** @throws AppError with CNI_REQUEST_INVALID if the attachment may not have the pod's default routes */
+/** @throws AppError with CNI_REQUEST_INVALID if the attachment must not replace the pod's default routes */
 export async function assertMayRoute(
   wanted: WantedAttachment,
   facts: PodFacts,

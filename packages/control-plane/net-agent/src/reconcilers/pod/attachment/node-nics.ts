@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restores NICs of the node that plugins moved into pods. When a pod's namespace is deleted, its NICs return without their settings.
+// Restores NICs of the node that plugins moved into pods. NICs of a deleted network namespace return to the host without their settings.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import { isHostDeviceFailure, isSameNodeNic, listMovedNics } from "@patchbay/core/nics";
