@@ -230,7 +230,7 @@ const GATED_FIELDS: readonly (readonly [keyof Iface, NicGate])[] = [
 ];
 
 interface GatedSpecs {
-  /** Stored specification. Its fields remain allowed when a gate is disabled. */
+  /** Stored specification; unset for a new object. Unchanged fields remain allowed when their feature gate is disabled. */
   readonly before?: VmiSpec | undefined;
   readonly after: VmiSpec;
   /** Path of the specification. */

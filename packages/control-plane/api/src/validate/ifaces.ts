@@ -59,7 +59,7 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
   }),
 );
 
-/** Bindings that support hot-plug. In KubeVirt, only bridge does. */
+/** Bindings that support hot-plug. KubeVirt hot-plugs only bridge. */
 const PLUGGABLE_BINDINGS: readonly Binding[] = ["bridge", "binding"];
 
 const absentNeedsPluggable = forEachIface((iface, path) => {

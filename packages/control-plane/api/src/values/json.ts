@@ -33,7 +33,7 @@ export function printGoJson(value: unknown): string {
 
 /** Parses JSON. Returns undefined if the text is missing, empty or malformed. */
 export function parseJson(text: string | undefined): unknown {
-  // Returns early, because an exception is slow and most objects lack the annotation to be parsed.
+  // Exceptions of JSON.parse are slow, and callers often pass an annotation that is unset.
   if (text === undefined || text === "") return undefined;
   try {
     return JSON.parse(text) as unknown;

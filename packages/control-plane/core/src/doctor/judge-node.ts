@@ -101,7 +101,7 @@ function judgeForwarding({ forwarded, target, source }: ObservedPath): Verdict |
   );
 }
 
-/** Judges the node's route to the guest. Called only if the node does not answer pings of the guest. */
+/** Judges the node's route to the guest. Called only if the node does not answer the guest's pings. */
 function judgeNodeRoutes({ routeFaults, target, source }: ObservedPath): Verdict | undefined {
   const fault = routeFaults?.find(({ at }) => at === "node");
   if (fault === undefined) return undefined;

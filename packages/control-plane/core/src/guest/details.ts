@@ -38,7 +38,7 @@ interface GuestAgentInfo {
   readonly hostname?: string;
   readonly os?: GuestOsInfo;
   readonly guestAgentVersion?: string;
-  /** Commands that the agent implements. The agent rejects commands without `enabled`. */
+  /** Commands that the agent implements. The agent rejects a command if `enabled` is unset. */
   readonly supportedCommands?: readonly { readonly name: string; readonly enabled?: true }[];
   readonly fsFreezeStatus?: "frozen" | "thawed";
   /** Name of the time zone and its offset east of UTC in seconds, for example `CET, 3600`. */

@@ -75,7 +75,7 @@ function isSameObject(matcher: Matcher, ref: MatcherRef, part: Part): boolean {
   );
 }
 
-/** Returns the name of the revision in use, undefined before the first use. `revisionName` takes precedence, as in KubeVirt. */
+/** Returns the name of the revision in use; undefined before the first use. A matcher's `revisionName` takes precedence, as in KubeVirt. */
 export function findUsedRevision(vm: VirtualMachine, part: Part): string | undefined {
   const matcher = findMatcher(vm, part);
   if (matcher === undefined) return undefined;

@@ -217,7 +217,7 @@ export interface HypervisorConnection {
    */
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;
   /**
-   * Migrates a running domain to another daemon, which defines it and keeps it paused. On this daemon the domain is shut off
+   * Migrates a running domain to another daemon, which defines the domain and leaves it paused. On this daemon the domain is shut off
    * but remains defined. The call has no deadline and blocks the connection until the migration ends; `abortJob` on another
    * connection aborts it. If the connection to a daemon breaks, callers must check the domain on both sides. Source: libvirt
    * virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.

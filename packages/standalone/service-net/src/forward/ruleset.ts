@@ -145,7 +145,7 @@ function mapByName(forwards: readonly Forward[]): ReadonlyMap<string, Forward> {
   return new Map(forwards.map((forward) => [forward.name, forward]));
 }
 
-/** Prints the changes of the table. Returns an empty text if the forwards are equal. */
+/** Prints the commands that change `currentForwards` into `newForwards`. Returns an empty text if the forwards are equal. */
 export function printChanges(
   { table }: TableSettings,
   currentForwards: readonly Forward[],
