@@ -9,7 +9,7 @@ import { isKnownVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 /** CNI commands that the agent executes. The plugin program answers VERSION itself. */
 type PluginCommand = "ADD" | "DEL" | "CHECK" | "GC" | "STATUS";
 
-/** Pod of a sandbox, as CNI_ARGS names it. */
+/** Pod of a sandbox, from K8S_POD_NAMESPACE, K8S_POD_NAME and K8S_POD_UID in CNI_ARGS. */
 export interface CalledPod {
   readonly namespace: string;
   readonly name: string;
@@ -73,7 +73,7 @@ function toObject(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** Parses CNI_ARGS. Ignores pairs without an equals sign. Source: CNI pkg/types LoadArgs */
+/** Parses CNI_ARGS. Unlike CNI pkg/types LoadArgs, ignores pairs without a key or without an equals sign. */
 function parseArgs(text: string): readonly (readonly [string, string])[] {
   return text.split(";").flatMap((pair) => {
     const separator = pair.indexOf("=");
@@ -103,7 +103,7 @@ function parseVersion(config: JsonObject): string {
   return reject(CNI_CODES.versionUnknown, `CNI version ${version} is not supported`);
 }
 
-/** Parses the attachments that GC must retain. Rejects a GC without the list, because GC would then remove all attachments. */
+/** Parses the attachments that GC must retain. Rejects GC without VALID_ATTACHMENTS, because GC would remove all attachments. */
 function parseValidAttachments(
   command: PluginCommand,
   config: JsonObject,

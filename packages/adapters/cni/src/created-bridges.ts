@@ -14,8 +14,8 @@ function recordDirectory(stateDir: string): string {
 
 export interface BridgeRecorder {
   /**
-   * Runs `add`. Afterwards, even if `add` failed, records the bridges of these configurations that did not exist before.
-   * Failures to record are only logged. After a crash during `add`, `patchbay down` does not remove the bridge.
+   * Runs `add`. Afterwards, even if `add` failed, records the bridges in `configs` that did not exist before `add`.
+   * Only logs a failure to record. After a crash during `add`, `patchbay down` does not remove the unrecorded bridge.
    */
   observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T>;
 }

@@ -16,7 +16,7 @@ export interface DeviceInfoFiles {
   remove(path: string): Promise<void>;
 }
 
-/** Maximum length of device information, in UTF-16 code units. Annotations contain the information, and their size is limited. */
+/** Maximum length of device information, in UTF-16 code units. Kubernetes limits annotations, which contain the information. */
 const TEXT_MAX = 8192;
 
 function toFileNamePart(text: string): string {

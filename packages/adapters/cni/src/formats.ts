@@ -13,7 +13,7 @@ type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
   | { readonly ok: false; readonly causes: readonly Cause[] };
 
-/** Default prefix of field paths in error causes: the field of a NetworkAttachmentDefinition with the configuration. */
+/** Default prefix of field paths in error causes: the NetworkAttachmentDefinition field with the configuration. */
 const DEFAULT_FIELD = "spec.config";
 /** Pattern of network names. Source: CNI pkg/utils ValidateNetworkName */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
@@ -127,7 +127,7 @@ function parseObject(config: JsonObject, name: string, fieldPath: string): Parse
   };
 }
 
-/** Accepts a boolean as well as a string, like libcni. Source: CNI SPEC 1.1 section 1, which defines only the string */
+/** Accepts the boolean of CNI SPEC 1.1 section 1 and the string of CNI SPEC 0.4, like libcni. */
 function isTrue(value: unknown): boolean {
   return value === true || (typeof value === "string" && value.toLowerCase() === "true");
 }
@@ -353,7 +353,7 @@ function listGateways(result: CniResult): readonly string[] {
   return [...new Set(gateways.filter((gateway) => gateway !== undefined))];
 }
 
-/** Lists all gateways of the requested NIC: those of default routes, then those of its addresses, which need no route. */
+/** Lists the gateways of default routes, then the gateways of the requested NIC's addresses, with or without a route. */
 export function listResultGateways(result: CniResult, interfaceName: string): readonly string[] {
   const { index } = findRequestedNic(listSandboxNics(result), interfaceName);
   const ofAddresses = selectAddresses(result, index, true).flatMap(({ gateway }) => gateway ?? []);
@@ -369,7 +369,7 @@ interface AdditionalFacts {
   readonly gateways?: readonly string[];
 }
 
-/** Lists `replacements`, and the result's gateways of IP versions without a replacement. */
+/** Lists `replacements`, then the default gateways in the result for IP versions without a replacement. */
 function listAllGateways(result: CniResult, replacements: readonly string[]): readonly string[] {
   const versions = new Set(replacements.map((gateway) => parseIp(gateway)?.version));
   const otherGateways = listGateways(result).filter(
@@ -432,9 +432,9 @@ function buildElements(
 }
 
 /**
- * Builds the status elements of one attachment, one per NIC in the sandbox. `name` is NAMESPACE/NAME of the network,
- * `interfaceName` is CNI_IFNAME. Like Multus, returns no element for a result without interfaces. Source: NPWG 1.3
- * section 5.3; KubeVirt PodHasOrdinalInterfaceName
+ * Builds the `network-status` elements of an attachment, one per NIC in the sandbox. `name` is NAMESPACE/NAME of the
+ * network, `interfaceName` is CNI_IFNAME. Like Multus, returns no element for a result without interfaces and addresses.
+ * Source: NPWG 1.3 section 5.3; KubeVirt PodHasOrdinalInterfaceName
  */
 export function buildNetworkStatuses(
   result: CniResult,
@@ -454,7 +454,7 @@ export function findNetworkStatus(
   return buildElement(result, requestedNic, { name, requestedName: interfaceName, additional: {} });
 }
 
-/** Finds the NIC whose address has a gateway, otherwise `interfaceName`. Source: NPWG 1.3 5.3.5; its client, CreateNetworkStatuses */
+/** Names the NIC with the first gateway, otherwise `interfaceName`. Source: NPWG 1.3 5.3.5; NPWG client, CreateNetworkStatuses */
 function findDefaultNic(result: CniResult, interfaceName: string): string | undefined {
   const gatewayAddress = result.ips?.find(
     ({ gateway, interface: nicIndex }) => gateway !== undefined && nicIndex !== undefined,
@@ -465,7 +465,7 @@ function findDefaultNic(result: CniResult, interfaceName: string): string | unde
   return defaultNic === undefined ? interfaceName : defaultNic.nic.name;
 }
 
-/** Builds the status elements of a pod's default network, and marks one of them as default. */
+/** Builds the `network-status` elements of a pod's default network, and marks one element as the default. */
 export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,

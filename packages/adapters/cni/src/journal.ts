@@ -28,7 +28,7 @@ export interface JournalRow {
   readonly network: string;
   /** Arguments of ADD, which DEL repeats. */
   readonly request: AttachmentRequest;
-  /** Element of the pod's annotation that requested the attachment. Unset if no element did, and in rows of older agents. */
+  /** Element of the pod's annotation that requested the attachment. Unset without such an element, and in rows of older agents. */
   readonly selection?: NetworkSelection;
   /** Inode of the pod's network namespace, in decimal. */
   readonly netnsInode: string;
@@ -43,14 +43,14 @@ export interface JournalRow {
   readonly isDefault?: true;
   /** Whether the container runtime added the attachment, reports it, and deletes it with the sandbox. */
   readonly isAdopted?: true;
-  /** Gateways of the default routes that the attachment requested, and the default routes that were replaced. */
+  /** Gateways of the default routes that the attachment requested, and the default routes that the requested routes replaced. */
   readonly defaultRoute?: {
     readonly gateways: readonly string[];
     readonly replaced: readonly DefaultRoute[];
   };
   /** Host NICs that the attachment uses, with their settings before ADD. DEL restores these settings. */
   readonly nodeNics?: readonly NodeNic[];
-  /** Whether DEL succeeded or was abandoned. `state` stays `begun` until the host NICs are restored. */
+  /** Set for an attachment with host NICs when DEL succeeded or was abandoned. `state` is `begun` until the NICs are restored. */
   readonly isUnmade?: true;
   readonly device?: JournalDevice;
   /** Device information that the plugin wrote during ADD. Source: NPWG device information 1.1 */

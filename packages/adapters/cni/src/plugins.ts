@@ -26,7 +26,7 @@ interface PluginHost {
   /** Directories that are searched for a plugin, in this order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
   readonly binDirs: readonly string[];
   readonly limit: LimitFunction;
-  /** Name of the plugins' process family, the same after a restart. See {@link ProcessRunner.killFamily}. */
+  /** Name of the plugins' process family, which stays the same when this process restarts. See {@link ProcessRunner.killFamily}. */
   readonly family: string;
   /** PID of a process in whose mount and network namespaces plugins run. Unset for this process's namespaces. */
   readonly hostProcess?: number;
@@ -41,8 +41,8 @@ interface Invocation {
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   /**
-   * Addresses, as ADDRESS/LENGTH, of a NIC whose network namespace was deleted. The plugin reads them from a temporary
-   * namespace, because it derives from them which rules it must remove on the host.
+   * Addresses, as ADDRESS/LENGTH, of a NIC whose network namespace was deleted. The plugin reads the addresses from a temporary
+   * namespace, because it needs the addresses to find its masquerading rules on the host.
    */
   readonly standInAddresses?: readonly string[];
 }
@@ -67,8 +67,8 @@ const NO_SUCH_PROGRAM = 127;
 
 /**
  * Script for `unshare`: adds a link with the addresses to the new network namespace, and runs the plugin outside that
- * namespace. The kernel deletes the namespace when the script exits. The link is a veth: the kernel supports veths,
- * because the plugin creates veths too.
+ * namespace. The kernel deletes the namespace when the script exits. The link is a veth, because the plugin creates veths
+ * too, so the kernel supports veths.
  */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
@@ -428,7 +428,7 @@ interface CniDeps extends Omit<PluginHost, "limit"> {
   readonly addTimeoutMs?: number;
 }
 
-/** Maximum number of plugins that run concurrently. The limit takes effect after a node restart, when all pods start together. */
+/** Maximum number of plugins that run concurrently, because all pods start together after a node restart. */
 const PLUGINS_MAX = 8;
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;

@@ -65,7 +65,7 @@ function parseEntry(value: JsonObject): CachedAttachment | undefined {
 
 type CacheFiles = Pick<Files, "list" | "readText" | "remove" | "exists">;
 
-/** Reads the names from the file's content, because hyphens in names make file names ambiguous. */
+/** Reads container ID and interface name from the file's content, because hyphens make the file's name ambiguous. */
 async function readEntry(
   files: CacheFiles,
   path: string,
@@ -88,7 +88,7 @@ async function listPaths(files: CacheFiles, dirs: readonly string[]): Promise<re
   return paths.flat();
 }
 
-/** Reads the attachment in a file. Returns undefined if the file was deleted or belongs to another network. */
+/** Reads the name of the attachment in a file. Returns undefined if the file was deleted or belongs to another network. */
 async function readName(
   files: CacheFiles,
   path: string,

@@ -30,8 +30,8 @@ export function findNewestVersion(offered: readonly string[]): string | undefine
 }
 
 /**
- * Parses a plugin's answer to VERSION. Returns undefined if the answer is invalid. Source: CNI SPEC 1.1 section 4; CNI
- * pkg/version PluginDecoder, in which 0.2.0 alone implies 0.1.0
+ * Parses a plugin's answer to VERSION. Returns undefined if the answer is invalid. An answer of version 0.2.0 without
+ * `supportedVersions` means 0.1.0 and 0.2.0. Source: CNI SPEC 1.1 section 4; CNI pkg/version PluginDecoder
  */
 export function parseVersions(answer: unknown): readonly string[] | undefined {
   if (!isJsonObject(answer)) return undefined;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches sandboxes and containers over containerd's event service, or without it over CRI's event stream. If both are
-// missing, reconnects every ten seconds and reports a change each time.
+// Watches sandboxes and containers over containerd's event service. A runtime without the service is watched over CRI's
+// event stream. Without both, reconnects at least every ten seconds and reports a change each time.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";

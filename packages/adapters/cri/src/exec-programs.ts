@@ -6,7 +6,7 @@ import type { CriOptions } from "./container-runtime.ts";
 import { createEndpointFinder, type EndpointFinder } from "./endpoints.ts";
 import { CONTAINERD_NAMESPACE } from "./events.ts";
 
-/** Time limit of a call, in milliseconds, because containerd forwards the call to a shim, which may hang. */
+/** Time limit of a call, in milliseconds. It is short, because containerd forwards the call to a shim, which may hang. */
 const TIMEOUT_MS = 5000;
 const SIGKILL = 9;
 

@@ -69,7 +69,7 @@ export function toCriError(error: unknown, call: FailedCall): AppError {
     : new AppError("CRI_FAILED", { call: method, status, reason }, { cause: error });
 }
 
-/** Converts 64-bit numbers to strings and enumerations to names. Missing fields get their default or null. */
+/** Types in decoded messages: 64-bit numbers are strings, enumerations are names. Missing fields get their default or null. */
 const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const;
 
 /** Source: kubelet remote runtime, maxMsgSize. */
@@ -107,7 +107,7 @@ export interface Call {
   /** Namespace of containerd. Required by containerd's own services only. */
   readonly namespace?: string;
   readonly signal?: AbortSignal;
-  /** Whether a tenant's program writes the response. If so, a response over 64 KiB fails with RESOURCE_EXHAUSTED. */
+  /** Whether the response contains output of a tenant's program. Such a response over 64 KiB fails with RESOURCE_EXHAUSTED. */
   readonly hasTenantOutput?: boolean;
 }
 

@@ -93,7 +93,7 @@ interface RuntimeWait {
   readonly log: Logger;
 }
 
-/** Waits until the runtime answers or the signal is aborted. Logs each new reason of a failure once. */
+/** Waits until the runtime answers or the signal is aborted. Logs a failure only if its reason changed. */
 export async function waitForRuntime(
   { runtime, clock, log }: RuntimeWait,
   signal: AbortSignal,
@@ -116,7 +116,7 @@ export async function waitForRuntime(
   }
 }
 
-/** Time limit of a check, in milliseconds. It is below the 5 s of the kubelet's probe, so that the probe gets an answer. */
+/** Time limit of a check, in milliseconds. It is below the 5 s limit of the kubelet's probe, so that the probe gets an answer. */
 const PROBLEM_TIMEOUT_MS = 3000;
 
 /** Returns why the runtime does not answer. Returns undefined if the runtime answers within 3 s. */

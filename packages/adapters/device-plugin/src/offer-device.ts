@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a copy of a device node with another owner and mode, which container runtimes preserve in containers.
+// Offers a copy of a device node with a different owner and mode. Container runtimes preserve owner and mode.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";

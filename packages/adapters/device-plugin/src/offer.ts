@@ -40,7 +40,7 @@ export function listDevices(offer: Offer, exists: boolean): readonly DeviceState
   }));
 }
 
-/** @throws AppError with DEVICE_UNKNOWN if the offer does not contain a device */
+/** @throws AppError with DEVICE_UNKNOWN if the request contains a device that is not offered */
 export function requireKnownDevices(offer: Offer, { containerRequests }: AllocateRequest): void {
   const offeredIds = new Set(listDevices(offer, true).map(({ ID }) => ID));
   const unknownId = containerRequests
@@ -85,7 +85,7 @@ export const ALL_DIRECTORIES_ALLOCATION: ContainerAllocation = {
 export interface OfferPaths {
   /** Directory of kubelet, for example `/var/lib/kubelet`. */
   readonly kubeletDir: string;
-  /** Path under which this process sees the node's `/`: `/`, or for example `/proc/1/root` in a pod. */
+  /** Path of the node's root directory for this process: `/`, or for example `/proc/1/root` in a pod with `hostPID`. */
   readonly hostRoot: string;
 }
 
@@ -96,6 +96,6 @@ export interface ResourceProvider {
   exists(): Promise<boolean>;
   /** Creates the files or directories that allocations require on the node. Idempotent. */
   prepare(log: Logger): Promise<void>;
-  /** Creates what these devices require and returns their allocation. @throws AppError if the resource is missing */
+  /** Creates the files or directories of the devices and returns the devices' allocation. @throws AppError if the resource is missing */
   allocate(ids: readonly string[], log: Logger): Promise<ContainerAllocation>;
 }

@@ -42,7 +42,7 @@ async function listPods(
   return (await callKubelet<AllPods>(socket, request, clock)).podResources;
 }
 
-/** Finds the devices of a pod. Lists all pods if the kubelet does not implement the method `Get`. */
+/** Finds the devices of a pod. Lists all pods if a reachable kubelet rejects `Get`, which many kubelets do not implement. */
 async function findPodResources(
   socket: string,
   { namespace, name }: PodName,

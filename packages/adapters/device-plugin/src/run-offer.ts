@@ -45,7 +45,7 @@ class Sleeper {
     this.#wake?.();
   }
 
-  /** Waits for `ms`, or until a wake or an abort. A wake after the previous call ends the wait immediately. */
+  /** Waits for `ms` milliseconds, a call of `wake`, or an abort. Returns immediately if `wake` was called since the previous wait. */
   async sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (!this.#isWoken && !signal.aborted) {
       const wakeUp = new AbortController();

@@ -47,7 +47,7 @@ const OPTIONS = {
   "grpc-node.max_session_memory": SESSION_MIB,
 };
 
-// Loads the files before the process drops its privileges, because only root may be able to read them.
+// Loads the proto files before the process drops its privileges, because only root may be able to read them.
 const info = loadInfo();
 const callbacks: Readonly<Record<HookVersion, ServiceDefinition>> = {
   v1alpha2: loadCallbacks("v1alpha2"),

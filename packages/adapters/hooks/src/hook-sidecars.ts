@@ -30,7 +30,7 @@ interface OpenSocket {
 export interface HookSidecarsOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
-  /** User of the child process, which has no capabilities. Unset for the parent's user. */
+  /** User to which the child drops its privileges. If unset, the child retains the parent's user and privileges. */
   readonly identity?: ProcessIdentity;
   /** Opens a hook's socket without following links. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
   readonly openSocket: (pod: LauncherPod, container: string) => OpenSocket;
@@ -159,7 +159,7 @@ class ChildSidecar implements HookSidecar {
   }
 }
 
-/** @throws AppError with HOOK_UNREACHABLE if the socket does not exist */
+/** @throws AppError with HOOK_UNREACHABLE if the socket cannot be opened, OS_PATH_REFUSED */
 function openHookSocket(pod: LauncherPod, container: string, settings: Settings): OpenSocket {
   try {
     return settings.openSocket(pod, container);

@@ -57,7 +57,7 @@ export interface KubeClient {
   requestRaw(request: RawRequest): Promise<RawResponse>;
   /** Sends a request and returns the response, whatever its status. @throws AppError with KUBE_UNREACHABLE */
   exchange(request: RawRequest): Promise<HttpResponse>;
-  /** Opens a WebSocket as a stream. @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID or a status code */
+  /** Opens a WebSocket as a stream. @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID or the code of an error response */
   openStream(call: StreamCall): Promise<Duplex>;
   close(): Promise<void>;
 }

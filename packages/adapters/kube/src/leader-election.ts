@@ -16,7 +16,7 @@ const LEASE_SECONDS = 4;
 const RENEW_MS = 1_500;
 /** Delay after a failed renewal, in milliseconds. */
 const RETRY_MS = 500;
-/** The leader stops to write this long after its last successful renewal began, in milliseconds: a second before the Lease expires. */
+/** Milliseconds after the start of a renewal in which the leader may write. This window ends a second before the Lease expires. */
 const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
 
 interface ElectorDeps {

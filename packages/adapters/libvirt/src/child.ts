@@ -24,7 +24,7 @@ interface LibvirtNative {
   readonly eventLoopAgeMs: () => number;
 }
 
-// The addon in native/*.cc implements this interface. Only this file loads the addon.
+// The addon in native/*.cc implements LibvirtNative. Only this file loads the addon.
 const loadAddon = createRequire(import.meta.url) as (path: string) => LibvirtNative;
 
 /** Loads the addon, which starts libvirt's event loop. */
@@ -138,7 +138,7 @@ async function call(request: Extract<Request, { kind: "call" }>, context: Contex
     const value = await runCall(request, context);
     context.reply({ kind: "result", connection, call: callNumber, value });
   } catch (error) {
-    // `reply` throws if the result is too long, so that only this call fails.
+    // If the result was too long, `reply` has thrown an error. Then only this call fails.
     context.reply({ kind: "failed", connection, call: callNumber, error: toNativeError(error) });
   }
 }

@@ -70,7 +70,7 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-/** Sends a command of the addon's list to the guest agent, and returns the agent's JSON. */
+/** Sends the guest agent the command that native/domain.cc defines for `question`. Returns the JSON reply. `file` is a file handle. */
 type AgentCall = (question: string, file?: string) => Promise<unknown>;
 
 /** Pattern of a route whose destination and mask are zero, in /proc/net/route. Source: Linux, fib_route_seq_show */
@@ -83,7 +83,7 @@ function toFacts(hasDefault: boolean): GuestFacts {
   return { "routes.default.ipv4": String(hasDefault) };
 }
 
-/** Parses the agent's routes. Returns undefined if invalid. Source: QEMU qga/qapi-schema.json GuestNetworkRoute */
+/** Parses the agent's routes. Returns undefined if the answer is invalid. Source: QEMU qga/qapi-schema.json GuestNetworkRoute */
 export function parseGuestRoutes(answer: unknown): GuestFacts | undefined {
   const reply = parseAgentReturn(answer);
   if (!Array.isArray(reply)) return undefined;

@@ -338,7 +338,7 @@ export interface HypervisorOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** User of the child process, which has no capabilities. Unset for the parent's user. */
+  /** User to which the child drops its privileges. If unset, the child retains the parent's user and privileges. */
   readonly identity?: ProcessIdentity;
   /** Time limit of each call, in milliseconds. Default: 40 000, above the 30 s that libvirt waits for a busy domain. */
   readonly callTimeoutMs?: number;
@@ -385,9 +385,9 @@ export function createHypervisor(options: HypervisorOptions): Hypervisor {
 interface Child {
   readonly process: ChildProcessHandle;
   readonly connections: Map<number, LibvirtConnection>;
-  /** Numbers of abandoned connections whose threads have not ended. */
+  /** IDs of abandoned connections whose threads have not ended. */
   readonly ending: Set<number>;
-  /** Numbers of abandoned connections whose threads are stuck in libvirt. */
+  /** IDs of abandoned connections whose threads are stuck in libvirt. */
   readonly stuck: Set<number>;
   /** Aborted when the child has ended. */
   readonly end: AbortController;

@@ -47,7 +47,7 @@ export class ExecPlugin {
     this.#exec = exec;
   }
 
-  /** Returns credentials. Runs the plugin if they expired or were rejected. @throws AppError with KUBE_CONFIG_INVALID */
+  /** Returns credentials. Runs the plugin if the cached credentials expired or were rejected. @throws AppError with KUBE_CONFIG_INVALID */
   async read(isRefused: boolean): Promise<PluginCredentials> {
     const deadline = startDeadline();
     try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection settings from a kubeconfig, or from the service account of this pod. Each call of `readCredentials` reads
-// the files again, because credentials rotate.
+// the certificate, key and token files again, because credentials rotate.
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { AppError, messageOf } from "@patchbay/base";
@@ -28,7 +28,7 @@ export interface KubeConfig {
   readonly proxyUrl?: string;
   readonly skipTlsVerify: boolean;
   readonly impersonate?: string;
-  /** Reads the credentials. `isRefused`: the server rejected the previous ones. @throws AppError with KUBE_CONFIG_INVALID */
+  /** Reads the credentials. `isRefused`: the server rejected the previous credentials. @throws AppError with KUBE_CONFIG_INVALID */
   readonly readCredentials: (isRefused?: boolean) => Promise<Credentials>;
 }
 
@@ -143,7 +143,7 @@ async function loadInCluster(directory: string): Promise<KubeConfig> {
   };
 }
 
-/** Reads a kubeconfig, or without a path the pod's service account. @throws AppError with KUBE_CONFIG_INVALID */
+/** Reads the kubeconfig, or the pod's service account if `kubeconfig` is unset. @throws AppError with KUBE_CONFIG_INVALID */
 export async function loadKubeConfig({
   kubeconfig,
   accountDirectory = SERVICE_ACCOUNT_DIRECTORY,

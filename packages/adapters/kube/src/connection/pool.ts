@@ -14,7 +14,7 @@ const CONNECTIONS_MAX = 128;
  */
 const KEEP_ALIVE_MS = 85_000;
 /**
- * Time limit of connection and TLS handshake, in milliseconds. On an overloaded machine, they took more than 5 s.
+ * Time limit for TCP connection and TLS handshake together, in milliseconds. An overloaded machine needed more than 5 s.
  * Source: client-go and net/http, TLSHandshakeTimeout of 10 s
  */
 const CONNECT_TIMEOUT_MS = 10_000;

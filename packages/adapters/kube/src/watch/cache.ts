@@ -85,7 +85,7 @@ function postingKey(index: string, value: string): string {
   return JSON.stringify([index, value]);
 }
 
-/** Returns the previous and the current state of a changed object, as far as they exist. */
+/** Returns the object before and after a change. An added object has no state before, a deleted object has no state after. */
 export function listStates<T extends KubeObject>(change: Change<T>): readonly T[] {
   return [
     ...(change.kind === "added" ? [] : [change.previous]),

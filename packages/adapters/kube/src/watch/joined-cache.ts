@@ -112,8 +112,8 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
 }
 
 /**
- * Creates a cache with the newest version of each object. An object that is in neither cache is removed: at once if it
- * left the first cache last, and after REMOVAL_DELAY_MS if it left the second cache last.
+ * Creates a cache with the newest version of each object. Removes an object that neither cache contains: at once if the
+ * object left the first cache last, otherwise after REMOVAL_DELAY_MS.
  */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [first: Cache<T>, second: Cache<T>],

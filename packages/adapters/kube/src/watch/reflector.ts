@@ -256,8 +256,8 @@ class Subscription<T extends KubeObject> {
 }
 
 /**
- * Creates an endless stream of a list and later changes. A new list follows when the resource version has expired. Each
- * subscription lists and watches separately. Objects lack managed fields and kubectl's last-applied configuration.
+ * Creates an endless stream: a list of the objects, then their changes. A new list follows when the resource version has
+ * expired. Each subscription lists and watches separately. Removes managed fields and kubectl's last-applied configuration.
  */
 export function createReflector<T extends KubeObject>(
   type: ResourceType<T>,

@@ -130,7 +130,7 @@ function splitLines(splitter: LineSplitter, chunk: Buffer): readonly string[] {
   }
 }
 
-/** `random` spreads the ends of watches. */
+/** `random` varies the timeouts of watches, so that watches do not end at the same time. */
 interface WatchDeps {
   readonly http: HttpClient;
   readonly clock: Clock;

@@ -309,7 +309,7 @@ export class Queue {
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        // Bypasses `add`, which could still find a fraction of a millisecond of delay.
+        // Bypasses `add`, which would delay the key again if a fraction of a millisecond of its backoff remained.
         if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
         else this.add(key);
       },
@@ -327,7 +327,7 @@ export function createQueue(options: QueueOptions): Queue {
   return new Queue(options);
 }
 
-/** Result of a reconcile pass. `done`: process the key again after a change. `after`: also process it after a time. */
+/** Result of a reconcile pass. `done`: process the key again after a change. `after`: also process the key again after `ms`. */
 export type Next = { readonly kind: "done" } | { readonly kind: "after"; readonly ms: number };
 
 export function done(): Next {
@@ -351,7 +351,7 @@ export interface ReconcileMetrics {
   addQueue(name: string, read: () => QueueStats): void;
 }
 
-/** What a reconciler needs to report repeated write conflicts as events. */
+/** Dependencies for reporting repeated write conflicts as events. */
 export interface LostWriteReporter {
   readonly events: EventRecorder;
   /** Returns the cached object. `resource` is the plural name of its kind. */
@@ -373,7 +373,7 @@ export interface Reconciler {
 
 type Level = "debug" | "warn" | "error";
 
-/** Returns the log level: `debug` for conflicts, which are normal, `warn` for other known errors, `error` for unexpected ones. */
+/** Returns `debug` for a conflict, because conflicts are normal, `warn` for any other AppError, and `error` for an unexpected error. */
 function logLevel(error: unknown): Level {
   if (isAppError(error, "KUBE_CONFLICT")) return "debug";
   return isAppError(error) ? "warn" : "error";
@@ -405,7 +405,7 @@ function logFailure(
   });
 }
 
-/** Records an event on the object of the repeated conflicts. */
+/** Records an event on the object whose writes failed with repeated conflicts. */
 function recordLostWrites(reporter: LostWriteReporter | undefined, error: unknown): void {
   if (reporter === undefined || !isAppError(error, "KUBE_WRITES_LOST")) return;
   const { resource, object: key } = error.details;

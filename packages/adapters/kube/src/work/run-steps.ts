@@ -26,9 +26,9 @@ export type WaitReason<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error
 
 export interface StepRules<A, T> {
   readonly backoff: StepBackoff<T>;
-  /** Returns the step for the backoff. If it returns undefined, a failure of the action ends the plan. */
+  /** Returns the action's step, for the backoff. Without a step, a failure of the action ends the plan. */
   readonly toStep: (action: A) => Step | undefined;
-  /** Explains an error. Returns undefined for an error that is not related to the step, which the caller throws at the end. */
+  /** Explains an error. Returns undefined for an error that is not related to the step. `runSteps` returns such errors as `thrown`. */
   readonly explain: (action: A, error: unknown) => Explanation<T> | undefined;
   /** Returns why the action must wait for failed steps. Returns undefined if the action need not wait. */
   readonly findWaitReason?: (
@@ -43,7 +43,7 @@ export interface StepsResult<A, T> {
   readonly done: readonly A[];
   /** Failed steps, and steps that wait for a retry or for other steps. */
   readonly failed: readonly FailedStep<A, T>[];
-  /** Milliseconds until the first retry. Undefined if no retry is due. */
+  /** Milliseconds until the first retry. Undefined if no step waits for a retry. */
   readonly retryInMs: number | undefined;
   /** Errors that are not related to the steps. The caller throws these errors after reporting the failed steps. */
   readonly thrown: readonly unknown[];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches for a launcher's socket with inotify. Watches the deepest directory of the socket's path that exists.
+// Watches for a launcher's socket with inotify, in the deepest existing directory of the socket's path.
 import { closeSync, constants, fstatSync, type FSWatcher, openSync, watch } from "node:fs";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";

@@ -66,7 +66,7 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
     const pid = connectToPeer(podUid, { socketFd, uid: options.uid });
     const pidfd = descriptors.add(openPeer(podUid, pid));
     const netnsFd = descriptors.add(openNetns(podUid, pid));
-    // Unless the process still runs, its PID may have been reused before its network namespace was opened.
+    // If the process has ended, its PID may have been reused before the network namespace was opened.
     if (osNative().hasEnded(pidfd))
       throw unreachableError(podUid, "the process behind its socket ended");
     const inode = readInode(netnsFd);
@@ -95,7 +95,7 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
 
 const RESOLVER_BYTES_MAX = 65_536;
 
-/** Reads the launcher's resolv.conf. Returns undefined if the file is missing or not a regular file. */
+/** Reads the launcher's resolv.conf. Returns undefined if the file cannot be read or is not a regular file. */
 function readResolver(podUid: string, podsDir: string): string | undefined {
   const descriptors = new Descriptors();
   try {
@@ -114,7 +114,7 @@ function readResolver(podUid: string, podsDir: string): string | undefined {
   }
 }
 
-/** Lists the pod's hook volumes. The pod cannot change the directory that contains them. */
+/** Lists the names of the pod's hook volumes, which are trusted: the pod cannot change the directory of its volumes. */
 function readSidecars(podUid: string, podsDir: string): readonly string[] {
   const directory = [podsDir, podUid, EMPTY_DIR_VOLUMES].join("/");
   return listNames(directory)
@@ -189,7 +189,7 @@ function openSocket(podUid: string, path: string, podsDir: string): number {
   throw refusedError(path, "not a socket");
 }
 
-/** Opens the volume of the launcher's sockets, which the kubelet created. */
+/** Opens the directory of the launcher's emptyDir volume for sockets. */
 function openVolume(podUid: string, podsDir: string): number {
   const path = [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME].join("/");
   const missingReason = "it has no volume of sockets";
@@ -245,7 +245,7 @@ function readInode(fd: number): string {
   return fstatSync(fd, { bigint: true }).ino.toString();
 }
 
-/** Checks the pod of the sandbox, because a tenant can write the UID of another pod into a status. */
+/** Checks that the sandbox belongs to the launcher pod, because a tenant can write another pod's UID into a status. */
 function checkPod({ pod: sandboxPod }: Sandbox, { uid, namespace, name }: LauncherPod): void {
   if (sandboxPod.namespace === namespace && sandboxPod.name === name) return;
   throw refusedError(

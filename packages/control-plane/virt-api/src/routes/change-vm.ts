@@ -210,7 +210,7 @@ async function execute(
   return toAcceptedAnswer(planned.plan.message);
 }
 
-/** Checks whether a plan from cached objects may be written. Only patches of live changes test the lists that they change. */
+/** Checks whether a plan from cached objects is safe. A plan for the next start is not: its patch cannot detect a started guest. */
 function isSafeOnCache(planned: PlannedChange): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;
