@@ -22,11 +22,11 @@ export interface LinkSettings {
 
 /**
  * Mask of the groups 01:80:C2:00:00:0x that a port forwards: all except pause frames, which the kernel forbids. Source:
- * linux net/bridge/br_private.h, BR_GROUPFWD_RESTRICTED
+ * linux net/bridge/br_private.h, BR_GROUPFWD_MACPAUSE
  */
 export const SWITCH_FRAMES_MASK = 0xfffd;
 
-/** Flags: `nodad` disables duplicate address detection, `noprefixroute` the subnet's route. Source: ip-address(8) */
+/** Flags: `nodad` disables duplicate address detection. `noprefixroute` adds no route to the subnet. Source: ip-address(8) */
 export type AddressFlag = "nodad" | "noprefixroute";
 
 type LinkOperation<Op> = Op extends string ? { readonly op: Op; readonly link: string } : never;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for the sockets that a launcher may use, and for the owners of their directories. Pure.
+// Rules for the sockets that a launcher may use, and for the group and mode of the sockets' directories. Pure.
 import type { BigIntStats } from "node:fs";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";
@@ -29,7 +29,7 @@ export function relativeToRun(path: string): string {
   return path.slice("/run/".length);
 }
 
-/** Returns the path relative to the node's `/run`. @throws AppError with OS_PATH_REFUSED outside of VHOST_USER_DIR */
+/** Returns the path relative to the node's `/run`. @throws AppError with OS_PATH_REFUSED if it is not below VHOST_USER_DIR */
 export function socketRelativeToRun(path: string): string {
   if (path.startsWith(`${VHOST_USER_DIR}/`)) return relativeToRun(path);
   throw new AppError("OS_PATH_REFUSED", { path, reason: `it is not below ${VHOST_USER_DIR}` });
@@ -69,7 +69,7 @@ export function isConnectable(
   return Number(gid) === uid && (Number(mode) & GROUP_READ_WRITE_MODE) === GROUP_READ_WRITE_MODE;
 }
 
-/** Returns group and mode of a directory. Launchers can read their directories, the dataplane can write its own. */
+/** Returns the group and mode of a directory. Launchers may only read their directories. A dataplane may write to its own. */
 export function chooseDirectoryAccess(
   parent: string,
   { uid, dataplaneGroup = 0 }: VhostOwners,
