@@ -578,8 +578,8 @@ function delInvocation(
 }
 
 /**
- * Finds the addresses whose masquerading rules the plugin would leave on the host, because it cannot read the
- * addresses from a deleted network namespace. Source: CNI plugins bridge and ptp, cmdDel
+ * Finds the addresses whose masquerading rules DEL would leave on the host, because the plugin cannot read addresses
+ * from a deleted network namespace. Source: CNI plugins bridge and ptp, cmdDel
  */
 function findMasqueradedAddresses(
   plugin: Plugin,
