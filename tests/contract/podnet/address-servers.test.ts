@@ -317,23 +317,25 @@ describe("a server", () => {
     }));
     const search = numbers.map((at) => `n${String(at)}.${"a".repeat(40)}`);
     const ntpServers = numbers.map((at) => `10.9.1.${String(at)}`);
-    // The client accepts 576 bytes, enough for one such option.
+    // The client accepts 576 bytes, enough for one such option, not for two.
     const changes: readonly Partial<ServedNic>[] = [
       { lease: { ipv4: { address: "10.9.0.5/24", server: "169.254.75.10/32", routes } } },
       { dns: { nameservers: [], search } },
       { options: { ntpServers } },
+      { options: { ntpServers }, dns: { nameservers: [], search } },
     ];
     const nics = changes.map((change, at) =>
       limitOptions({ ...SERVED_NIC, bridgeName: `k6t-${String(at)}`, ...change }),
     );
     const { pod, guest } = makePair(namespaces, nics);
     await Promise.all(nics.map((nic) => start(pod, nic)));
-    const counts = ["staticroutes", "search", "ntpsrv"].map((option, at) => {
+    const counts = ["staticroutes", "search", "ntpsrv", "search"].map((option, at) => {
       const lease = askIpv4(guest, `eth${String(at)}`) ?? {};
       return lease[option]?.split(" ").length;
     });
-    expect(counts).toEqual([31 * 2, 37, 63]);
-    expect(nics.map(({ omissions: omissions }) => omissions?.length)).toEqual([1, 1, 1]);
+    // The options of the last NIC do not fit together: its third omission.
+    expect(counts).toEqual([31 * 2, 37, 63, undefined]);
+    expect(nics.map(({ omissions: omissions }) => omissions?.length)).toEqual([1, 1, 1, 3]);
   });
 
   test("accepts each list of search domains that was truncated to fit", () => {

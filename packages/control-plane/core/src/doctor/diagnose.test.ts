@@ -417,10 +417,10 @@ describe("a silent guest without an agent", () => {
   });
 });
 
-test("a guest that has just started may lack its default route", () => {
+test("a guest with an address and no default route is dead, even if it has just started", () => {
   const guest = { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: false };
   const { hops } = diagnose(pathFacts({ guest, isBooting: true }));
-  expect(hops[0]).toMatchObject({ state: "unknown", reason: "GuestBooting" });
+  expect(hops[0]).toMatchObject({ state: "dead", reason: "NoDefaultRoute" });
 });
 
 const PROGRAMS =

@@ -155,7 +155,6 @@ function judgeAddress(facts: PathFacts): Verdict | undefined {
 function judgeDefaultRoute(facts: PathFacts): Verdict | undefined {
   if (!facts.offersDefaultRoute || facts.guest?.hasDefaultRoute !== false) return undefined;
   const why = "the guest agent reports no IPv4 default route";
-  if (facts.isBooting === true) return uncertain("GuestBooting", `${why}; it has just started`);
   return dead("NoDefaultRoute", why, undefined, findGuestGateway(facts));
 }
 

@@ -277,30 +277,32 @@ test("options that do not fit are omitted, with a message for each kind", () => 
       /^7 of 12 search domains do not fit .* left out: n05a+, n06a+, n07a+, \.\.\.$/,
     ),
     expect.stringMatching(/^17 of 80 NTP servers do not fit .* left out: 10\.0\.0\.63, /),
-    expect.stringMatching(/^the DHCP options need \d+ bytes, of which a guest gets only 308 if /),
+    expect.stringMatching(/^the DHCP options need \d+ bytes and do not fit into a message of 576 /),
   ]);
 });
 
 describe("options that fit one by one", () => {
   const ipv4 = { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: manyRoutes(20) };
-  const withNtp = (count: number) =>
+  const withNtp = (count: number, more: ServedNic["options"] = {}) =>
     limitOptions<ServedNic>({
       ...NIC,
       hostname: "vm1",
       lease: { ipv4 },
       dns: { nameservers: [], search: [] },
-      options: { ntpServers: Array.from({ length: count }, () => "10.0.0.1") },
+      options: { ntpServers: Array.from({ length: count }, () => "10.0.0.1"), ...more },
     });
 
   test("are reported if they do not fit together into a message of 576 bytes", () => {
-    expect(withNtp(30).omissions).toEqual([
-      expect.stringMatching(/^the DHCP options need 341 bytes, of which a guest gets only 308 /),
+    expect(withNtp(63).omissions).toEqual([
+      expect.stringMatching(
+        /^the DHCP options need 473 bytes and do not fit into a message of 576 /,
+      ),
     ]);
-    expect(withNtp(30).options.ntpServers).toHaveLength(30);
+    expect(withNtp(63).options.ntpServers).toHaveLength(63);
   });
 
-  test("are not reported if they fit", () => {
-    expect(withNtp(21).omissions).toBeUndefined();
-    expect(withNtp(22).omissions).toHaveLength(1);
+  test("are not reported if they fit, also into the fields of a network boot", () => {
+    expect(withNtp(24).omissions).toBeUndefined();
+    expect(withNtp(24, { bootFileName: "a" }).omissions).toHaveLength(1);
   });
 });

@@ -240,18 +240,18 @@ function describeOmissions(
   ];
 }
 
-/** Maximum size in bytes of all options in a message for any client: 312, minus 4 for the magic cookie. Source: RFC 2131 section 2 */
-const OPTIONS_MAX = 308;
+/**
+ * Bytes for options in a message of 576 bytes, which every client accepts: the options field without magic cookie and option
+ * overload, and the fields `file` and `sname` without the end of their list. Source: RFC 2131 sections 2 and 4.1
+ */
+const [OPTIONS_FIELD_SIZE, FILE_FIELD_SIZE, SNAME_FIELD_SIZE] = [308 - 3, 128 - 1, 64 - 1];
 /** Bytes of the options for message type, server identifier, lease times, netmask, broadcast address, MTU and the end of the list. */
 const FIXED_OPTIONS_SIZE = 46;
+/** Bytes of an option's code and length. Source: RFC 2132 section 2 */
+const OPTION_HEADER_SIZE = 2;
 
-/** Returns the size of an option with its header in bytes; 0 if the option is empty. Source: RFC 2132 section 2 */
-function sizeOption(size: number): number {
-  return size === 0 ? 0 : size + 2;
-}
-
-/** Returns the size in bytes of all DHCPv4 options of a NIC. */
-function computeOptionsSize({ hostname, dns, options, lease }: SizedNic): number {
+/** Lists the sizes of a NIC's variable DHCPv4 options, with their headers, in bytes. */
+function listOptionSizes({ hostname, dns, options, lease }: SizedNic): readonly number[] {
   const { bootFileName = "", tftpServerName = "", ntpServers = [], privateOptions = [] } = options;
   const routes = lease.ipv4?.routes ?? [];
   const [domain = ""] = dns.search;
@@ -268,15 +268,36 @@ function computeOptionsSize({ hostname, dns, options, lease }: SizedNic): number
     ntpServers.length * IPV4_BYTES,
     ...privateOptions.map(({ value }) => value.length),
   ];
-  return sizes.reduce((sum, size) => sum + sizeOption(size), FIXED_OPTIONS_SIZE);
+  return sizes.filter((size) => size > 0).map((size) => size + OPTION_HEADER_SIZE);
 }
 
-/** Reports DHCP options that are too long in total. For clients that accept only short messages, dnsmasq omits the last options. */
+/** Checks whether each option fits into one of the fields, the longest options first. An option is never split. */
+function fitTogether(sizes: readonly number[], fields: readonly number[]): boolean {
+  const free = [...fields];
+  return sizes
+    .toSorted((left, right) => right - left)
+    .every((size) => {
+      const at = free.findIndex((bytes) => bytes >= size);
+      if (at < 0) return false;
+      free[at] = (free[at] ?? 0) - size;
+      return true;
+    });
+}
+
+/** Reports DHCP options that are too long in total. For clients that accept only short messages, dnsmasq omits some options. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
-  const size = nic.lease.ipv4 === undefined ? 0 : computeOptionsSize(nic);
-  if (size <= OPTIONS_MAX) return [];
+  if (nic.lease.ipv4 === undefined) return [];
+  const sizes = listOptionSizes(nic);
+  const fields = [
+    OPTIONS_FIELD_SIZE - FIXED_OPTIONS_SIZE,
+    // A network boot uses these fields for the names of the file and the server.
+    ...(nic.options.bootFileName === undefined ? [FILE_FIELD_SIZE] : []),
+    ...(nic.options.tftpServerName === undefined ? [SNAME_FIELD_SIZE] : []),
+  ];
+  if (fitTogether(sizes, fields)) return [];
+  const total = sizes.reduce((sum, size) => sum + size, FIXED_OPTIONS_SIZE);
   return [
-    `the DHCP options need ${String(size)} bytes, of which a guest gets only ${String(OPTIONS_MAX)} if its DHCP client accepts no messages longer than 576 bytes; reduce routes, search domains or other options`,
+    `the DHCP options need ${String(total)} bytes and do not fit into a message of 576 bytes; a guest whose DHCP client accepts no longer messages does not get all of them; reduce routes, search domains or other options`,
   ];
 }
 
