@@ -228,11 +228,12 @@ const GUEST_CONTRACT_SUITE = suite("contract", {
 });
 const CONTRACT_SUITE = suite("contract", { name: "contract tests", argv: ALL_BUT_GUESTS });
 
-/** Suites of the long form only: roots of Debian, services as pods, and containerd 2. */
+/** Suites of the long form only: roots of Debian, services as pods, a strict API server, and containerd 2. */
 const LONG_GUEST_SUITES: readonly Suite[] = isLong
   ? [
       suite("contract", { name: "Debian roots", argv: [DEBIAN_ROOTS] }),
       suite("installed"),
+      suite("strict"),
       containerd2Suite("e2e", "migration with containerd 2", ["tests/e2e/migration/"]),
       containerd2Suite("contract", "contract tests with containerd 2", [
         "tests/contract/cri/",
@@ -264,7 +265,6 @@ const STAGES: readonly Stage[] = [
           GUEST_CONTRACT_SUITE,
           ...LONG_GUEST_SUITES,
           suite("browser"),
-          suite("strict"),
           ...LATE_CHECKS,
         ],
       },
