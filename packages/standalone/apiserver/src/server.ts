@@ -47,7 +47,7 @@ import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
 import { DEFAULT_WATCH_BEHAVIOR } from "./verbs/watch/watch-behavior.ts";
 
-/** Certificate and secret key, as PEM. */
+/** Certificate and private key, as PEM. */
 export interface KeyPair {
   readonly certPem: string;
   readonly keyPem: string;
@@ -71,7 +71,7 @@ export interface ApiServerOptions {
   /** Client certificate for kubelets. The kubelets' certificates must be issued by `clientCaPem`. */
   readonly kubeletClient?: KeyPair;
   readonly tokens: readonly TokenEntry[];
-  /** Secret P-256 key of tokens, as PKCS #8 PEM. If it is unset, tokens become invalid when the server stops. */
+  /** Private P-256 key for signing tokens, as PKCS #8 PEM. If it is unset, tokens become invalid when the server stops. */
   readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -269,7 +269,7 @@ async function listen(server: Server, options: ApiServerOptions): Promise<Listen
 }
 
 async function closeServer(server: Server): Promise<void> {
-  // Before connections are closed, gives watches two turns of the event loop in which they write their last events.
+  // Gives watches two turns of the event loop to write their last events before the connections are closed.
   for (let attempt = 0; attempt < 2; attempt += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -20,7 +20,7 @@ function findCreationTime({ metadata }: KubeObject): string {
   return metadata.creationTimestamp ?? "";
 }
 
-/** Returns the newest default class. Among classes with the same creation time, selects the first name. */
+/** Returns the newest default class. Among equally new classes, returns the alphabetically first class. */
 function findDefaultClass(store: Pick<Store, "list">): string | undefined {
   const [newestClass] = store
     .list({ bucket: CLASSES })

@@ -7,7 +7,7 @@ import type { Mutation } from "./admission.ts";
 
 const BUCKET = "scheduling.k8s.io/priorityclasses";
 
-/** Values of the classes that every cluster has. Source: Kubernetes pkg/apis/scheduling. */
+/** Priorities of the PriorityClasses that exist in every cluster. Source: Kubernetes pkg/apis/scheduling. */
 const SYSTEM_CLASSES: ReadonlyMap<string, number> = new Map([
   ["system-cluster-critical", 2_000_000_000],
   ["system-node-critical", 2_000_001_000],

@@ -17,7 +17,7 @@ function hashToken(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
-/** Returns the values of a certificate attribute, which is a list if it occurs more than once. */
+/** Returns the values of a certificate attribute. Node.js returns an array only for an attribute that occurs several times. */
 function toStrings(value: unknown): string[] {
   return [value].flat().filter((item): item is string => typeof item === "string");
 }
@@ -77,7 +77,7 @@ export class Authentication {
     return result;
   }
 
-  /** Returns the user of a valid certificate, otherwise of the token, or ANONYMOUS if both are missing. Throws a StatusError 401. */
+  /** Returns the valid certificate's user, otherwise the token's user. Returns ANONYMOUS if both are missing. Throws a StatusError 401. */
   async authenticate(request: IncomingMessage): Promise<User> {
     const { socket } = request;
     const certificate = socket instanceof TLSSocket ? this.#certificateOf(socket) : "none";

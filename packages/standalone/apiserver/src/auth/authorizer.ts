@@ -26,7 +26,7 @@ export type Authorize = (user: User, attributes: AccessAttributes) => AccessDeci
 
 export interface UserRules {
   readonly rules: readonly PolicyRule[];
-  /** Messages about missing roles, whose rules are not included. */
+  /** Errors for bindings to roles that do not exist. If there are any, `rules` is incomplete. */
   readonly errors: readonly string[];
 }
 

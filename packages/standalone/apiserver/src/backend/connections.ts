@@ -74,7 +74,7 @@ export interface Peer {
   readonly isInsecure?: boolean;
 }
 
-/** Certificate and secret key with which this server authenticates to backends. */
+/** Certificate and private key with which this server authenticates to backends. */
 interface ClientCertificate {
   readonly certPem: string;
   readonly keyPem: string;

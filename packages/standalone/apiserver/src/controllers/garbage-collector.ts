@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // The object is passed as its own previous state, so that only a missing owner or an unfinished deletion queues it.
+      // Passes the object as its previous state too, so that it is queued only for a missing owner or an unfinished deletion.
       this.#addIfNeeded(stored, stored);
     }
   }

@@ -36,7 +36,7 @@ function toColumnType(type: string): Column["type"] {
   }
 }
 
-/** Functions that convert a value to a cell, by column type. Values of another type become null, or text in string columns. */
+/** Functions that convert a value to a cell, by column type. A string column prints any value; others return null for a wrong type. */
 const CELLS: Readonly<Record<Column["type"], (value: unknown, nowMs: number) => unknown>> = {
   boolean: (value) => (typeof value === "boolean" ? value : null),
   date: (value, nowMs) => (typeof value === "string" ? dateCell(value, nowMs) : null),

@@ -134,11 +134,11 @@ export interface CustomKind {
 export interface ScaleValues {
   readonly specReplicasPath: readonly string[];
   readonly statusReplicasPath: readonly string[];
-  /** Returns the pods' label selector as text, or an empty text without a selector. */
+  /** Returns the pods' label selector in string form, or an empty string if there is none. */
   readonly selector: (object: KubeObject) => string;
 }
 
-/** Conversion between this kind and the built-in kind as which its objects are stored. The functions return new objects. */
+/** Conversion for a kind whose objects are stored as another built-in kind. The functions return new objects. */
 export interface StoredView {
   readonly bucket: string;
   readonly fromStored: (object: KubeObject) => KubeObject;

@@ -221,7 +221,7 @@ function annotationCauses(annotations: Readonly<Record<string, string>>): Cause[
   });
 }
 
-/** Rejects two finalizers that contradict each other: dependents are either deleted first or orphaned. */
+/** Rejects the finalizer orphan together with foregroundDeletion: dependents cannot be both retained and deleted. */
 function propagationCauses(finalizers: readonly string[]): Cause[] {
   const hasBoth = finalizers.includes("orphan") && finalizers.includes("foregroundDeletion");
   const message = "finalizer orphan and foregroundDeletion cannot be both set";

@@ -14,8 +14,8 @@ function loadLibrary(): typeof Yaml {
 }
 
 /**
- * Limits of YAML texts. The library is about 100 times slower than JSON.parse, and takes quadratic time for some texts.
- * At these limits, the slowest known text takes 0.14 s.
+ * Limits on YAML input. The library is about 100 times slower than JSON.parse, and takes quadratic time for some input.
+ * At these limits, the slowest known input takes 0.14 s.
  */
 const INDICATORS_MAX = 1500;
 const TEXT_MAX_LENGTH = 64 * 1024;

@@ -40,7 +40,7 @@ function isOperation(value: unknown): boolean {
   );
 }
 
-/** Parses the values of test operations again, with `parseCanonical`. Source: evanphx/json-patch, lazyNode.equal. */
+/** Parses test values with `parseCanonical`, because tests compare encoded JSON. Source: evanphx/json-patch, lazyNode.equal. */
 function withCanonicalTests(operations: readonly Operation[], text: string): readonly Operation[] {
   if (!operations.some(({ op }) => op === "test")) {
     return operations;

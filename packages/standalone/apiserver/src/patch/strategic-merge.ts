@@ -50,7 +50,7 @@ function withoutDirectives(patch: Fields): Fields {
   );
 }
 
-/** Prints the merge key's value, or an item of a set. Returns an empty text if the merge key is missing. */
+/** Prints the item's merge key value, or the whole item of a set. Returns an empty string if the merge key is missing. */
 function printIdentity(item: unknown, mergeKey: string | undefined): string {
   const value = mergeKey === undefined ? item : asFields(item)[mergeKey];
   return value === undefined ? "" : printJson(value);

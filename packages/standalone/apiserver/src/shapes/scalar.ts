@@ -68,7 +68,7 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
   return count;
 }
 
-/** Returns the maximum number of divisions by 1,000, which the largest suffix limits. Exponents have no limit. */
+/** Returns how often a value may be divided by 1,000: until the largest suffix is reached, or without limit for exponents. */
 function decimalStepsMax(family: ParsedQuantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }

@@ -8,7 +8,7 @@ import type { Store } from "./store.ts";
 import { extractFacts } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
-/** Increase of the revision at a restore. It exceeds the number of revisions since the backup, so that none is reused. */
+/** Amount by which a restore increases the revision. It exceeds the number of writes since the backup, so no revision is reused. */
 const REVISION_GAP = 1_000_000_000;
 
 /** Yields a backup of the state at the time of the first line. The last line marks the backup as complete. */

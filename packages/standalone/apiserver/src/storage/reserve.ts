@@ -24,7 +24,7 @@ export interface Reserve {
   readonly isFullSize: boolean;
   /** Frees RELEASE_STEP_BYTES. Returns false if the file is empty. */
   release(): boolean;
-  /** Grows the file to its full size, unless less than this size would then remain free on the disk. */
+  /** Grows the file to its full size. Does nothing if the disk would then have less free space than this size. */
   refill(): void;
   close(): void;
 }

@@ -95,7 +95,7 @@ export type KeyRange = readonly [from: string, to: string];
 
 const SELECT_LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
 
-/** Statements for a range of revisions. They delete the rows that these revisions replaced, and the rows of deletions. */
+/** Statements that compact a range of revisions. They delete rows that the range replaced, and rows that record deletions. */
 const COMPACT_STATEMENTS = [
   "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
@@ -230,7 +230,7 @@ export class RevisionLog {
     return this.#selectStates.all(from, to, revision).map(toEntry);
   }
 
-  /** Returns rows after a revision. Stops after `limit` rows, or when the texts have more than `length` characters. */
+  /** Returns rows after a revision. Stops after `limit` rows, or when their texts together exceed `length` characters. */
   readChanges(
     [from, to]: KeyRange,
     revision: number,

@@ -154,7 +154,7 @@ export class RecentChanges {
 const RETAINED_REVISIONS = 10_000;
 /** Number of revisions that one commit compacts. */
 const COMPACTION_STEP = 500;
-/** Maximum total length of the texts in memory, in characters. Other texts are read from the file on demand. */
+/** Maximum total length of object texts in memory, in characters. Other texts are read from the file on demand. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
 const READ_MAX_LENGTH = 256 * 1024;
 const DISK_FULL_MESSAGE =

@@ -42,7 +42,7 @@ function optionalField(name: string, value: string): Fields {
   return value === "" ? {} : { [name]: value };
 }
 
-/** Builds an AdmissionReview. A request for a Namespace has the name of the Namespace as its namespace. */
+/** Builds an AdmissionReview. For a Namespace object, `request.namespace` is the object's name. */
 export function toReview(
   request: AdmissionRequest,
   { wantedKind, uid, version }: ReviewOptions,

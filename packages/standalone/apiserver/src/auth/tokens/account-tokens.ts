@@ -188,7 +188,7 @@ export function findUserByClaims(
 interface AccountTokensDeps {
   readonly store: Pick<Store, "find">;
   readonly clock: Clock;
-  /** Private P-256 key as PKCS #8 PEM, which is secret. If it is undefined, a new key is generated. */
+  /** Private P-256 key for signing tokens, as PKCS #8 PEM. If it is undefined, a new key is generated. */
   readonly keyPem: string | undefined;
 }
 

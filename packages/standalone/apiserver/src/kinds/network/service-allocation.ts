@@ -40,7 +40,7 @@ const NODE_PORTS: NumberRange = {
     max: 128,
   }),
 };
-/** Offsets of the API server and the DNS server in the Service network, as in clusters of kubeadm. */
+/** Offsets of the API server and the DNS server in the Service network, as in kubeadm clusters. */
 const RESERVED_OFFSETS: readonly number[] = [1, 10];
 
 function addressToNumber(address: string): number {
@@ -54,7 +54,7 @@ function numberToAddress(number: number): string {
 interface NumberRange {
   readonly min: number;
   readonly max: number;
-  /** Number of low values that are assigned automatically only if all other values are in use. */
+  /** Number of low values for explicit requests. They are assigned automatically only if all other values are in use. */
   readonly requestedCount: number;
 }
 

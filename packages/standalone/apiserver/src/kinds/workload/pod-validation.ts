@@ -234,7 +234,7 @@ function mountCauses(container: Fields, path: string, volumes: Volumes): Cause[]
   );
 }
 
-/** Checks that block devices refer to volumes of claims. Source: Kubernetes ValidateVolumeDevices. */
+/** Checks that volumeDevices refer only to persistentVolumeClaim and ephemeral volumes. Source: Kubernetes ValidateVolumeDevices. */
 function deviceCauses(container: Fields, path: string, volumes: Volumes): Cause[] {
   const mountedNames = new Set(
     objectItems(container, "volumeMounts").map((mount) => textAt(mount, "name")),
