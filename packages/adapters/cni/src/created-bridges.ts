@@ -15,7 +15,7 @@ function recordDirectory(stateDir: string): string {
 export interface BridgeRecorder {
   /**
    * Runs `add`. Afterwards, even if `add` failed, records the bridges in `configs` that did not exist before `add`.
-   * Only logs a failure to record. After a crash during `add`, `patchbay down` does not remove the unrecorded bridge.
+   * If recording fails, only logs the error. After a crash during `add`, `patchbay down` does not remove the unrecorded bridge.
    */
   observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T>;
 }

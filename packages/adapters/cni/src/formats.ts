@@ -353,7 +353,7 @@ function listGateways(result: CniResult): readonly string[] {
   return [...new Set(gateways.filter((gateway) => gateway !== undefined))];
 }
 
-/** Lists the gateways of default routes, then the gateways of the requested NIC's addresses, with or without a route. */
+/** Lists the gateways of default routes, then the gateways of the requested NIC's addresses, even if no route uses them. */
 export function listResultGateways(result: CniResult, interfaceName: string): readonly string[] {
   const { index } = findRequestedNic(listSandboxNics(result), interfaceName);
   const ofAddresses = selectAddresses(result, index, true).flatMap(({ gateway }) => gateway ?? []);

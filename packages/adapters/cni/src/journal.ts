@@ -28,7 +28,7 @@ export interface JournalRow {
   readonly network: string;
   /** Arguments of ADD, which DEL repeats. */
   readonly request: AttachmentRequest;
-  /** Element of the pod's annotation that requested the attachment. Unset without such an element, and in rows of older agents. */
+  /** Annotation element that requested the attachment. Unset if no annotation requested it, or if an older agent wrote the row. */
   readonly selection?: NetworkSelection;
   /** Inode of the pod's network namespace, in decimal. */
   readonly netnsInode: string;
@@ -43,7 +43,7 @@ export interface JournalRow {
   readonly isDefault?: true;
   /** Whether the container runtime added the attachment, reports it, and deletes it with the sandbox. */
   readonly isAdopted?: true;
-  /** Gateways of the default routes that the attachment requested, and the default routes that the requested routes replaced. */
+  /** Set if the attachment requested default routes. `replaced` lists the pod's default routes that the requested routes replaced. */
   readonly defaultRoute?: {
     readonly gateways: readonly string[];
     readonly replaced: readonly DefaultRoute[];

@@ -75,7 +75,7 @@ ip link add "$CNI_IFNAME" type veth
 for address in $STAND_IN_ADDRESSES; do ip address add "$address" dev "$CNI_IFNAME"; done
 CNI_NETNS=/proc/$$/ns/net nsenter --target "$PPID" --net -- "$@"`;
 
-/** Builds the command line of a plugin, which runs in the host's namespaces, as under a container runtime. */
+/** Builds the command line that runs a plugin in the host's namespaces, in which a container runtime would run it. */
 function buildCommand(
   path: string,
   { hostProcess }: PluginHost,
@@ -361,7 +361,7 @@ interface Lock {
   waiters: (() => void)[];
 }
 
-/** Named locks that operations acquire shared or exclusively. */
+/** Locks by name. Each operation acquires a lock either shared or exclusively. */
 export class SharedLocks {
   readonly #locks = new Map<string, Lock>();
 

@@ -27,7 +27,7 @@ export interface RememberedAttachment {
 /** Result caches of Multus and of the CRI runtime on this node. */
 export interface ResultCache {
   list(): Promise<readonly RememberedAttachment[]>;
-  /** Checks whether any of these caches exists on the node. */
+  /** Checks whether a result cache of Multus or of the CRI runtime exists on the node. */
   isInUse(): Promise<boolean>;
   /** Lists a network's attachments. @throws AppError with CNI_GC_HELD if an unreadable file may belong to the network */
   listNames(network: string): Promise<readonly AttachmentName[]>;

@@ -104,7 +104,7 @@ export interface Call {
   readonly service: ServiceName;
   readonly method: string;
   readonly request: object;
-  /** Namespace of containerd. Required by containerd's own services only. */
+  /** containerd namespace, which only containerd's own services require. */
   readonly namespace?: string;
   readonly signal?: AbortSignal;
   /** Whether the response contains output of a tenant's program. Such a response over 64 KiB fails with RESOURCE_EXHAUSTED. */

@@ -157,7 +157,7 @@ class OfferRunner {
       this.#retryMs = RETRY_FIRST_MS;
       return RETRY_MAX_MS;
     } catch (error) {
-      // Calls fail while a dead kubelet's socket remains. The next kubelet recreates the socket, which triggers another update.
+      // Registration fails while a dead kubelet's socket remains. The next kubelet recreates the socket, which triggers another update.
       this.#logOnce("resource is not offered", messageOf(error));
       const retryMs = this.#retryMs;
       this.#retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);

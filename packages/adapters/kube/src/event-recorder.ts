@@ -10,7 +10,7 @@ export interface Note {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;
-  /** Subject of the event within the object, for example an interface. Unset for the whole object. */
+  /** Part of the object that the event concerns, for example an interface. Unset if the event concerns the whole object. */
   readonly about?: string;
 }
 
@@ -32,7 +32,7 @@ export interface RecorderDeps {
 const COALESCE_MS = 5000;
 /** Maximum delay before repeats are written, in milliseconds. */
 const COALESCE_MAX_MS = 300_000;
-/** Milliseconds after the last repeat until a further repeat creates a new event. Source: client-go record/events_cache.go */
+/** Milliseconds without a repeat after which the next repeat creates a new event. Source: client-go record/events_cache.go */
 const NEW_EVENT_AFTER_MS = 600_000;
 /** Rate limit of new warnings per object. Source: client-go record/events_cache.go (spam filter) */
 const NEW_WARNING_LIMIT = { burst: 25, refillMs: 300_000 };
@@ -131,7 +131,7 @@ class CoalescingRecorder implements EventRecorder {
     return entry;
   }
 
-  /** Writes the event, then its repeats until all are written. */
+  /** Writes the event and its repeats. Repeats that are recorded meanwhile are also written, after a delay. */
   async #writeAll(entry: RecordedEvent): Promise<void> {
     if (entry.writtenCount > 0) await this.#coalesce(entry);
     while (entry.writtenCount < entry.count) {

@@ -16,7 +16,7 @@ const LEASE_SECONDS = 4;
 const RENEW_MS = 1_500;
 /** Delay after a failed renewal, in milliseconds. */
 const RETRY_MS = 500;
-/** Milliseconds after the start of a renewal in which the leader may write. This window ends a second before the Lease expires. */
+/** Milliseconds for which the leader may write, from the start of a renewal. This window ends a second before the Lease expires. */
 const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
 
 interface ElectorDeps {
@@ -202,7 +202,10 @@ export function findHolder(lease: Lease | undefined): string | undefined {
   return holder === "" ? undefined : holder;
 }
 
-/** Decides whether this process can acquire the Lease, by its own clock only. Source: client-go tools/leaderelection */
+/**
+ * Decides whether this process can acquire the Lease. Ignores the times in the Lease, because the leader's clock may differ
+ * from this process's clock. Source: client-go tools/leaderelection
+ */
 export function decideClaim({ lease, sinceMs }: ObservedLease, nowMs: number): Claim {
   if (findHolder(lease) === undefined) return { kind: "take" };
   const seconds = lease?.spec?.leaseDurationSeconds ?? LEASE_SECONDS;
@@ -216,7 +219,7 @@ interface LeaseWriter {
   readonly nowMs: number;
 }
 
-/** Builds the Lease of an acquisition or a renewal by this process. */
+/** Builds the Lease that this process writes to become or to remain the leader. */
 export function buildHeldLease(
   lease: Lease | undefined,
   { key, identity, nowMs }: LeaseWriter,

@@ -195,12 +195,12 @@ export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }
 
-/** Maximum number of consecutive unanswered heartbeats. A single answer may be late because this process was busy. */
+/** Number of consecutive unanswered heartbeats at which the child counts as stuck. One answer may be late if this process is busy. */
 const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {
   readonly clock: Clock;
-  /** Interval of heartbeats, and maximum age of the last tick of libvirt's event loop, in milliseconds. */
+  /** Interval of heartbeats, in milliseconds. Also the maximum age of the last tick of libvirt's event loop. */
   readonly beatMs: number;
   /** Aborted when the child has ended. */
   readonly signal: AbortSignal;

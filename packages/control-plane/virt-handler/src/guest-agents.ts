@@ -183,7 +183,10 @@ class TrackedGuestAgents implements GuestAgents {
     return { since, reportAtMs: sinceMs + SILENCE_REPORT_DELAY_MS };
   }
 
-  /** Returns whether the last queries timed out. Before this process has received an answer, a silence in the VMI's status suffices. */
+  /**
+   * Returns whether the agent's last queries timed out. Until this process has received an answer from the agent, also
+   * returns true if the VMI's status contains `silentSince`.
+   */
   #isHung(vmi: VirtualMachineInstance): boolean {
     const uid = uidOf(vmi);
     const unanswered = this.#unanswered.get(uid);

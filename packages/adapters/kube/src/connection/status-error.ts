@@ -44,7 +44,7 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   410: "KUBE_EXPIRED",
 };
 
-/** Checks whether a `test` operation of a JSON patch failed, to which the server answers 422 without causes. */
+/** Checks whether a `test` operation of a JSON patch failed. The server's 422 response to such a failure has no causes. */
 function isTestFailure(status: StatusBody | undefined, request: RequestDescription): boolean {
   return request.hasTest === true && printCauses(status).length === 0;
 }

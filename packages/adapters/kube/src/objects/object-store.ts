@@ -215,7 +215,7 @@ export class HttpStore implements Store {
   }
 }
 
-/** Number of consecutive conflicts on a path from which KUBE_WRITES_LOST replaces KUBE_CONFLICT. */
+/** Number of consecutive conflicts on a path at which the error code becomes KUBE_WRITES_LOST instead of KUBE_CONFLICT. */
 const CONFLICTS_MAX = 5;
 const OBJECTS_MAX = 1000;
 

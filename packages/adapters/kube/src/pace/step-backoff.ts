@@ -14,9 +14,9 @@ import {
 export interface Step {
   /** Object of the step, for example the UID of a VMI. `forget` resets all steps of a scope. */
   readonly scope: string;
-  /** Name of the step, which does not change between attempts, for example `attachDevice` with the name of a NIC. */
+  /** Name of the step, for example `attachDevice` with the name of a NIC. Must be the same at each attempt. */
   readonly name: string;
-  /** Inputs of the step, for example the generation of the spec, without times and error messages. */
+  /** Inputs of the step, for example the generation of the spec. Must not contain times or error messages. */
   readonly inputs: string;
 }
 

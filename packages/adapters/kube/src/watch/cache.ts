@@ -85,7 +85,7 @@ function postingKey(index: string, value: string): string {
   return JSON.stringify([index, value]);
 }
 
-/** Returns the object before and after a change. An added object has no state before, a deleted object has no state after. */
+/** Returns the object's versions before and after the change. Returns a single version if the object was added or deleted. */
 export function listStates<T extends KubeObject>(change: Change<T>): readonly T[] {
   return [
     ...(change.kind === "added" ? [] : [change.previous]),

@@ -27,7 +27,7 @@ class ObjectMutationCache implements MutationCache {
     for (const cache of caches) this.#follow(cache);
   }
 
-  /** Discards written versions when the cache receives the same or a newer version, or a deletion. */
+  /** Discards a written version when the cache receives this version, a newer version, or the deletion of the object. */
   #follow(cache: Cache<KubeObject>): void {
     cache.onChange((change) => {
       if (change.kind === "deleted") this.#writtenByUid.delete(findUid(change.previous));

@@ -25,7 +25,7 @@ export interface LockHolder {
   readonly holderPid: string;
 }
 
-/** Checks whether the path still refers to the locked file, which the previous process may have removed. */
+/** Checks whether the path still refers to the locked file. A process that releases its lock removes the file. */
 function isCurrent(fd: number, path: string): boolean {
   try {
     return statSync(path, { bigint: true }).ino === fstatSync(fd, { bigint: true }).ino;

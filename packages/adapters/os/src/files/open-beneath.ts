@@ -6,7 +6,7 @@ import type { InheritedFd } from "@patchbay/core/interfaces";
 import { osNative } from "../native.ts";
 import { errnoOf, toFileError } from "./file-errors.ts";
 
-/** Errno names for a symbolic link, a path that leaves the root, and a file in place of a directory. Source: openat2(2) */
+/** Errno names for a symbolic link, a path that leaves the root, and a path component that is not a directory. Source: openat2(2) */
 const REFUSED_ERRNOS: readonly string[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 interface OpenDirectory extends InheritedFd {

@@ -36,7 +36,7 @@ function tryOpen(root: number, path: string): number | undefined {
   try {
     return osNative().openBeneath(root, path, "directory");
   } catch {
-    return undefined; // The parent directory is watched instead.
+    return undefined; // The caller tries the parent directory next.
   }
 }
 

@@ -166,7 +166,7 @@ function openBeneathPods(podUid: string, podsDir: string, target: PathToOpen): n
   } catch (error) {
     const errno = errnoOf(error) ?? "";
     if (errno === "ENOENT") throw unreachableError(podUid, missingReason, error);
-    // Errno names for a symbolic link, a path that leaves the directory, and a file in place of a directory.
+    // Errno names for a symbolic link, a path that leaves the directory, and a path component that is not a directory.
     if (["ELOOP", "EXDEV", "ENOTDIR"].includes(errno))
       throw refusedError(path, `openat2: ${errno}`, error);
     throw toFileError(error, "openat2", `${podsDir}/${path}`);

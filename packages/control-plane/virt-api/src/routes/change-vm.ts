@@ -425,7 +425,10 @@ function buildMigration(
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
 }
 
-/** Creates a migration. Responds with 202, with 404 without a VM, with 409 without a guest, or with 400 if the guest cannot migrate. */
+/**
+ * Creates a migration and responds with 202. Responds with 404 if the VM is missing, with 409 if the VM is not running, and
+ * with 400 if the body is invalid or the guest cannot migrate.
+ */
 export function migrate(deps: Deps): CallHandler {
   return async (call) => {
     const objectRef = { type: VIRTUAL_MACHINES, name: call.name };
