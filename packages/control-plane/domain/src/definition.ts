@@ -22,7 +22,7 @@ export interface DomainDefinition {
   readonly clock: ClockDefinition;
   /** Number of I/O threads. Disks and controllers reference a thread by its number, from 1. */
   readonly ioThreads: number;
-  /** Controllers, except PCI controllers and those that the machine type includes. */
+  /** Controllers, except PCI controllers and controllers that the machine type includes. */
   readonly controllers: readonly ControllerDefinition[];
   readonly disks: readonly DiskDefinition[];
   readonly nics: readonly NicDefinition[];
@@ -46,7 +46,7 @@ export type FirmwareDefinition =
     }
   | {
       readonly kind: "efi";
-      /** Boots signed code only; requires System Management Mode. */
+      /** Whether the firmware boots only signed code. Secure Boot requires System Management Mode. */
       readonly secureBoot: boolean;
       readonly codePath: string;
       readonly templatePath: string;

@@ -56,7 +56,7 @@ function watchObjects(
   const indexes = { [BY_NETWORK]: listRequestedNetworks };
   const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger: log });
   const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
-  // The kind is optional, because clusters without KubeVirt lack it.
+  // Kind KubeVirt is optional, because clusters without KubeVirt do not serve it.
   const kubevirts = createCache(client.reflect(KUBEVIRTS, { isOptional: true }), { logger: log });
   const policy = followPolicy({
     isEnforced: isPolicyEnforced(flags),

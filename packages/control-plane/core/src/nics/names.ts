@@ -41,7 +41,7 @@ export function buildExtraInterfaceName(podInterfaceName: string): string {
   return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
 }
 
-/** Returns the name of an interface's new pod NIC during a network swap, when the old one still has the usual name. */
+/** Returns the name of an interface's new pod NIC during a network swap. The old pod NIC still has the usual name. */
 export function buildSwapInterfaceName(ifaceName: string, networkName: string): string {
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }

@@ -21,7 +21,7 @@ export interface NicsLocation {
   readonly base: string;
 }
 
-/** Returns the template spec of the VM, or the VMI's spec if the VM does not exist, with its JSON pointer. */
+/** Returns the VM's template spec and its JSON pointer. If the VM does not exist, returns the VMI's spec. */
 export function locateNics(machine: {
   readonly vm?: VirtualMachine | undefined;
   readonly vmi?: VirtualMachineInstance | undefined;

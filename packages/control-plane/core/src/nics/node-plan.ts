@@ -333,7 +333,7 @@ interface GuestFacts {
   readonly useEmulation: boolean;
 }
 
-/** Returns why a vhost-user device would not work; undefined if it would. libvirt does not check these conditions. */
+/** Returns why a vhost-user device cannot work, or undefined if it can. libvirt does not check these conditions. */
 export function findVhostUserBlock(
   iface: IfaceFacts,
   { domain, useEmulation }: GuestFacts,

@@ -340,7 +340,7 @@ export function decidePhase(facts: PhaseFacts): IfacePhase | undefined {
   return isWanted(facts) && !removing ? decidePlugPhase(facts) : decideUnplugPhase(facts);
 }
 
-/** Checks whether the device must be unplugged: the interface is not wanted, or the tap was recreated, which QEMU does not reopen. */
+/** Checks whether to unplug the device, because the interface is unwanted or its tap was recreated. QEMU does not reopen a tap. */
 export function mustReleaseDevice(facts: PhaseFacts): boolean {
   const phase = decidePhase(facts);
   return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");

@@ -14,7 +14,7 @@ interface NodeDevice extends Offered {
   readonly permissions: string;
 }
 
-/** Directories of vhost-user sockets. With `sockets`, a pod gets its own directory; with `all-sockets`, the dataplane gets them all. */
+/** Directories of vhost-user sockets. With `sockets`, a pod gets its own directory; with `all-sockets`, the dataplane gets all. */
 interface NodeSockets extends Offered {
   readonly kind: "sockets" | "all-sockets";
 }

@@ -67,7 +67,7 @@ export function isSchedulable(node: KubeNode | undefined): boolean {
   return node !== undefined && node.spec?.unschedulable !== true;
 }
 
-/** Describes an unresponsive node. Undefined if the node responds, or was deleted together with its pods. */
+/** Describes an unresponsive node. Returns undefined if the node responds or was deleted together with its pods. */
 export function findNodeLoss(node: KubeNode | undefined): NodeLoss | undefined {
   if (node === undefined || !isNodeUnresponsive(node)) return undefined;
   const { name } = node.metadata;

@@ -133,7 +133,7 @@ interface CurrentMtu {
   readonly isRequested: boolean;
 }
 
-/** Describes a current MTU that differs from the MTU of the guest's device, in bytes. */
+/** Describes a difference between the MTU of the guest's NIC and the current MTU. Both MTUs are in bytes. */
 export function mtuDiffers(guestMtu: number, current: CurrentMtu): ReasonMessage<"MtuDiffers"> {
   const direction = current.isRequested ? "to" : "from";
   const advice =

@@ -15,7 +15,7 @@ export interface ReasonEntry {
   readonly advice?: string;
 }
 
-/** Fields of most reasons for failed attachments. */
+/** Fields that most reasons for failed attachments share. */
 const POD_ATTACHING = { phases: "`PodAttaching`", from: "net-agent", event: "Warning" } as const;
 
 /** Fields of reasons that concern the annotation of any pod, including pods that are not launchers. */

@@ -218,7 +218,7 @@ function findCapacityProblem(facts: AddIfaceFacts, newIface: Iface): string | un
   return `no free PCIe port: ${noFreePortMessage(vmi).message}${reservedPorts}`;
 }
 
-/** Maps a field of the spec to a field of the request. Returns an empty text if no request field sets the spec's field. */
+/** Maps a field of the spec to a field of the request. Returns an empty string if no request field sets the spec's field. */
 function toRequestField(field: string, paths: { iface: string; network: string }): string {
   if (field.startsWith(`${paths.network}.multus`)) return "networkAttachmentDefinitionName";
   if (field.startsWith(`${paths.iface}.`)) return field.slice(paths.iface.length + 1);

@@ -78,7 +78,7 @@ const IPAM_MEMBERS: readonly string[] = ["subnet", "range", "address"];
 /** Member with comma-separated subnets, in plugin configurations without `ipam`. Source: ovn-kubernetes multi-homing. */
 const SUBNETS_MEMBER = "subnets";
 
-/** Lists the subnets in `ipam` as unparsed texts. Uses no recursion, because the author of the definition controls the depth. */
+/** Lists the subnets in `ipam` as unparsed strings. Uses no recursion, because the author of the definition controls the depth. */
 function listIpamTexts(ipam: JsonObject): readonly string[] {
   const texts: string[] = [];
   const remainingValues: unknown[] = [ipam];
@@ -108,7 +108,7 @@ function parsePrefix(text: string): IpPrefix | undefined {
   return parseIp(text.slice(text.lastIndexOf("-") + 1).trim());
 }
 
-/** Lists the subnets of a network. Empty if an external server assigns the addresses. */
+/** Lists the subnets of a network. Returns an empty list if an external server assigns the addresses. */
 export function listPrefixes({ spec }: NetworkAttachmentDefinition): readonly IpPrefix[] {
   const config = parseJson(spec?.config);
   if (!isJsonObject(config)) return [];

@@ -132,7 +132,7 @@ function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport)
 
 const MULTUS_SOURCE = "multus-status";
 
-/** Checks whether `infoSource` contains `multus-status`: the pod has the secondary network. Source: KubeVirt network/controllers/vmi.go. */
+/** Checks whether the pod has the secondary network (`multus-status` in `infoSource`). Source: KubeVirt network/controllers/vmi.go. */
 function isReportedByMultus({ attachment, network, reported }: IfaceFacts): boolean {
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (attachment?.state === "Attached") return true;
@@ -329,7 +329,7 @@ export function isNodePhase(oldPhase: unknown, newPhase: unknown): boolean {
   return NODE_PHASES.get(oldPhase)?.includes(newPhase) === true;
 }
 
-/** Returns Running, Succeeded or Failed. Undefined if virt-controller decides the phase. */
+/** Returns the new phase: Running, Succeeded or Failed. Returns undefined if virt-handler does not change the phase. */
 function findPhase({ vmi, domain }: NodeVmFacts): VmiPhase | undefined {
   const reportedPhase = vmi.status?.phase;
   if (domain?.running === true) return reportedPhase === "Scheduled" ? "Running" : undefined;

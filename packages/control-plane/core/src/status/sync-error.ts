@@ -157,7 +157,7 @@ function findUnpreparedError(pod: Pod | undefined): SyncError | undefined {
   return undefined;
 }
 
-/** Returns why a hook sidecar failed. Undefined after the guest has run, because the guest then needs no sidecar. */
+/** Returns why a hook sidecar failed. Returns undefined after the guest has run, because the guest then needs no sidecar. */
 export function findHookFailure(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
@@ -216,7 +216,7 @@ export interface VmStatusFacts {
   readonly startProblems: readonly FieldProblem[];
   /** Whether a VMI with the VM's name exists that the VM does not own. */
   readonly hasNameConflict: boolean;
-  /** Whether the conflicting VMI is being deleted or belongs to a deleted VM, so that the conflict is temporary. */
+  /** Whether the conflicting VMI is being deleted or belongs to a deleted VM. The conflict is then temporary. */
   readonly isConflictTemporary?: boolean;
   readonly bindings: BindingRegistry;
   readonly isStaged: boolean;
@@ -285,7 +285,7 @@ export function findSyncError(conditions: readonly Condition[] | undefined): Syn
   return { reason: condition.reason ?? "", message: condition.message ?? "" };
 }
 
-/** Returns the current error to record as an event. Undefined if no error exists or `oldConditions` already contains it. */
+/** Returns the current error to record as an event. Returns undefined if no error exists or `oldConditions` already contains it. */
 export function newSyncError(
   oldConditions: readonly Condition[] | undefined,
   newConditions: readonly Condition[] | undefined,

@@ -253,7 +253,7 @@ function hasNoNewAddress(
   return isEqual(others, otherNext) && hasNoNewEntry(oldInterfaces, newInterfaces);
 }
 
-/** Checks whether the write of `next` can wait: NICs are being plugged or unplugged, and only deferrable fields change. */
+/** Checks whether the write of `next` can wait, because a plug or unplug is in progress and only deferrable fields change. */
 export function canDeferVmStatus(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

@@ -213,7 +213,7 @@ function findExtraNetwork(
   return { name, networkName, podInterfaceName: buildExtraInterfaceName(attachedName) };
 }
 
-/** Returns the attachment. While its binding's additional network is not attached, the result has that network's state. */
+/** Returns the attachment. Until its binding's additional network is attached, replaces the state with the additional network's state. */
 function withExtra(
   attachment: Attachment,
   extraIdentity: Identity | undefined,
@@ -451,7 +451,7 @@ function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
 
 const LOST_REASON: NodeLoss["reason"] = "NodeUnresponsive";
 
-/** Adds the time of a new phase. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
+/** Returns the phases with their start times, including a new phase. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
 function phaseTransitions(
   vmi: VirtualMachineInstance,
   phase: VmiPhase,

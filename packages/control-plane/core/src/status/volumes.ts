@@ -21,7 +21,7 @@ function buildClaimInfo(claim: PersistentVolumeClaim): ClaimInfo {
   };
 }
 
-/** Lists the volume modes of the disks' claims, one entry per disk. If the claim is missing, returns the previous entry. */
+/** Builds `volumeStatus` with one entry per disk, which describes the disk's claim. A missing claim leaves the entry unchanged. */
 export function buildVolumeStatuses(
   { spec, status }: VirtualMachineInstance,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,

@@ -85,7 +85,7 @@ export function waitsForBinding(
   });
 }
 
-/** Reports a lun whose claim contains a file system, because only block devices support SCSI commands. */
+/** Reports a lun whose claim has volumeMode Filesystem, because only block devices support SCSI commands. */
 function findLunProblem(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
   if (disk.device !== "lun" || readVolumeMode(claim) === "Block") return undefined;
   const message = `${findField(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
@@ -117,7 +117,7 @@ function diskProblem(disk: GuestDisk, storage: StorageFacts): StorageProblem | u
   );
 }
 
-/** Returns the first storage problem. Undefined if the launcher can be created. */
+/** Returns the first storage problem that prevents the creation of the launcher, or undefined if there is none. */
 export function findStorageFault(
   { spec }: VirtualMachineInstance,
   storage: StorageFacts,

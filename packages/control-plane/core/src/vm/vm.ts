@@ -52,7 +52,7 @@ export interface VmFacts {
   readonly now: string;
   readonly startProblems: readonly FieldProblem[];
   readonly hasNameConflict: boolean;
-  /** Whether the VMI with the VM's name is being deleted or belongs to a deleted VM, so that the conflict is temporary. */
+  /** Whether the VMI with the VM's name is being deleted or belongs to a deleted VM. The conflict is then temporary. */
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
@@ -222,7 +222,7 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
   return refs === undefined ? planStopped(facts) : refActions;
 }
 
-/** Returns the milliseconds until the next reconcile if no event occurs. Undefined if no such reconcile is needed. */
+/** Returns the milliseconds until the next reconcile if no event occurs. Returns undefined if no such reconcile is needed. */
 export function nextReconcileMs({ vm, vmi, now }: VmFacts): number | undefined {
   if (vmi !== undefined) return computeSuccessDelayMs(vm, vmi, now);
   const { step } = decideRun(collectRunFacts(vm, undefined));

@@ -83,7 +83,7 @@ function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   return isDeletedInTime(vmi, pod) ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Returns the elements of the network selection annotation. Returns none if the annotation is malformed, so that it is replaced. */
+/** Returns the elements of the network selection annotation. Returns an empty list for a malformed annotation, which is then replaced. */
 export function readPodNetworkElements(pod: Pod): readonly NetworkSelection[] {
   const annotation = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return annotation.ok ? annotation.elements : [];

@@ -68,7 +68,7 @@ const VECTORS_BY_KIND: Readonly<Record<DeviceKind, (vcpus: number) => number>> =
   usb: (vcpus) => vcpus + 1,
   input: () => 3,
   plain: () => 1,
-  /** Minimum of a virtio device: one vector for the configuration and one that all queues share. */
+  /** A virtio device needs at least one vector for configuration changes and one that all queues share. */
   other: () => 2,
 };
 

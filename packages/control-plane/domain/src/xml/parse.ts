@@ -45,7 +45,7 @@ const NUMBER_SYNTAX = /^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i;
 
 class InvalidDomainError extends Error {}
 
-/** NIC of the live domain, which may differ from its definition. */
+/** NIC of the live domain. It may differ from the NIC in the domain's definition. */
 export interface NicFacts {
   readonly alias: string;
   readonly mac: string;

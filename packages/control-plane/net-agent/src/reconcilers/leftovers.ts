@@ -88,7 +88,7 @@ function hasChangedSandbox(previous: Pod, current: Pod): boolean {
   return addresses !== undefined && !isEqual(addresses, readAddresses(previous));
 }
 
-/** Returns the uid of a pod that has ended, or whose sandbox the runtime has replaced. */
+/** Returns the pod's uid if the pod has ended or the runtime has replaced its sandbox; otherwise undefined. */
 export function findReleasedPod(change: Change<Pod>): string | undefined {
   if (change.kind === "deleted") return change.previous.metadata.uid;
   const { current } = change;

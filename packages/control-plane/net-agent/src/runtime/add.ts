@@ -198,7 +198,7 @@ function assertAllAttached({ key }: PodFacts, { errors }: ActResult): void {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: key, reasons: reasons.join("; ") });
 }
 
-/** Releases the sandbox, and writes the errors to the pod's status. A failure of either is only logged. */
+/** Releases the sandbox, and then writes the errors to the pod's status. Logs a failed release or write instead of throwing. */
 async function undoAll(
   facts: PodFacts,
   actResult: ActResult | undefined,
@@ -274,7 +274,7 @@ async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): 
   }
 }
 
-/** Returns the result with the network namespace's path as the runtime knows it. The agent may see it under another path. */
+/** Replaces the namespace path in the result with the runtime's path. The agent's path of the same namespace may differ. */
 function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
   const { netnsPath = "" } = call;
   if (result.interfaces === undefined) return result;

@@ -50,7 +50,7 @@ function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
 }
 
-/** Deletes removed rows. If no other rows are left, writes the pod's status first; if that fails, a later pass deletes the rows. */
+/** Deletes journal rows in state `removed`. If the pod has no other rows, first writes its status. A later pass retries a failed write. */
 export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise<void> {
   const facts = toFacts(row);
   const rows = await deps.journal.list(facts.uid);

@@ -69,7 +69,7 @@ function parseUser(value: unknown): User {
   return {
     name: asText(username),
     groups: asTexts(groups),
-    // The cast is safe, because each entry of `claims` contains a name and a list of texts.
+    // The cast is safe, because each entry of `claims` contains a name and a list of strings.
     extra: Object.fromEntries(claims) as NonNullable<User["extra"]>,
   };
 }
@@ -212,7 +212,7 @@ function isVmiSpec(value: unknown): value is VmiSpec {
   );
 }
 
-/** Text fields of a matcher. Source: KubeVirt InstancetypeMatcher. */
+/** String fields of a matcher. Source: KubeVirt InstancetypeMatcher. */
 const MATCHER_FIELDS = [
   "name",
   "kind",

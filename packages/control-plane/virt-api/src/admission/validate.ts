@@ -115,7 +115,7 @@ function findMac(spec: VmiSpec | undefined, name: string): string {
   return normalizeMac(iface?.macAddress ?? "");
 }
 
-/** Returns for each interface whether to check its MAC: the MAC is new, or this update starts the VM. */
+/** Returns for each interface whether to check its MAC. A MAC is checked if it is new or if this update starts the VM. */
 function listNewMacs({ spec, old, isHalted, wasHalted }: TwinCheck): readonly boolean[] {
   const isStarting = wasHalted === true && isHalted !== true;
   return ifacesOf(spec).map(({ name }) => isStarting || findMac(old, name) !== findMac(spec, name));
@@ -182,7 +182,7 @@ function findIgnoredHooks(metadata: SubjectMetadata): readonly string[] {
   return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
 }
 
-/** Finds a networks annotation, which has no effect because the specification declares the launcher's networks. */
+/** Finds a network selection annotation. It has no effect, because the specification declares the launcher's networks. */
 function findIgnoredNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
   const name = names.NETWORKS_ANNOTATION;
   if (metadata?.annotations?.[name] === undefined) return [];

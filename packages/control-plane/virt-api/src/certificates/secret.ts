@@ -37,7 +37,7 @@ const SECRET_KEYS = {
   keyPem: "tls.key",
 } as const;
 
-/** Contents of a Secret in PEM. Missing contents are empty texts. */
+/** Contents of a Secret in PEM. Missing contents are empty strings. */
 export type Contents = Readonly<Record<keyof typeof SECRET_KEYS, string>>;
 
 export interface ValidCertificates {

@@ -25,7 +25,7 @@ async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   return causes.length === 0 ? { code: 200, body } : toRejection(causes);
 }
 
-/** Responds with the expanded VM, with 404 without a VM, or with 400 if the instancetype or preference is missing or conflicts. */
+/** Responds with the expanded VM, with 404 if no VM exists, or with 400 for a missing or conflicting instancetype or preference. */
 export function expandSpec(deps: Deps): CallHandler {
   return async (call) => {
     const vm = await deps.store.find(VIRTUAL_MACHINES, call);

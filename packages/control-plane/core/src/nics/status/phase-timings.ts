@@ -160,7 +160,7 @@ const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
   PodDetaching: "pod",
 };
 
-/** Returns the duration and its parts, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`; undefined if the start is unknown. */
+/** Prints an operation's durations, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`. Returns undefined for an unknown start. */
 export function describeTimings(
   timings: PhaseTimings | undefined,
   nowMs: number,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds `status.interfaces` from the earlier status while libvirt does not respond, so that links and domain cannot be observed.
+// Builds `status.interfaces` from the earlier status, because links and domain cannot be observed while libvirt does not respond.
 import type {
   BindingRegistry,
   IfacePhase,

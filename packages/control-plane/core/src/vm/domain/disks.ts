@@ -157,7 +157,7 @@ const NO_IO_THREADS: IoThreads = { threadCount: 0, ofDisks: new Map() };
 /** Limit of automatic I/O threads per vCPU. Source: KubeVirt getIOThreadsCountType. */
 const AUTO_THREADS_PER_VCPU = 2;
 
-/** Returns the number of I/O threads that disks share. Policy `auto` allows one thread per sharing disk, up to a limit; otherwise 1. */
+/** Returns the number of shared I/O threads. Policy `auto` allows one per sharing disk, up to a limit. Other policies allow one. */
 function countSharedThreads({ domain }: VmiSpec, sharingDisks: number, ownThreads: number): number {
   const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * countVcpus(domain) : 1;
   return Math.max(1, Math.min(sharingDisks, limit - ownThreads));

@@ -223,9 +223,9 @@ export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Contai
   ];
 }
 
-/** Seconds added to the initial delay of probes, in which libvirt starts. Source: KubeVirt LibvirtStartupDelay. */
+/** Seconds added to the initial delay of probes, because the guest starts only after libvirt. Source: KubeVirt LibvirtStartupDelay. */
 const LIBVIRT_STARTUP_SECONDS = 10;
-/** Seconds added to a probe's timeout in the kubelet, so that `virt-probe` can report the guest agent's late answer. */
+/** Seconds added to a probe's timeout in the kubelet, so that `virt-probe` can report that the guest agent timed out. */
 const AGENT_ANSWER_SECONDS = 1;
 const DEFAULT_TIMEOUT_SECONDS = 1;
 
@@ -245,7 +245,7 @@ function buildExecRequest([path = "", ...args]: readonly string[]): string {
   return JSON.stringify({ execute: "guest-exec", arguments: fields });
 }
 
-/** Returns the command of `virt-probe`. Undefined if the kubelet can probe the guest directly. */
+/** Returns the command of `virt-probe`. Returns undefined if the kubelet can probe the guest directly. */
 function buildCommand(
   vmi: VirtualMachineInstance,
   probe: GuestProbe,

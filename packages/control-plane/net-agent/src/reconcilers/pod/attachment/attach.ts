@@ -315,7 +315,7 @@ export async function adopt(
   });
 }
 
-/** Attaches the network, or adopts it if it is attached already. @throws AppError of the plugins, the request and the sandbox */
+/** Attaches the network, or adopts an existing attachment. @throws AppError for an invalid request, a missing sandbox or a failed plugin */
 export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
   const sandbox = requireSandbox(facts);
   await assertMayUse(wanted.network, facts, deps);
@@ -375,7 +375,7 @@ async function addNew(
   return addOrUndo(row, { facts, check }, deps);
 }
 
-/** Requests the NIC's previous MAC and addresses if the network supports that. Runs ADD without them if the network rejects them. */
+/** Runs ADD with the NIC's previous MAC and addresses if possible. If the network rejects the request, runs ADD without both. */
 async function addWithPreferred(
   wanted: WantedAttachment,
   { preferred, ...intent }: Intent & { readonly preferred: Preferences | undefined },
@@ -433,7 +433,7 @@ async function adoptOrThrow(
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Returns whether libcni's cache contains this NIC for this network. Needed because the pod's status may have been overwritten. */
+/** Returns whether libcni's cache contains this NIC for this network. The pod's status is insufficient, because it may be overwritten. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },

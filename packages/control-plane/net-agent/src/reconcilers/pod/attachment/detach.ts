@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detaches a network by the data in its journal row, if necessary without its plugin.
+// Detaches a network with the data in its journal row. If the plugin fails repeatedly, removes the NIC without the plugin.
 import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import type {
   AttachmentRequest,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens network namespaces of pods. Verifies that the path still refers to the same namespace, and not to the host's.
+// Opens network namespaces of pods. Verifies that a path still refers to the pod's namespace, and not to the host's namespace.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Link, OpenNetns, Sandbox } from "@patchbay/core/interfaces";

@@ -58,7 +58,7 @@ export function readDevice({ device, request }: JournalRow): UsedDevice | undefi
   return id === undefined ? undefined : { id, holder };
 }
 
-/** Selects the rows that net-agent detaches: all except the default network's, or all rows if neither pod nor sandbox is left. */
+/** Returns the rows that net-agent detaches. Omits the default network's row while the pod or its sandbox exists. */
 export function selectRows(
   rows: readonly JournalRow[],
   isNothingLeft: boolean,

@@ -9,7 +9,7 @@ import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interf
 
 export interface Preferences {
   readonly ips: readonly string[];
-  /** CNI request with the previous MAC and, if the network supports it, `ips`. Unset if neither a MAC nor `ips` can be requested. */
+  /** CNI request with the previous MAC and, if supported, the previous addresses (`ips`). Unset if neither can be requested. */
   readonly request?: AttachmentRequest;
 }
 
@@ -47,7 +47,7 @@ export function withRequestedMac(request: AttachmentRequest, mac: string): Attac
   };
 }
 
-/** Returns the selection without a MAC that is only preferred. */
+/** Removes the MAC from the selection if the MAC is only preferred, and not required. */
 export function withoutPreferredMac(selection: NetworkSelection): NetworkSelection {
   if (selection["io.patchbay.kept-mac"] !== true) return selection;
   const others = Object.entries(selection).filter(([key]) => key !== "mac");
