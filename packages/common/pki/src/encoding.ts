@@ -4,7 +4,7 @@ import type { Clock } from "@patchbay/base";
 
 export const MS_PER_DAY = 86_400_000;
 
-/** Converts milliseconds since 1970 to the type of the certificate library. */
+/** Converts milliseconds since 1970 to a Date, which the certificate library requires. */
 export function toDate(ms: number): Date {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, does not read the clock
   return new Date(ms);

@@ -21,7 +21,7 @@ export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;
   readonly vmis: Cache<VirtualMachineInstance>;
-  /** Migrations. Index `vmi` contains NAMESPACE/NAME of the VMI. */
+  /** Cache of migrations. The keys of its index `vmi` are NAMESPACE/NAME of the VMIs. */
   readonly migrations: Cache<VirtualMachineInstanceMigration>;
   readonly policies: Cache<MigrationPolicy>;
   readonly pods: Cache<Pod>;

@@ -59,7 +59,7 @@ const JSON_TYPE = "application/json";
 /** Content type of a JSON patch. Source: RFC 6902, section 6. */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Returns an ID. A change replaces a pending change with the same ID. Changes of an interface's link and network differ in ID. */
+/** Returns an ID. A change replaces a pending change with the same ID. An interface's link and network have different IDs. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":
@@ -98,7 +98,7 @@ function mergeIntoPlug(
   }
 }
 
-/** Adds a change, or merges it into a pending plug. A pull replaces other changes of its interface, and they replace a pull. */
+/** Adds a change, or merges it into a pending plug. A pull replaces earlier changes of its interface. A later change replaces the pull. */
 export function addChange(changes: readonly Change[], change: Change): readonly Change[] {
   const others = removeChange(changes, change);
   if (!("iface" in change)) return [...others, change];

@@ -92,7 +92,7 @@ export function listJacks(
   );
 }
 
-/** Returns the network's name as a VM of the namespace refers to it. */
+/** Returns the name by which a VM in `namespace` references the network. */
 export function toRelativeNetwork(network: string, namespace: string): string {
   return network.startsWith(`${namespace}/`) ? network.slice(namespace.length + 1) : network;
 }

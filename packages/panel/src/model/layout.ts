@@ -10,7 +10,7 @@ export const SIZE = {
   gap: 10,
   /** Height of the space for cables below the sockets. */
   tray: 20,
-  /** Width of the space left of the first socket. */
+  /** Width of the space to the left of the first socket. */
   ear: 22,
   /** Distance between units. */
   between: 14,

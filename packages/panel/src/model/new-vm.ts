@@ -21,7 +21,7 @@ export interface NewVmForm {
   readonly name: string;
   /** Image of the root disk, from the standalone machine or a registry. */
   readonly image: string;
-  /** Memory as a quantity of Kubernetes. */
+  /** Memory as a Kubernetes quantity. */
   readonly memory: string;
   readonly cores: number;
   /** Networks, each as `namespace/name`. */

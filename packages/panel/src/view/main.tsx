@@ -41,7 +41,7 @@ async function start(root: HTMLElement): Promise<void> {
   render(<AccessDenied why="used" />, root);
 }
 
-// Reloads the page, because another link in the same tab changes only the fragment.
+// Reloads the page, because opening another `patchbay ui` link in the same tab changes only the fragment.
 addEventListener("hashchange", () => {
   location.reload();
 });

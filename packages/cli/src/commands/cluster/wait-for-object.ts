@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for a state of an object in the cluster.
+// Waits until an object in the cluster meets a condition.
 import type { ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { ObjectKey } from "@patchbay/core/interfaces";
@@ -9,11 +9,11 @@ import type { Session } from "../../session.ts";
 export interface ObjectCondition<T extends KubeObject> {
   readonly type: ResourceType<T>;
   readonly key: ObjectKey;
-  /** Returns whether the object has the state. The object is undefined if it does not exist. */
+  /** Returns whether the condition is met. `object` is undefined if the object does not exist. */
   readonly isReached: (object: T | undefined) => boolean;
 }
 
-/** Waits until the object has the state. Rejects when the user presses Ctrl-C. */
+/** Waits until the object meets the condition. Rejects when the user presses Ctrl-C. */
 export async function waitForObject<T extends KubeObject>(
   { client }: Session,
   { signal, err }: Context,

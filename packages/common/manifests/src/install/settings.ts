@@ -66,7 +66,7 @@ export function withSettings(
   const change = (text: string, member: string): string => {
     if (member === "image" && text === names.PATCHBAY_IMAGE) return image ?? text;
     if (member === "args") return changeArgument(text);
-    // Changes the path on the host, but not the path in the pod.
+    // Changes only `path` of hostPath volumes, because `mountPath` in the containers stays the same.
     const isOwn = member === "path" && KUBELET_SUBDIRECTORIES.includes(text);
     return isOwn
       ? `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}${text.slice(KUBELET_DIR.length)}`

@@ -28,7 +28,7 @@ export interface Removal {
 }
 
 export interface Uninstallation {
-  /** Whether CRDs are deleted together with their objects. The NetworkAttachmentDefinition CRD is deleted only without objects. */
+  /** Whether CRDs are deleted even if objects of their kinds exist. Existing NetworkAttachmentDefinitions always protect their CRD. */
   readonly withObjects: boolean;
   readonly report: (removal: Removal) => void;
   readonly waitUntilDeleted: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;

@@ -40,7 +40,7 @@ function toAnswer(
     : toOkAnswer(DONE_MESSAGES[request] ?? "");
 }
 
-/** Forwards the request to virt-handler. Responds with 200, or with 400 or 409 if the guest's state forbids the request. */
+/** Forwards the request to virt-handler. Responds with 400 or 409 if the guest's state forbids the request. */
 export function requestGuest(deps: Deps, request: GuestRequest): CallHandler {
   return async (call) => {
     const objectRef = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
@@ -63,7 +63,7 @@ function toProblemsAnswer(problems: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message: problems.join("; ") });
 }
 
-/** Examines an interface. Responds with 200, with 400, 404 or 409 if the interface cannot be examined, or with 429 if busy. */
+/** Examines an interface. Responds with 429 if the node is busy, and with 400, 404 or 409 if the interface cannot be examined. */
 export function examine(deps: Deps): CallHandler {
   return async ({ namespace, name, query }) => {
     const objectRef = { type: VIRTUAL_MACHINE_INSTANCES, name };

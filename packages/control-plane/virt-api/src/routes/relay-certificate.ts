@@ -63,7 +63,7 @@ async function signCertificate(node: string, { body }: Call, deps: Deps): Promis
   return { code: 200, body: { certificate, authorities: ownAuthority.bundlePem } };
 }
 
-/** Signs the node's key and responds with 200, or with 403 if the caller is not the agent of a known node. */
+/** Signs the node's key. Responds with 403 if the caller is not a known node's agent, or if the node's name is reserved. */
 export function relayCertificate(deps: Deps): CallHandler {
   return async (call) => {
     const { user } = call;

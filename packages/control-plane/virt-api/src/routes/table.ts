@@ -12,7 +12,7 @@ export type Method = "get" | "put";
 
 export interface Entry {
   readonly method: Method;
-  /** Description of the route. For a rejected route, the missing feature. */
+  /** Description of the route, or the name of the missing feature if virt-api rejects the route. */
   readonly description: string;
 }
 
@@ -107,7 +107,7 @@ const DISK_ROUTES = buildRejectedEntries(
   "removevolume",
 );
 const GRAPH_ROUTES = buildRejectedEntries("the object graph (ObjectGraph)", "get", "objectgraph");
-/** Missing feature, with a hint: virtctl creates a claim before virt-api rejects the request. */
+/** Missing feature, with a hint to delete the claim that virtctl creates before virt-api rejects the request. */
 const MEMORY_DUMP =
   "memory dumps (delete a claim that --create-claim has just made: kubectl delete pvc CLAIM)";
 export const REJECTED_ROUTES: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {

@@ -11,7 +11,7 @@ export interface Picture {
 }
 
 export interface PictureOptions {
-  /** Moves the pointer before the picture, to wake the guest's screen. */
+  /** Whether the pointer is moved before the picture is taken, to wake the guest's screen. */
   readonly movesCursor?: boolean;
 }
 

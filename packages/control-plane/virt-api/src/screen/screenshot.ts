@@ -16,7 +16,7 @@ import {
   type CallHandler,
 } from "../http/calls.ts";
 
-// Encoding of PNG. Source: W3C, Portable Network Graphics (PNG) Specification
+// PNG encoder. Source: W3C, Portable Network Graphics (PNG) Specification
 
 const deflateAsync = promisify(deflate);
 const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);

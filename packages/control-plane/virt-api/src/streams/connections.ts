@@ -90,7 +90,7 @@ async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
   });
   while (!closed.signal.aborted) {
     await clock.sleep(PING_INTERVAL_MS, closed.signal).catch(() => undefined); // The close event aborts the sleep.
-    // Does not terminate a paused socket. Its pongs remain unread until the guest reads data again.
+    // A paused socket is not terminated, because its pongs remain unread until the guest reads data again.
     if (!isAlive && !socket.isPaused) socket.terminate();
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();

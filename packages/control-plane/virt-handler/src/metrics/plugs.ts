@@ -81,7 +81,7 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Running";
 }
 
-/** Estimates the age of an operation that started before this process by the age of its current phase. Returns 0 if it is unknown. */
+/** Returns the age of the current phase, as an estimate for an operation that started before this process; 0 if unknown. */
 function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }

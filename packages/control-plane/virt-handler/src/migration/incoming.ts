@@ -44,12 +44,12 @@ interface IncomingMigration {
   readonly deps: Deps;
 }
 
-/** Returns whether the guest has left the source: the relay reports it, or virt-controller reports that the source pod has ended. */
+/** Returns whether the relay reported that the guest has left the source, or virt-controller reported that the source pod has ended. */
 function isOffAtSource({ migration, run }: IncomingMigration): boolean {
   return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
-/** Returns whether libvirt copies memory. The target's libvirt then refuses job statistics. Source: libvirt, qemuDomainGetJobStats. */
+/** Returns whether libvirt copies memory. Meanwhile, the target's libvirt refuses job statistics. Source: libvirt qemuDomainGetJobStats. */
 async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<boolean> {
   try {
     const { state, move } = await launcher.session.connection.readJob(domainNameOf(vmi));
@@ -226,7 +226,7 @@ async function perform(step: IncomingStep, incoming: IncomingMigration): Promise
   else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
-/** Runs one pass. `isWired`: the guest's links and disks are ready. Returns true if the guest stays paused until a person acts. */
+/** Runs one pass. `isWired` means that links and disks are ready. Returns true if the guest stays paused until a person acts. */
 export async function receiveGuest(
   incoming: IncomingMigration,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,

@@ -118,7 +118,7 @@ export async function startRelay(
   return relay;
 }
 
-/** Names of sockets in a launcher's directory. On the source node, the relay creates them. On the target node, QEMU does, except `peer`. */
+/** Names of sockets in a launcher's directory. The relay on the source creates all. QEMU on the target creates `memory` and `disks`. */
 export const SOCKETS = {
   peer: "migration-peer.sock",
   memory: "migration-memory.sock",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies bytes between two connections until both have ended, one fails or neither makes progress.
+// Copies bytes between two connections until both have ended, one has failed, or neither has made progress for too long.
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { GREETING_MAX } from "./protocol.ts";

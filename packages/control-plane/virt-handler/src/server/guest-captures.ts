@@ -96,7 +96,7 @@ async function startCapture(
 }
 
 /**
- * Creates the function that opens captures: one at a time for each interface, and {@link CAPTURES_MAX} on the node. The function throws
+ * Creates the function that opens captures, at most one for each interface and {@link CAPTURES_MAX} on the node. The function throws
  * AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE, and the errors of sessions and captures.
  */
 export function createOpenCapture(

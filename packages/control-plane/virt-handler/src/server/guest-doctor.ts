@@ -130,8 +130,9 @@ async function withDeadline<T>(
 }
 
 /**
- * Creates the function that examines interfaces: each interface once at a time, and {@link EXAMINATIONS_MAX} on the node. The function
- * throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes.
+ * Creates the function that examines interfaces. Concurrent examinations are limited to one for each interface, and to
+ * {@link EXAMINATIONS_MAX} on the node.
+ * The function throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes.
  */
 export function createExamineGuest(
   deps: Deps,

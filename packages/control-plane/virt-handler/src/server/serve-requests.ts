@@ -35,7 +35,7 @@ import type { OpenGuestStream } from "./guest-streams.ts";
 
 type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 
-/** Maximum console output buffered for a slow client, in bytes. Further output is dropped, and the client receives its size. */
+/** Maximum console output buffered for a slow client, in bytes. The client is informed when further output is dropped. */
 const CONSOLE_BUFFER_MAX = 1024 * 1024;
 
 /** Copies the console's output. Reads even if the client does not, because the guest would block on a full console. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Authorizes DataVolumes that copy a disk from another namespace. CDI checks only the account that creates the DataVolume.
-// This is virt-controller's account, which may create pods, and therefore copy claims, in every namespace.
+// virt-controller creates DataVolumes, and its account may create pods, and therefore copy claims, in every namespace.
 // Source: CDI datavolume-auth.go; KubeVirt authorizeDataVolume.
 import { DATA_SOURCES, SUBJECT_ACCESS_REVIEWS, type DataVolume, type VmiSpec } from "@patchbay/api";
 import { isJsonObject, readTextAt, valueAt } from "@patchbay/api/json";
@@ -15,7 +15,7 @@ const CLONE_ACCESS: Access = {
   resource: "datavolumes",
   subresource: "source",
 };
-/** Accounts that may create pods can mount, and therefore copy, a claim. This does not apply to snapshots. */
+/** Accounts that may create pods can mount, and therefore copy, a claim, but not a snapshot. */
 const POD_ACCESS: Access = { group: "", resource: "pods", subresource: "" };
 
 interface CloneSource {

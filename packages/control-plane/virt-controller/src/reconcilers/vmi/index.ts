@@ -79,7 +79,7 @@ export function findClaims(
   return new Map(found);
 }
 
-/** Returns why the pod's node counts as lost; undefined if the node responds. */
+/** Returns why the pod's node counts as lost; undefined if the node responds or does not exist. */
 export function findLoss(
   pod: Pod | undefined,
   { nodes }: Pick<Deps, "nodes">,

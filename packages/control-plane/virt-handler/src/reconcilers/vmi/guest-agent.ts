@@ -18,7 +18,7 @@ function describeNicNetworks({ ifaces }: NodeVmFacts): readonly string[] {
   );
 }
 
-/** Serializes the NICs that the guest agent can report. Returns an empty text if no agent is connected. */
+/** Serializes the NICs that the guest agent can report. Returns an empty string if no agent is connected. */
 function describeReportableNics(facts: NodeVmFacts): string {
   const { domain } = facts;
   const isListening = domain?.running === true && domain.facts.agentConnected;

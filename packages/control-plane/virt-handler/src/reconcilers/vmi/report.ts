@@ -78,7 +78,7 @@ function buildReadyNote(
     const message = `interface ${about} is on ${network} now, with the MAC and the PCI address that it had`;
     return { type: "Normal", reason: "InterfaceMoved", message, about };
   }
-  // No event, because the NIC was ready before or its swap was canceled.
+  // A NIC gets no event if it was ready before or its swap was canceled.
   if (isReady(before) || before?.hotplug?.type === "Swap") return undefined;
   const mac = after.mac === undefined ? "" : ` with MAC ${after.mac}`;
   const message = `interface ${about} is in the VM at ${pciAddress}, on ${network}${mac}`;

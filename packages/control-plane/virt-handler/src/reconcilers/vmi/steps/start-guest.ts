@@ -16,7 +16,7 @@ export function isDomainAction(action: NodeAction): action is DomainAction {
 
 export const START_STEP = "startGuest";
 
-/** Returns the state of the hook calls for the domain. Without hooks, returns the unchanged domain as answer. */
+/** Returns the state of the hook calls for the domain. Without hooks, returns an answer with the unchanged domain. */
 function callHooks(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
