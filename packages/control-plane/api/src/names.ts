@@ -4,9 +4,9 @@ export const KUBEVIRT_GROUP = "kubevirt.io";
 export const SUBRESOURCES_GROUP = "subresources.kubevirt.io";
 export const INSTANCETYPE_GROUP = "instancetype.kubevirt.io";
 export const MIGRATIONS_GROUP = "migrations.kubevirt.io";
-/** Group of VirtualMachinePool, which virt-api rejects. Source: KubeVirt `pool.kubevirt.io`. */
+/** API group of VirtualMachinePool. virt-api rejects objects of this kind. Source: KubeVirt `pool.kubevirt.io`. */
 export const POOL_GROUP = "pool.kubevirt.io";
-/** Group of VirtualMachineExport, which virt-api rejects. Source: KubeVirt `export.kubevirt.io`. */
+/** API group of VirtualMachineExport. virt-api rejects objects of this kind. Source: KubeVirt `export.kubevirt.io`. */
 export const EXPORT_GROUP = "export.kubevirt.io";
 /** Group of NetworkAttachmentDefinitions. Source: NPWG de-facto standard 1.3 section 3. */
 export const NAD_GROUP = "k8s.cni.cncf.io";
@@ -19,16 +19,16 @@ export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** NIC data for the launcher's downward API; writer: virt-controller. Source: KubeVirt NetworkInfoAnnot. */
 export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
-/** Annotation of a pod with the NetworkAttachmentDefinition of its default network, read at creation. Source: Multus defaultNetAnnot. */
+/** Annotation of a pod with the NetworkAttachmentDefinition for its eth0, read for each new sandbox. Source: Multus defaultNetAnnot. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 /** Annotation of a NetworkAttachmentDefinition with the device plugin resource that pods must request. Source: Multus resourceNameAnnot. */
 export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
 /** Annotation of a Service with the secondary network of its endpoints. Source: NPWG multus-service. */
 export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
-/** Selector for VMIs, as annotation of a Service that has {@link SERVICE_NETWORK_ANNOTATION} but no `spec.selector`. */
+/** Annotation of a Service with a selector for VMIs. Requires {@link SERVICE_NETWORK_ANNOTATION} and an empty `spec.selector`. */
 export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
 /**
- * Annotation of a VMI that permits its migration with bridge binding on the pod network. Source: KubeVirt
+ * Annotation of a VMI that permits a migration although the pod network has bridge binding. Source: KubeVirt
  * AllowPodBridgeNetworkLiveMigrationAnnotation.
  */
 export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
@@ -50,11 +50,11 @@ export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
 /** Annotation of a VMI with the MACs that networks assigned to the VM's last guest, as JSON; writer: virt-controller. */
 export const RETAINED_MACS_ANNOTATION = "patchbay.io/kept-macs";
-/** Version of a VM's PCI layout. Source: KubeVirt PciTopologyVersionAnnotation. */
+/** Annotation of a VMI with the version of its PCI layout. Source: KubeVirt PciTopologyVersionAnnotation. */
 export const PCI_TOPOLOGY_VERSION_ANNOTATION = "kubevirt.io/pci-topology-version";
-/** Number of PCIe ports for a VM's NICs, including NICs that are plugged later. Source: KubeVirt PciInterfaceSlotCountAnnotation. */
+/** Annotation of a VMI with its number of PCIe ports for current and later NICs. Source: KubeVirt PciInterfaceSlotCountAnnotation. */
 export const PCI_SLOT_COUNT_ANNOTATION = "kubevirt.io/pci-interface-slot-count";
-/** `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
+/** Annotation of a VMI. `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
 
 export const KUBEVIRT_LABEL = "kubevirt.io";
@@ -76,7 +76,7 @@ export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-nam
  * DefaultInstancetypeLabel.
  */
 export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
-/** Label with the kind of the default instancetype; the cluster-wide kind if unset. Source: KubeVirt DefaultInstancetypeKindLabel. */
+/** Label with the kind of the default instancetype. Default: the cluster-wide kind. Source: KubeVirt DefaultInstancetypeKindLabel. */
 export const DEFAULT_INSTANCETYPE_KIND_LABEL = "instancetype.kubevirt.io/default-instancetype-kind";
 export const DEFAULT_PREFERENCE_LABEL = "instancetype.kubevirt.io/default-preference";
 export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-preference-kind";

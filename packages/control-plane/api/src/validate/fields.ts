@@ -42,7 +42,7 @@ function splitByMark(fields: readonly UnsupportedField[]): UnsupportedFields {
   };
 }
 
-/** Groups unsupported fields by level, without fields of interfaces with state absent. `base` is the path of `spec`. */
+/** Splits unsupported fields into `unbuilt` and `harmless`. Omits fields of absent interfaces. `base` is the path of `spec`. */
 function withoutAbsentIfaces(
   fields: readonly UnsupportedField[],
   spec: VmiSpec,

@@ -223,7 +223,7 @@ const maxQueuesInBounds: Rule = ({ devices, base }) =>
     `${base}.domain.devices.maxNetworkInterfaceQueues`,
   );
 
-/** Fields of interfaces that need a feature gate. */
+/** Interface fields that require a feature gate. */
 const GATED_FIELDS: readonly (readonly [keyof Iface, NicGate])[] = [
   ["mtu", "InterfaceMTUOverride"],
   ["queues", "NetworkInterfaceQueueLimits"],

@@ -6,7 +6,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the value at the path of unvalidated JSON; undefined if a step is no object. */
+/** Returns the value at the path of unvalidated JSON; undefined if a value along the path is not an object. */
 export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>(
     (inner, field) => (isJsonObject(inner) ? inner[field] : undefined),
@@ -14,7 +14,7 @@ export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   );
 }
 
-/** Returns the string at the path; undefined if the value is an empty string or no string. */
+/** Returns the string at the path; undefined if the value is empty or not a string. */
 export function readTextAt(value: unknown, ...path: readonly string[]): string | undefined {
   const text = valueAt(value, ...path);
   return typeof text === "string" && text !== "" ? text : undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects what is known about an interface, and plans the doctor's probes.
+// Collects facts about an interface, and plans the doctor's probes.
 import { findByName } from "../nics/nics.ts";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
@@ -21,7 +21,7 @@ export interface PathSources {
   readonly vmis: readonly VirtualMachineInstance[];
   readonly vmi: VirtualMachineInstance;
   readonly isPaused: boolean;
-  /** Time since the VMI's last change to the phase Running, in milliseconds. Unset if it is unknown. */
+  /** Time since the VMI entered the phase Running, in milliseconds. Unset if unknown. */
   readonly runningMs?: number;
   /** Inode of the pod's network namespace. */
   readonly netns?: string;

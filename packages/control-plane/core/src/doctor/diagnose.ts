@@ -75,7 +75,7 @@ function findLink(
   return name;
 }
 
-/** Guesses the bridge of a peer without a bridge: the bridge in the guest's subnet, or the only bridge. Without bridges, the peer. */
+/** Guesses the link to which the peer should belong: the bridge in the guest's subnet, the only bridge, or the peer if no bridge exists. */
 function findLostBridge({ observed }: PathFacts): PathLink | undefined {
   const { bridges = [], nodePeer }: Partial<ObservedPath["links"]> = observed?.links ?? {};
   const guest = parseIp(observed?.source ?? observed?.target?.address ?? "");

@@ -178,13 +178,13 @@ export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopNam
     : chooseBlamed(findBlamed(replyStages, trace.replySeenAt, lastBlamed) ?? [], observed);
 }
 
-// A loss is a fault only from this number and from this share of the frames, because load may cause smaller losses.
+// A loss is a fault if it reaches both this number and this share of the frames. Load may cause smaller losses.
 const LOST_MIN = 2;
 const LOST_SHARE_MIN = 0.15;
 
 type Direction = "toward the guest" | "from the guest" | "or their answers";
 
-/** Returns the direction in which frames were lost at a step. At the target, either the probes or their replies may be lost. */
+/** Returns the direction of the frames that a step of the path lost. At the target, either probes or replies may be lost. */
 function findDirection(probe: LossCount["probe"], step: number, probeSteps: number): Direction {
   if (step === probeSteps) return "or their answers";
   const isProbe = step < probeSteps;
@@ -197,7 +197,7 @@ interface PartialLoss {
   readonly direction: Direction;
 }
 
-/** Returns the hop that lost the most frames of a series. Undefined if the loss is below the limits, or no frame passed. */
+/** Returns the hop that lost the most frames of a series. Undefined if the loss is below the limits or all frames were lost. */
 function findPartialLoss(
   { probe, sent, probes, replies }: LossCount,
   observed: ObservedPath,
@@ -218,7 +218,7 @@ function findPartialLoss(
     };
   });
   const [largestLoss] = losses.toSorted((left, right) => right.lost - left.lost);
-  // A series of which no frame passed is ignored, because the traces of single probes show that loss.
+  // Ignores the loss of all frames of a series, because the traces of single probes already show it.
   if (largestLoss === undefined || largestLoss.remaining <= 0) return undefined;
   if (largestLoss.lost < LOST_MIN || largestLoss.lost < sent * LOST_SHARE_MIN) return undefined;
   const hop = chooseBlamed(largestLoss.blamed, observed);
@@ -266,7 +266,7 @@ function isBlamed(trace: FrameTrace, observed: ObservedPath, hop: HopName): bool
   return lost === hop;
 }
 
-/** Checks whether a fault of this or a neighboring hop explains the loss: `MtuSmaller` if `isOfSize`, otherwise any other fault. */
+/** Returns true if a fault of this or a neighboring hop explains the loss. `MtuSmaller` explains a loss only if `isOfSize` is true. */
 function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   const position = HOPS_IN_ORDER.indexOf(hop);
   return HOPS_IN_ORDER.slice(Math.max(0, position - 1), position + 2).some(

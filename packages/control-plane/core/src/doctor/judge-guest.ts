@@ -66,7 +66,7 @@ function judgeState(facts: PathFacts, why: string): Verdict | undefined {
     : undefined;
 }
 
-/** Judges a guest that does not answer ARP and whose agent reports no address. It may be healthy, unless it requested an address in vain. */
+/** Judges a guest that does not answer ARP and whose agent reports no address. Undefined if `judgeAddress` must report the fault. */
 function judgeUnaddressed(facts: PathFacts): Verdict | undefined {
   const { guest } = facts;
   if (hasNoDhcpServer(facts)) {
@@ -113,7 +113,7 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   if (!observed.isBridged && observed.wiringFaults.some(({ link }) => link === bridge)) {
     return undefined;
   }
-  // Without an ARP reply from its gateway, a guest with bridge binding cannot answer by IP, so its silence proves nothing.
+  // Without an ARP reply from its gateway, a guest with bridge binding cannot answer by IP, so a missing answer proves no fault.
   const doesGatewayReply = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
   if (observed.isBridged && !doesGatewayReply) return undefined;
   if (traces.some((trace) => findProbeLoss(trace, observed) !== undefined)) return undefined;
@@ -174,7 +174,7 @@ export function judgeGuest(facts: PathFacts): Verdict {
   return (
     findFirstVerdict(
       () => judgeMac(facts),
-      // A duplicate address is checked first, because it may be the reason for the guest's silence.
+      // A duplicate address is checked first, because it may be the reason why the guest does not answer.
       () => judgeDuplicateAddress(facts),
       () => judgeSilence(facts),
       () => judgeAddress(facts),

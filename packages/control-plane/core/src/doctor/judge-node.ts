@@ -22,7 +22,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Returns the MACs that wrongly answer for the gateway. If the node is the gateway, only its MACs are right; otherwise, the first MAC. */
+/** Returns the MACs that must not answer for the gateway: all but the node's if the node is the gateway, else all but the first. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],

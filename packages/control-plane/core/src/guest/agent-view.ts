@@ -60,7 +60,7 @@ export interface GuestView {
 
 export const EMPTY_GUEST_VIEW: GuestView = { nics: new Map(), otherLinks: [] };
 
-// An item is removed when it is missing for this time, in milliseconds, and in this number of replies in a row.
+// An item is removed when it has been missing for this many milliseconds and from this many replies in a row.
 const REMOVE_AFTER_MS = 60_000;
 const REMOVE_AFTER_REPLIES = 3;
 const OTHER_LINKS_MAX = 256;

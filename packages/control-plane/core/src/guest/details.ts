@@ -5,7 +5,7 @@
 import type { GuestOsInfo } from "@patchbay/api";
 import type { GuestFacts } from "../interfaces/hypervisor.ts";
 
-/** Maximum length of a reported text, in characters: the length of the longest Windows link name. Source: MIB_IF_ROW2. */
+/** Maximum length of a reported string, in characters: the length of the longest Windows link name. Source: MIB_IF_ROW2. */
 const TEXT_MAX = 255;
 
 export function isPrintable(text: string): boolean {

@@ -80,7 +80,7 @@ function buildGroupKey(nic: GuestNic): string {
 
 function mergeNics(nics: readonly GuestNic[]): GuestLink {
   const mac = nics.flatMap((nic) => readMac(nic) ?? [])[0];
-  // The agent lists links in creation order, so the first name is that of the NIC and not of a bridge or VLAN on it.
+  // The agent lists links in creation order, so the first name is the NIC's, not the name of a bridge or VLAN on the NIC.
   const name = nics.flatMap((nic) => readName(nic) ?? [])[0];
   return {
     ...(mac === undefined ? {} : { mac }),

@@ -56,7 +56,7 @@ export type DomainLifecycle =
   | "pmsuspended"
   | "crashed";
 
-/** A NIC as the guest reports it. The texts are not trusted and may have any length. */
+/** A NIC as the guest reports it. The strings are not trusted and may have any length. */
 export interface GuestInterface {
   readonly name: string;
   readonly mac: string;
@@ -64,7 +64,7 @@ export interface GuestInterface {
   readonly addresses: readonly string[];
 }
 
-/** The guest's operating system. The texts are not trusted. Source: libvirt virDomainGetGuestInfo. */
+/** The guest's operating system. The strings are not trusted. Source: libvirt virDomainGetGuestInfo. */
 export interface GuestSystem {
   readonly id?: string;
   readonly name?: string;

@@ -5,7 +5,7 @@ export interface Sandbox {
   readonly id: string;
   readonly podUid: string;
   readonly pod: { readonly namespace: string; readonly name: string };
-  /** For example `/run/netns/cni-1234`. */
+  /** Path of the network namespace, for example `/run/netns/cni-1234`. */
   readonly netnsPath: string;
   /** Inode of the network namespace as decimal text. */
   readonly netnsInode: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of interfaces that are being plugged, swapped or unplugged, and of their reported reasons.
+// Metrics of interfaces that are being plugged, swapped or unplugged, and of the reasons that delay these operations.
 import {
   IFACE_PHASES,
   isAbsent,
@@ -62,7 +62,7 @@ function findNewReason(oldHotplug: Hotplug, newHotplug: Hotplug): readonly strin
   return oldHotplug?.reason !== newHotplug.reason || hasMoreAttempts ? [newHotplug.reason] : [];
 }
 
-/** Returns the reasons that are new in `newVmi` or have more attempts than in `oldVmi`. */
+/** Returns the interfaces' blocked reasons that are new in `newVmi` or count more attempts than in `oldVmi`. */
 export function newReasons(
   oldVmi: VirtualMachineInstance | undefined,
   newVmi: VirtualMachineInstance,
@@ -81,7 +81,7 @@ export interface EndedPhase {
   readonly until: string | undefined;
 }
 
-/** Lists the phases of interfaces that ended between `oldVmi` and `newVmi`. Omits the phase Ready. */
+/** Lists the hotplug phases that interfaces left between `oldVmi` and `newVmi`. Omits the phase Ready. */
 export function findEndedPhases(
   oldVmi: VirtualMachineInstance,
   newVmi: VirtualMachineInstance,

@@ -40,7 +40,7 @@ export function readMigrationLimits({ migrationConfiguration }: MigrationState):
   };
 }
 
-/** Returns the completion timeout in milliseconds: the configured time per GiB, times the memory in GiB, rounded up to 1 or more. */
+/** Returns the completion timeout in milliseconds. The configured time applies to each started GiB of memory, at least one. */
 export function completionTimeoutMs(
   { completionTimeoutPerGiB }: Pick<MigrationConfiguration, "completionTimeoutPerGiB">,
   vmi: Pick<VirtualMachineInstance, "spec"> | undefined,

@@ -28,7 +28,7 @@ export function listMigratingIfaces({ status }: VirtualMachineInstance): readonl
   );
 }
 
-/** Returns the name of the tap or path of the socket link that Patchbay creates on the target. Undefined if a plugin creates the tap. */
+/** Returns the name of Patchbay's tap, or the path of Patchbay's socket link, on the target. Undefined if a plugin creates the tap. */
 function findTapName(
   vmi: VirtualMachineInstance,
   name: string,

@@ -109,7 +109,7 @@ function decideWhileMigrating(facts: OutgoingFacts): readonly OutgoingStep[] {
   return isLate && migration.mode !== "Paused" ? [{ kind: "disrupt" }, waitStep] : [waitStep];
 }
 
-/** Checks whether this process, the libvirt job or the domain reports an outgoing migration. They may briefly disagree. */
+/** Checks whether this process, the libvirt job or the domain reports an outgoing migration. These reports may differ briefly. */
 function isMigratingOut({ domain, job, call }: OutgoingFacts): boolean {
   return call === "running" || job.move === "out" || domain?.move === "leaving";
 }

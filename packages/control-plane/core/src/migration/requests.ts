@@ -33,7 +33,7 @@ export function migrationProblem(
   return `Cannot migrate VMI, Reason: ${reason}, Message: ${message}`;
 }
 
-/** Returns the error text if a migration of the VMI is in flight. `migrations` contains the migrations of the VMI's namespace. */
+/** Returns an error message if a migration of the VMI is in flight. `migrations` contains the migrations of the VMI's namespace. */
 export function inFlightProblem(
   { metadata: { name } }: VirtualMachineInstance,
   migrations: readonly VirtualMachineInstanceMigration[],

@@ -18,7 +18,7 @@ const PASSWORD_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
 const PASSWORD_BYTES = 16;
 const GROUP_LENGTH = 4;
 
-/** Creates a password that is easy to copy from a screen, with one of 31 characters for each random byte. */
+/** Creates a password that is easy to copy from a screen. Each random byte selects one of 31 characters. */
 export function makePassword(randomBytes: RandomBytes): string {
   const random = randomBytes(PASSWORD_BYTES);
   const letters = [...random].map((byte) => PASSWORD_LETTERS[byte % PASSWORD_LETTERS.length] ?? "");

@@ -131,7 +131,7 @@ const hostDiskIsValid = forEachVolume(({ hostDisk }, volumeField): readonly Caus
   return [
     ...listHostDiskPathCauses(hostDisk.path, path),
     ...listHostDiskTypeCauses(type, path),
-    // Rejects a capacity for type `Disk`, which is an existing file with a fixed size.
+    // A host disk of type `Disk` is an existing file, so its size cannot be set.
     ...causeIf(type === "Disk" && parseQuantity(capacity) !== 0, {
       reason: "FieldValueInvalid",
       field: `${path}.capacity`,

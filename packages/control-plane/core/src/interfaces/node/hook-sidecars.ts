@@ -30,9 +30,9 @@ export interface CloudInitRequest {
 /** A connected sidecar. @throws AppError from every call: HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED (an error or an invalid reply) */
 export interface HookSidecar {
   info(): Promise<HookInfo>;
-  /** Returns the domain XML after the hook's changes: an untrusted text of at most 1 MiB. */
+  /** Returns the domain XML after the hook's changes: an untrusted string of at most 1 MiB. */
   onDefineDomain(request: DefineDomainRequest): Promise<string>;
-  /** Returns the cloud-init data after the hook's changes: untrusted texts of at most 1 MiB in total. */
+  /** Returns the cloud-init data after the hook's changes: untrusted strings of at most 1 MiB in total. */
   preCloudInitIso(
     request: CloudInitRequest,
   ): Promise<{ readonly data: string; readonly noCloudSource: string }>;

@@ -43,7 +43,7 @@ export interface FrameExchange {
     /** Checksum that the link must complete. Unset if all checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /** Filters: a frame must pass all tests of a list. Tests beyond a frame's end reject it, so lists for short frames must come first. */
+  /** A frame must pass all tests of one list. A test beyond its end rejects it at once, so lists for short frames must come first. */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }
@@ -55,7 +55,7 @@ export interface ReceivedFrames {
     readonly isOutgoing: boolean;
     readonly frame: Uint8Array;
   }[];
-  /** `unheard`: receive error number for each port. `unsent`: send error number for each frame. 0: success. Source: errno(3). */
+  /** `unheard`: error number of receiving, by port. `unsent`: error number of sending, by frame. 0: success. Source: errno(3). */
   readonly unheard: readonly number[];
   readonly unsent: readonly number[];
 }

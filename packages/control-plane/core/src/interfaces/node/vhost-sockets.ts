@@ -7,7 +7,7 @@ import type { ObservedSocket, VhostSocket } from "../../nics/links/vhost-socket.
 export interface VhostSockets {
   /**
    * Observes the socket without following symbolic links, and checks whether the pod's launcher can use the socket. The
-   * state is `refused` if the launcher created the socket itself, or if the file is no socket.
+   * state is `refused` if the launcher created the socket itself, or if the file is not a socket.
    * @throws AppError with OS_FILE_FAILED
    */
   observe(podUid: string, socket: VhostSocket): ObservedSocket;

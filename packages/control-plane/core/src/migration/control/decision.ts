@@ -207,7 +207,7 @@ function decideWithPod(facts: MigrationFacts, pod: Pod): Decision {
   return isReady(pod) && facts.guest?.pod !== undefined ? { kind: "open" } : { kind: "schedule" };
 }
 
-/** Checks whether the guest has one pod on a responsive node and no pods of earlier migrations. */
+/** Checks whether the guest has exactly one pod, no pods of earlier migrations, and a responsive node. */
 function hasOnePod({ guest, leftoverPods }: MigrationFacts): boolean {
   return leftoverPods.length === 0 && guest?.pod !== undefined && guest.nodeLoss === undefined;
 }
@@ -273,7 +273,7 @@ function decideWhileMigrating(facts: MigrationFacts, state: MigrationState): Dec
   if (why === undefined) return { kind: "continue" };
   if (state.abortRequested !== true) return { kind: "abort", why };
   if (state.sourceNodeDomainLeft === true) return decideAfterSource(facts, state);
-  // The source must report the outcome of the abort, unless its virt-handler is silent for too long.
+  // Waits until the source's virt-handler reports the outcome of the abort, or the deadline for this report passes.
   const missedReport = findPassedDeadline(facts, "abortReport");
   return missedReport === undefined ? { kind: "continue" } : fail(missedReport.why);
 }
@@ -282,7 +282,7 @@ export function decide(facts: MigrationFacts): Decision {
   const state = findMigrationState(facts);
   if (state === undefined) return decideBeforeOpen(facts);
   if (state.completed === true) return { kind: "closed" };
-  // A guest that runs on the target has migrated, whatever else was reported.
+  // A guest that runs on the target has migrated, even if a node reported a failure or an abort.
   if (state.targetNodeDomainReadyTimestamp !== undefined) return { kind: "succeed" };
   if (state.failed === true)
     return fail(state.failureReason ?? "source node reported migration failed");

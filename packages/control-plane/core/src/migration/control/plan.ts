@@ -55,7 +55,7 @@ function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly Migr
   return isEqual(currentFields, members) ? [] : [{ kind: "tellMigration", members }];
 }
 
-/** Checks whether the target pod's networks annotation may change: the migration continues, but the guest has not started to migrate. */
+/** Returns true if the target pod's networks annotation may change, because the guest of an active migration has not started to migrate. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
   const isMigrating = findMigrationState(facts)?.startTimestamp !== undefined;
   return (kind === "schedule" || kind === "open" || kind === "continue") && !isMigrating;

@@ -27,7 +27,7 @@ function parseRepository({ image }: Container): string {
   return image.replace(IMAGE_VERSION, "");
 }
 
-/** Checks whether the image must not be replaced by a digest: it already has one, or the node may not pull it. */
+/** Returns true if the image reference must not change, because it contains a digest or the node must not pull the image. */
 function isPinned({ image, imagePullPolicy }: Container): boolean {
   return imagePullPolicy === "Never" || image.includes("@");
 }

@@ -39,7 +39,7 @@ export function findIpv6Gateway({ routes }: NicAddresses): string | undefined {
   return routes.find(({ destination }) => destination === "::/0")?.gateway;
 }
 
-/** An infinite IPv4 lease, because a pod keeps its address until its deletion. */
+/** IPv4 lease. Its duration is infinite, because a pod keeps its address until its deletion. */
 interface Ipv4Lease {
   readonly address: string;
   /** Address of the DHCP server on the bridge, as ADDRESS/LENGTH. */
@@ -68,11 +68,11 @@ export interface GuestLease {
   readonly ipv6?: Ipv6Lease;
 }
 
-/** Address of the DHCP server, link-local so that it is in no network's subnet. Source: KubeVirt, in-pod bridge of a NIC with addresses */
+/** Address of the DHCP server. A link-local address is in no network's subnet. Source: KubeVirt, in-pod bridge of a NIC with addresses */
 const SERVER_ADDRESS = "169.254.75.10/32";
 /** Longest prefix length with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_LENGTH_MAX = 126;
-/** Usual length of an IPv6 subnet prefix, and the shortest that dnsmasq serves. Source: RFC 4291 section 2.5.4; dnsmasq(8). */
+/** Usual length of an IPv6 subnet prefix, and the shortest length that dnsmasq serves. Source: RFC 4291 section 2.5.4; dnsmasq(8). */
 export const IPV6_SUBNET_LENGTH = 64;
 
 function isDefault(route: NicRoute): boolean {

@@ -38,7 +38,7 @@ interface ServingFacts {
 
 const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
-/** Checks whether the pod should serve the NIC: its wiring is complete, or it is already served and its bridge still exists. */
+/** Checks whether the pod should serve the NIC. The start requires complete wiring; a served NIC requires only its bridge. */
 function isServable(
   { isWired, bridge }: IfaceFacts["links"],
   bridgeName: string,
@@ -271,7 +271,7 @@ function listOptionSizes({ hostname, dns, options, lease }: SizedNic): readonly 
   return sizes.filter((size) => size > 0).map((size) => size + OPTION_HEADER_SIZE);
 }
 
-/** Checks whether each option fits into one of the fields, the longest options first. An option is never split. */
+/** Checks whether all options fit into the fields together. Places the longest options first and splits no option. */
 function fitTogether(sizes: readonly number[], fields: readonly number[]): boolean {
   const free = [...fields];
   return sizes
@@ -290,7 +290,7 @@ function describeLongMessage(nic: SizedNic): readonly string[] {
   const sizes = listOptionSizes(nic);
   const fields = [
     OPTIONS_FIELD_SIZE - FIXED_OPTIONS_SIZE,
-    // A network boot uses these fields for the names of the file and the server.
+    // With network boot, these fields contain the names of the boot file and the server, so they have no space for options.
     ...(nic.options.bootFileName === undefined ? [FILE_FIELD_SIZE] : []),
     ...(nic.options.tftpServerName === undefined ? [SNAME_FIELD_SIZE] : []),
   ];

@@ -183,7 +183,7 @@ function planRemovals<Owned extends OwnedAttachment>(
   owned: readonly Owned[],
   podState: AttachmentFacts<Owned>["podState"],
 ): readonly AttachmentAction<Owned>[] {
-  // The last attachment is removed first, because it may depend on earlier ones.
+  // The last attachment is removed first, because it may depend on earlier attachments.
   return owned
     .filter((entry) => entry.state !== "removed")
     .toReversed()

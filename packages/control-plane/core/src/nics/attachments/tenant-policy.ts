@@ -41,7 +41,7 @@ function isAllowed(name: string, patterns: Patterns): boolean {
 
 /** Endings of member names. Values of members with such a name count as paths even if they do not look like paths. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
-/** Length of the longest alternative of {@link PATH_MEMBER}. Longer names are cut, because the items of a list repeat the search. */
+/** Length of the longest alternative of {@link PATH_MEMBER}. Longer names are cut, because each item of a list repeats the search. */
 const PATH_MEMBER_LENGTH_MAX = "socket".length;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -61,7 +61,7 @@ interface ConfigMember {
   readonly value: unknown;
 }
 
-/** Maximum length of tenants' texts in messages. Tenants choose the length, and many messages may contain the same text. */
+/** Maximum length of a tenant's string in messages. Otherwise tenants could make messages arbitrarily long. */
 const TEXT_LENGTH_MAX = 128;
 /** Length of a member's path above which names of nested members are no longer appended to the path. */
 const FIELD_LENGTH_MAX = 4 * TEXT_LENGTH_MAX;
@@ -193,7 +193,7 @@ function findBridgeProblems(
   });
 }
 
-/** Checks the IPAM program. An entry with the full name allows any program; a wildcard only programs that are also allowed as plugins. */
+/** Checks the IPAM program. An entry with its full name suffices. Otherwise the program must also be allowed as a plugin. */
 function findIpamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,

@@ -41,7 +41,7 @@ const LINK_MEMBERS: ReadonlyMap<string, string> = new Map([
 const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
 /** Source: plugins bridge, defaultBrName. */
 const DEFAULT_BRIDGE = "cni0";
-/** Plugins whose NICs cannot have another MAC for the guest. Source: Linux Documentation/networking/ipvlan.rst */
+/** Plugins whose NICs have the parent link's MAC and accept no other MAC. Source: Linux Documentation/networking/ipvlan.rst */
 const UNFIT_PLUGINS: readonly string[] = ["ipvlan"];
 /** Source: plugins host-local backend/disk, defaultDataDir. */
 const LEASE_DIRECTORY = "/var/lib/cni/networks";
@@ -127,7 +127,7 @@ function readFirstPlugin(config: JsonObject): JsonObject {
   return isJsonObject(list[0]) ? list[0] : {};
 }
 
-/** Returns kind, name and VLAN of the link that NICs share, such as `bridge br1 100`; undefined for plugins that share none. */
+/** Returns the kind, name and VLAN of the link that NICs share, such as `bridge br1 100`. Undefined if the plugin's NICs share no link. */
 export function findSharedLink(config: string | undefined): string | undefined {
   const parsed = parseJson(config);
   if (!isJsonObject(parsed)) return undefined;

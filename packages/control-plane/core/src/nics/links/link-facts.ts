@@ -192,7 +192,7 @@ export function collectBindingFacts(
 /** By interface: ifindex of the tap, or inode of the socket, that the device has open. QEMU does not reopen a recreated tap. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
-/** Updates the indices after an observation. Drops removed devices, because a new device opens the current tap. */
+/** Updates the indices after an observation. Drops the index of a removed device, because its replacement opens the current tap. */
 export function updateDeviceTaps(ifaces: readonly IfaceFacts[], previous: DeviceTaps): DeviceTaps {
   return new Map(
     ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {
