@@ -13,7 +13,7 @@ function readObject(object: JsonObject, name: string): JsonObject {
 }
 
 /**
- * Adds the process limit, which CRI cannot set, and removes ctr's limit of 1024 open files.
+ * Adds the process limit to ctr's default specification, because CRI cannot set it. Removes the limit of 1024 open files.
  * @throws AppError with CONTAINERD_FAILED when `printed` is not a specification
  */
 export function buildBaseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
@@ -48,7 +48,7 @@ export const CNI_PLUGINS = "/usr/lib/cni";
 /** Runtime handler for pods that name their own default network. Runs runc with another CNI configuration. */
 export const OWN_NETWORK_RUNTIME = "own-network";
 
-/** Plugins that would log errors at each start, and NRI, whose default socket belongs to the host's containerd. */
+/** Snapshotters that would log errors at each start, and NRI, because its default socket belongs to the host's containerd. */
 const DISABLED_PLUGINS = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -106,7 +106,7 @@ function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): 
     [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI_PATH, "containerd"],
-      // Snapshot annotations name the image of each unpacked layer, so that the pull that fills the disk can be found.
+      // Snapshot annotations name each layer's image, by which node-runtime finds a pull that fills the disk.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
     ...buildRuntime("runc", layout),

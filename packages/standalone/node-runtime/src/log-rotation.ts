@@ -182,7 +182,7 @@ class LogRotator {
   async #removeStaleLogs(directory: string): Promise<void> {
     const { files } = this.#deps;
     const fileNames = await files.list(directory);
-    // Updates the runs before the removal, because the listing may include the log of a container that has just started.
+    // Updates `#runs` after the listing, because `fileNames` may include the log of a container that has just started.
     await this.#startRotation();
     const baseNames = [...this.#runs.values()]
       .filter(({ path }) => dirname(path) === directory)

@@ -33,7 +33,7 @@ export function buildCommand(
   return [...ownCommand(), JSON.stringify({ role, dataDir, ...requestedSettings })];
 }
 
-/** Returns the command that starts the API server. By default, it runs this program. */
+/** Returns the command that starts the API server. `command` defaults to this program. */
 export function buildApiServerCommand(dataDir: string, command: Argv = ownCommand()): Argv {
   return [...command, JSON.stringify({ role: "apiserver", dataDir })];
 }

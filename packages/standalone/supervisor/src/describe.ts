@@ -16,7 +16,7 @@ import {
 export interface MachineProcess {
   readonly name: string;
   readonly runs: boolean;
-  /** Unset if the component does not run or has no health socket. */
+  /** Whether the health check succeeds; unset if the component does not run or has no health socket. */
   readonly isResponding?: boolean;
 }
 

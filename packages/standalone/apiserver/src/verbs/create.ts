@@ -172,7 +172,7 @@ export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
   return { type: "object", code: 201, object: createdObject };
 }
 
-/** Checks the right to create the object, which a PUT needs if the object does not exist. Throws a StatusError 403. */
+/** Checks that the user may create the object, because a PUT of a missing object creates it. Throws a StatusError 403. */
 function checkCreateRight(call: Call, deps: VerbDeps): void {
   const { user, kind, namespace, name } = call;
   const { group, version, resource } = kind;

@@ -134,7 +134,7 @@ function hasFinalizers(object: KubeObject): boolean {
 
 interface DeletionResult {
   readonly object: KubeObject;
-  /** Whether the object is removed instead of only marked for deletion. */
+  /** True if the object is removed; false if it is only marked for deletion. */
   readonly isRemoved: boolean;
 }
 

@@ -27,7 +27,7 @@ interface Continuation {
 interface ListOptions {
   readonly limit: number;
   readonly continuation: Continuation | undefined;
-  /** Revision that the list must have; undefined means the current revision. */
+  /** Revision at which the objects are listed; undefined means the current revision. */
   readonly requiredRevision: number | undefined;
 }
 
@@ -135,7 +135,7 @@ async function buildPage(
     type: "list",
     items,
     revision,
-    // With a selector, the remaining objects are not counted. Source: kube-apiserver.
+    // Like kube-apiserver, omits remainingItemCount if the list has a selector.
     ...(selection.matches === undefined ? { remaining: remaining.length - limit } : {}),
     continueToken: printContinuation({ revision, after }),
   };
@@ -154,7 +154,7 @@ export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
   try {
     const reply = await buildPage(states, selection, { ...options, revision, timeSlice });
     if (revision !== current) {
-      // Loads the texts, because earlier states may be compacted before the response is sent.
+      // Loads the serialized objects now, because earlier revisions may be compacted before the response is sent.
       reply.items.forEach((item) => {
         item.loadText();
       });

@@ -44,7 +44,7 @@ function parseSubject(spec: Fields): User {
   };
 }
 
-/** Checks that exactly one kind of attributes is set. */
+/** Checks that either resourceAttributes or nonResourceAttributes is set, but not both. */
 function attributeCauses(spec: Fields): Cause[] {
   const setsBoth = isFields(spec["resourceAttributes"]) && isFields(spec["nonResourceAttributes"]);
   const setsNeither =

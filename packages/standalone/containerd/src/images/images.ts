@@ -54,7 +54,7 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
     .map(({ name }) => name);
 }
 
-/** Returns `name`. Also returns the name with a digest that a pull has added, unless another tag of the repository has this digest. */
+/** Returns `name`. Also returns the pull's name `REPOSITORY@DIGEST`, unless another tag of the repository has this digest. */
 export function listNamesToRemove(
   records: readonly ImageRecord[],
   name: string,

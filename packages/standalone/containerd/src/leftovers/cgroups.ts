@@ -24,7 +24,7 @@ async function findGroupDirectories({ files }: Deps, group: string): Promise<rea
   return parseHierarchies(mountinfo).map((hierarchy) => join(hierarchy, group));
 }
 
-/** Returns the names of the groups below `group` in all hierarchies, and the names of the kernel's control files. */
+/** Lists the entries of `group` in all hierarchies: the groups below it and the kernel's control files. */
 export async function listGroups(deps: Deps, group: string): Promise<readonly string[]> {
   const names = new Set<string>();
   for (const directory of await findGroupDirectories(deps, group)) {

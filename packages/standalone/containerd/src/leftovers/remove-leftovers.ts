@@ -17,7 +17,7 @@ import { removeShimSockets, SHIM_SOCKETS } from "./shim-sockets.ts";
 
 /** Pattern of the control groups of containers. Source: containerd CRI plugin, identifiers of 32 bytes. */
 const CONTAINER_GROUP_PATTERN = /^[0-9a-f]{64}$/;
-/** Path of the containers' bundles, relative to the state. Source: containerd, runtime v2 and CRI's namespace. */
+/** Path of the containers' bundles, relative to the state directory. Source: containerd, runtime v2 and CRI's namespace. */
 const BUNDLES_PATH = "io.containerd.runtime.v2.task/k8s.io";
 
 interface OrphanDeps {
@@ -77,7 +77,7 @@ interface Leftovers {
 
 async function removeEmptyDirectories({ files, runner }: LeftoverDeps): Promise<void> {
   const parent = dirname(SHIM_SOCKETS);
-  // Does not remove a directory with other files, because another containerd uses it.
+  // If the parent directory contains other files, another containerd uses both directories.
   if ((await files.list(parent)).join() !== basename(SHIM_SOCKETS)) return;
   const argv = ["rmdir", "--ignore-fail-on-non-empty", SHIM_SOCKETS, parent] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });

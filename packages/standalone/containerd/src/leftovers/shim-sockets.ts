@@ -10,7 +10,7 @@ import type { ContainerdLayout } from "../layout.ts";
 
 /** Directory of the shims' sockets. Source: containerd, runtime v2 shim, SocketAddress. */
 export const SHIM_SOCKETS = "/run/containerd/s";
-/** Path of the containers' bundles, relative to the state. Source: containerd, runtime v2. */
+/** Path of the containers' bundles, relative to the state directory. Source: containerd, runtime v2. */
 const BUNDLES_PATH = "io.containerd.runtime.v2.task/k8s.io";
 /** Suffixes of the addresses of a shim's sockets. The debug socket exists since containerd 2. */
 const SOCKET_SUFFIXES = ["", "/debug"];

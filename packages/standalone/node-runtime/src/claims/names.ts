@@ -30,7 +30,7 @@ export function buildClaimPaths(claimsDir: string, handle: string): ClaimPaths {
 }
 
 export const PROVISIONER = "patchbay.io/local";
-/** Finalizer that delays the deletion of a PersistentVolume until its data is removed, unless the data is to be retained. */
+/** Finalizer that delays the deletion of a released PersistentVolume until its data is removed. Retained data causes no delay. */
 export const VOLUME_FINALIZER = "patchbay.io/local-volume";
 // Source: pv_helpers.go in component-helpers of Kubernetes.
 export const SELECTED_NODE_ANNOTATION = "volume.kubernetes.io/selected-node";

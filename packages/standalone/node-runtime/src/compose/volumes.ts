@@ -172,7 +172,7 @@ export interface ImageDeps extends AccessDeps, Pick<ImageGarbageDeps, "listAdded
   readonly grants: Grants;
 }
 
-/** Stores image grants in `directory`. Finds the images that users added only if the node manages containerd. */
+/** Stores image grants in `directory`. If another program manages containerd, no image counts as added by a user. */
 export function createImageDeps(
   machine: Pick<VolumeMachine, "containerd" | "files" | "runner">,
   directory: string,

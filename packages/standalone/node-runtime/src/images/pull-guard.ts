@@ -81,7 +81,7 @@ function expandReference(reference: string): string {
 class GuardedPulls implements PullGuard {
   readonly #deps: GuardDeps;
   readonly #pulls = new Set<RunningPull>();
-  /** Layers of running pulls, by snapshot key. Includes layers that are unpacked, which containerd no longer lists. */
+  /** Layers of running pulls, by snapshot key. Includes completely unpacked layers, which containerd no longer lists. */
   readonly #layers = new Map<string, UnpackingLayer>();
   #isWatching = false;
   #freeBytes = Infinity;

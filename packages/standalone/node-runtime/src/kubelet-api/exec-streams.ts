@@ -91,7 +91,7 @@ function hasDisconnected(client: Socket): boolean {
 }
 
 /**
- * Connects the client with the runtime. Returns undefined if the client disconnected before the start.
+ * Connects the client with the runtime. Returns undefined if the client disconnects before the runtime is connected.
  * @throws AppError with CRI_UNAVAILABLE before the client receives a response
  */
 export async function joinStream(
@@ -132,7 +132,7 @@ interface SessionDeps {
   readonly log: Logger;
 }
 
-/** Runs exec sessions. Starts a container's programs one by one, so that each session knows which new id is its program's. */
+/** Runs exec sessions. Starts a container's programs one by one, so that each session can identify its program by the new id. */
 export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;

@@ -2,7 +2,7 @@
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/core/interfaces";
 
-/** Sandbox and its IP addresses. A sandbox that is not ready has none. */
+/** Sandbox and its IP addresses. A sandbox that is not ready has no addresses. */
 export interface SandboxFacts extends SandboxSummary {
   readonly ips: readonly string[];
 }

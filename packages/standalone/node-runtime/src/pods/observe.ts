@@ -130,7 +130,7 @@ async function observeContainers(
     .sort((left, right) => right.attempt - left.attempt || compareNewestFirst(left, right));
 }
 
-/** Serializes the inputs of the pod's steps. If they have changed, a failed step is retried without delay. */
+/** Serializes the inputs of the pod's steps. A failed step is retried without delay if the inputs have changed. */
 export function serializeInputs(pod: Pod | undefined): string {
   return JSON.stringify(pod?.spec);
 }
@@ -165,7 +165,7 @@ async function observeImages(
   const images = new Map<string, ImageFacts>();
   const isRunning = facts.containers.some(({ state }) => state === "RUNNING");
   for (const use of listImageUses(facts)) {
-    // A running pod needs no image for its volumes, because they are already mounted.
+    // A running pod needs no image for its volumes, because the volumes are already mounted.
     if (isRunning && use.startId.startsWith("volume ")) continue;
     const credentials = (): ReturnType<typeof findPullCredentials> =>
       findPullCredentials(store, pod, use.reference);

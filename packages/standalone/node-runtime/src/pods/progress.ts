@@ -47,7 +47,7 @@ export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boole
   return exitCode !== 0 || (policy === "Always" && !isInit);
 }
 
-/** Returns the restart delay: 0, 10, 20, 40 … 300 seconds. A long run resets the delay. An annotation contains the previous delay. */
+/** Returns the restart delay: 0, 10, 20, 40 … 300 seconds. A long run resets the delay. Reads the last delay from an annotation. */
 export function parseRestartDelay(endedContainer: ContainerFacts): number {
   const text = endedContainer.annotations[RESTART_DELAY_ANNOTATION];
   const previousSeconds = Number(text ?? "0");

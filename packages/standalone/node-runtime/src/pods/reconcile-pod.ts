@@ -53,7 +53,7 @@ function toReason(action: ExecutedAction, error: AppError): Reason {
 
 interface PlanResult {
   readonly hasActed: boolean;
-  /** Delay of the next reconcile pass; undefined if only a change causes it. */
+  /** Delay before the next reconcile pass; undefined if the pod waits for a change. */
   readonly waitMs: number | undefined;
 }
 
@@ -107,7 +107,7 @@ function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedActi
   };
 }
 
-/** @throws the error of a step that cannot be paused, for example because the runtime is unavailable */
+/** @throws the error of a step if the whole reconcile pass must be retried, for example when the runtime is unavailable */
 async function executePlan(
   plan: readonly PodAction[],
   facts: PodFacts,

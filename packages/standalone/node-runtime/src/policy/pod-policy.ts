@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a pod may run on the node. Only the product's own pods may have access to the node itself.
+// Decides whether a pod may run on the node. Only Patchbay's own pods may have access to the node itself.
 import { names } from "@patchbay/api";
 import type { Pod, Container, PodVolume, Probe, SecurityContext } from "@patchbay/api/kubernetes";
 

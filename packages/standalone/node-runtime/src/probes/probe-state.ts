@@ -61,7 +61,7 @@ export function updateProbeState(
   return { isSuccess, lastResult: outcome, streak };
 }
 
-/** The startup probe runs until it succeeds, the other probes run afterwards. Unhealthy containers are not probed. */
+/** The startup probe runs until it succeeds. The other probes run afterwards. Unhealthy containers are not probed. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
   const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;

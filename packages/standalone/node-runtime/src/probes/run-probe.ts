@@ -93,7 +93,7 @@ function toHttpRequest(
   };
 }
 
-/** Builds the request. Rejects hosts other than the pod, so that tenants cannot send requests from the node to these hosts. */
+/** Builds the request. Rejects hosts other than the pod, so that tenants cannot send requests from the node to other hosts. */
 export function toProbeRequest(
   probe: Probe,
   container: Container,

@@ -18,7 +18,7 @@ function listResourceNames({ resources }: Container): readonly string[] {
   return Object.keys({ ...resources?.limits, ...resources?.requests });
 }
 
-/** Computes a pod's request: the larger of the containers' sum and the largest init container, by resource. */
+/** Computes a pod's request. Each amount is the maximum of the containers' sum and the largest init container. */
 export function computePodRequest({ spec }: Pod): Amounts {
   const { containers, initContainers = [] } = spec;
   const names = [...containers, ...initContainers].flatMap(listResourceNames);

@@ -29,7 +29,7 @@ export interface VolumeBench {
   readonly files: FakeFiles;
   readonly clock: FakeClock;
   readonly log: FakeLogger;
-  /** Watches by selection, including ended watches, for example `Secret ns metadata.name=a`. */
+  /** Watches by selection, for example `Secret ns metadata.name=a`. Includes ended watches. */
   readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
   /** References of mounted images, by mount path. */
   readonly imageMounts: ReadonlyMap<string, string>;

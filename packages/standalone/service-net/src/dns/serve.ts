@@ -19,7 +19,7 @@ export interface NameServerDeps {
   readonly log: Logger;
 }
 
-/** Answers the complete queries, each of which follows a length prefix. Returns the bytes of an incomplete query. */
+/** Answers all complete queries. Each query follows a length prefix. Returns the bytes of an incomplete query at the end. */
 async function answerAll(
   socket: Socket,
   receivedBytes: Buffer,

@@ -51,7 +51,7 @@ export class ForwardTable {
         log.info("services changed", { count: forwards.length });
         return;
       } catch (error) {
-        // nft rejects a change if another program has changed or deleted the table.
+        // Replaces the table, because nft rejects changes after another program has changed or deleted the table.
         log.warn("service rules are rewritten completely", { reason: messageOf(error) });
         this.#writtenForwards = undefined;
       }

@@ -13,7 +13,7 @@ export interface Forward {
   readonly nodePort?: number;
   /** Sorted endpoints in nftables notation, for example `10.0.0.5 . 80`. The list is not empty. */
   readonly endpoints: readonly string[];
-  /** Whether a client reaches the same endpoint until the list of endpoints changes. */
+  /** Whether a client reaches the same endpoint while the endpoints do not change (sessionAffinity ClientIP). */
   readonly isSticky: boolean;
 }
 

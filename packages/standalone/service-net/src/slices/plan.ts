@@ -17,7 +17,7 @@ import { isEqual } from "@patchbay/base";
 
 export const SLICE_WRITER = "service-net.patchbay.io";
 
-/** Returns whether the Service has a selector that applies. Otherwise users write its EndpointSlices. */
+/** Returns whether the Service's selector applies. An ExternalName Service ignores its selector. */
 export function isSelecting({ spec }: Service): boolean {
   return Object.keys(spec.selector ?? {}).length > 0 && spec.type !== "ExternalName";
 }

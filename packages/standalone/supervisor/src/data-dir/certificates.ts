@@ -311,7 +311,7 @@ async function ensureRelayCertificate(
     request: {
       commonName: nodeName,
       organizations: [names.RELAY_GROUP],
-      // A relay is a server on one node and a client on the other node.
+      // During a migration, a relay is the server on one node and the client on the other node.
       usages: ["server", "client"],
       ipAddresses: [],
     },

@@ -9,7 +9,7 @@ import { runSourceProgram } from "@patchbay/containerd";
 
 /** Time limit of an inspection, long enough for slow disks. */
 const INSPECT_TIMEOUT_MS = 60_000;
-// Limits of qemu-img, far above what a valid file requires: 20 MiB of memory and less than one second.
+// Limits of qemu-img. A valid file requires far less: 20 MiB of memory and less than one second.
 const MEMORY_BYTES = 2 ** 30;
 const CPU_SECONDS = 10;
 const FILES_MAX = 64;
@@ -43,7 +43,7 @@ const SANDBOX_COMMAND = [
 const OPEN_AS_STDIN_SCRIPT = 'file=$1; shift; exec "$@" <"$file"';
 
 /**
- * Returns the output of qemu-img. A hostile file could exploit qemu-img, so it runs without privileges.
+ * Returns the output of qemu-img. Runs qemu-img without privileges, because a hostile file could exploit it.
  * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function inspectDisk(
@@ -111,7 +111,7 @@ function checkFormatSupported(
   return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
 }
 
-/** Rejects a file whose suffix contradicts its format. On its raw disk, a guest can write a qcow2 header that names host files. */
+/** Rejects a file whose suffix contradicts its format. A guest can turn its raw disk into a qcow2 file that refers to host files. */
 function checkSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
   const [, suffix = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
   const expectedFormat = suffix.toLowerCase() === "qcow2" ? "qcow2" : "raw";

@@ -29,7 +29,7 @@ export function runsContainerd(files: Files, { run }: Paths): Promise<boolean> {
   return isRecordedRunning(files, `${run}/containerd.json`);
 }
 
-/** Starts containerd, calls `use` and stops containerd. Acquires the machine's lock for this time. */
+/** Starts containerd, calls `use` and stops containerd. Holds the machine's lock until containerd has stopped. */
 async function withOwnContainerd<T>(
   access: ContainerdAccess,
   use: (access: ContainerdAccess) => Promise<T>,

@@ -136,7 +136,7 @@ async function removeContainer(deps: TrialDeps): Promise<void> {
   }
 }
 
-/** Runs a guest until it is ready. Returns why the guest did not become ready; undefined if it did. */
+/** Runs a guest until it is ready. Returns undefined if the guest became ready, otherwise the reason for the failure. */
 async function runGuest(
   deps: TrialDeps,
   options: TrialOptions,

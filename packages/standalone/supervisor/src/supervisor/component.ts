@@ -18,7 +18,7 @@ import { checkHealth, waitUntilHung } from "./liveness.ts";
 /** Fields of a log line that contain the reason, in order of preference. containerd uses `error` and `msg`. */
 const REASON_FIELDS = ["reason", "error", "message", "msg"] as const;
 
-/** Returns the reason in the last line of a log; the whole line if it is not JSON; an empty text if it contains no reason. */
+/** Returns the reason in a log's last line. Returns the whole line if it is not JSON, or an empty string if it has no reason. */
 export function parseLogReason(log: string | undefined): string {
   const lastLine = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
   const fields = parseFields(lastLine);

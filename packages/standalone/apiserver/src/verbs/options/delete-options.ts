@@ -11,7 +11,7 @@ import { dryRunCauses, rejectInvalidOptions } from "./write-options.ts";
 const PROPAGATION_POLICIES: readonly string[] = ["Foreground", "Background", "Orphan"];
 
 export interface DeleteOptions {
-  /** Grace period in seconds, which is not negative; undefined if the client does not set it. */
+  /** Grace period in seconds, 0 or more; undefined if the client does not set it. */
   readonly graceSeconds: number | undefined;
   /** Required UID of the object; empty if the client does not set it. */
   readonly uid: string;

@@ -69,7 +69,7 @@ export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
 }
 
 const PODS = bucketOf(POD);
-/** Bucket name in the mutex key for evictions of a namespace. */
+/** Bucket name in the mutex key of a namespace's evictions. */
 const EVICTIONS_KEY = "evictions";
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
@@ -91,7 +91,7 @@ function multipleBudgetsError(): StatusError {
   return new StatusError({ code: 500, reason: "InternalError", message });
 }
 
-/** Returns an error if a budget forbids the eviction. With policy AlwaysAllow or enough healthy pods, unhealthy pods can be evicted. */
+/** Returns an error if a budget forbids the eviction. Allows an unhealthy pod if the policy is AlwaysAllow or enough pods are healthy. */
 function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
   const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((stored) =>
     stored.view(),

@@ -68,7 +68,7 @@ function withRevision(object: KubeObject, revision: number): KubeObject {
   return copy;
 }
 
-/** Joins lines. Does not copy a single line, because watches share it. */
+/** Joins lines. Returns a single line without copying it, because watches share its buffer. */
 function joinLines(lines: readonly Buffer[]): Buffer {
   const [firstLine] = lines;
   return firstLine !== undefined && lines.length === 1 ? firstLine : Buffer.concat(lines);

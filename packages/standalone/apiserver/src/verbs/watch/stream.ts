@@ -101,7 +101,7 @@ export class WatchStream {
     try {
       await work();
     } finally {
-      // Ends the reservation, because `write` has spent the actual number of bytes.
+      // Releases the estimated bytes, because `write` has charged the actual bytes to the budget.
       this.#unreadBudget.release(bytes);
     }
   }

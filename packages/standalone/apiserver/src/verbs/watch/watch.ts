@@ -83,7 +83,7 @@ async function runTimer(
   timer: { readonly timeoutMs: number; readonly sendBookmark: () => void },
 ): Promise<void> {
   const endMs = clock.monotonicMs() + timer.timeoutMs;
-  // A timer may fire up to 1 ms early, which must not cause another bookmark.
+  // A timer may fire up to 1 ms early. The loop ignores the remaining time, so that no second bookmark is sent.
   for (
     let remainingMs = timer.timeoutMs;
     remainingMs >= 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the provisioning and binding of one claim, with Kubernetes' event texts. Pure.
+// Plans the provisioning and binding of one claim. The event messages are those of Kubernetes. Pure.
 import { apiVersionOf, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
 import type {
   PersistentVolume,
@@ -24,7 +24,7 @@ import { printBytes } from "../../volumes/storage/limits.ts";
 const RESERVE_SHARE = 0.15;
 const RESERVE_BYTES = 20 * 2 ** 30;
 
-/** Returns the maximum sum of all claims' requested sizes, to which their sparse files can grow. */
+/** Returns the maximum sum of all claims' requested sizes. A claim's sparse file can grow to its requested size. */
 export function computeClaimCapacityBytes(diskBytes: number): number {
   return Math.floor(diskBytes - Math.min(diskBytes * RESERVE_SHARE, RESERVE_BYTES));
 }

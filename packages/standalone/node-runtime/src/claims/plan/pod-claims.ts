@@ -44,7 +44,7 @@ function problem(message: string): Finding {
   return { kind: "problem", message };
 }
 
-/** Checks an unbound claim whose volumeName is set, by its author or by an unfinished binding. */
+/** Checks an unbound claim whose volumeName was set by the claim's author or by an unfinished binding. */
 function checkNamedVolume(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   const { volumeName = "" } = claim.spec;
   const description = `persistentvolumeclaim "${claim.metadata.name}" names volume "${volumeName}"`;

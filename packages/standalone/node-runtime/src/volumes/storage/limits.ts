@@ -14,7 +14,7 @@ const EVICTION_MIN_BYTES = 64 * 2 ** 20;
 const WALK_INTERVAL_MAX_MS = 60_000;
 const WALK_INTERVAL_MIN_MS = 10_000;
 
-/** A smaller decrease of free space, in bytes, triggers no walk. */
+/** Minimum decrease of free space, in bytes, that triggers a walk of the pods' directories. */
 const NORMAL_WRITES_BYTES = 2 ** 20;
 
 export interface PodUsage {
@@ -128,7 +128,7 @@ function isLow(disk: DiskSpace): boolean {
   return disk.freeBytes < computePressureBytes(disk);
 }
 
-/** Returns whether evicting the largest pod helps: its claims grew recently, or all pods together use enough space to end the shortage. */
+/** Returns true if the largest pod's claims grew recently, or if all pods together use enough space to end the shortage. */
 function doesEvictionHelp(
   largest: PodUsage,
   usages: readonly PodUsage[],
