@@ -5,7 +5,7 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { AttachmentName, Files } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 
-/** Device information files: device plugins write to the directory `dp`, CNI plugins to the directory `cni`. */
+/** Files with device information. Device plugins write to the directory `dp`, and CNI plugins write to the directory `cni`. */
 export interface DeviceInfoFiles {
   /** Returns the absolute path of an attachment's file; `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;

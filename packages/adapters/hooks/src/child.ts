@@ -75,7 +75,7 @@ function buildRequest(call: HookCall): object {
   }
 }
 
-/** Converts byte fields to text, because messages to the parent are JSON. */
+/** Converts byte fields to strings, because messages to the parent are JSON. */
 function bytesToText(answer: unknown): object {
   const entries = Object.entries(answer as object).map(([name, value]) => [
     name,

@@ -344,7 +344,7 @@ export interface HypervisorOptions {
   readonly callTimeoutMs?: number;
   /** Time limit of `open`, in milliseconds. Default: 30 000. A new daemon may need 8 s to probe QEMU. */
   readonly openTimeoutMs?: number;
-  /** Maximum number of stuck connections. A child with more stuck connections is replaced. Default: 4. */
+  /** Maximum number of stuck connections of a child. If more connections are stuck, the child is replaced. Default: 4. */
   readonly stuckMax?: number;
   /** Milliseconds until an abandoned connection counts as stuck. Default: 30 000. libvirt detects a dead peer within 20 s. */
   readonly stuckAfterMs?: number;

@@ -28,7 +28,7 @@ export interface KubeConfig {
   readonly proxyUrl?: string;
   readonly skipTlsVerify: boolean;
   readonly impersonate?: string;
-  /** Reads the credentials. `isRefused`: the server rejected the previous credentials. @throws AppError with KUBE_CONFIG_INVALID */
+  /** Reads credentials. `isRefused` is true if the server rejected the previous credentials. @throws AppError with KUBE_CONFIG_INVALID */
   readonly readCredentials: (isRefused?: boolean) => Promise<Credentials>;
 }
 

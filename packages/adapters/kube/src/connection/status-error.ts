@@ -80,7 +80,7 @@ function findCode(
   return refusal ?? CODE_BY_STATUS[httpStatus] ?? codeByStatus;
 }
 
-/** Converts an error response. The detail `causes` has one line per cause, `causeType` is their common reason. */
+/** Converts an error response. The detail `causes` has one line per cause. The detail `causeType` is the reason that all causes share. */
 export function toStatusError(
   answer: { readonly status: number; readonly text: string },
   request: RequestDescription,

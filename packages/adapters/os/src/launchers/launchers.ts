@@ -114,7 +114,7 @@ function readResolver(podUid: string, podsDir: string): string | undefined {
   }
 }
 
-/** Lists the names of the pod's hook volumes, which are trusted: the pod cannot change the directory of its volumes. */
+/** Lists the names of the pod's hook volumes. The names are trusted, because the pod cannot change the directory of its volumes. */
 function readSidecars(podUid: string, podsDir: string): readonly string[] {
   const directory = [podsDir, podUid, EMPTY_DIR_VOLUMES].join("/");
   return listNames(directory)
