@@ -266,7 +266,7 @@ function isBlamed(trace: FrameTrace, observed: ObservedPath, hop: HopName): bool
   return lost === hop;
 }
 
-/** Returns true if a fault of this or a neighboring hop explains the loss. `MtuSmaller` explains a loss only if `isOfSize` is true. */
+/** Returns true if a fault of this or a neighboring hop explains the loss: only `MtuSmaller` if `isOfSize`, else any other. */
 function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   const position = HOPS_IN_ORDER.indexOf(hop);
   return HOPS_IN_ORDER.slice(Math.max(0, position - 1), position + 2).some(

@@ -221,8 +221,8 @@ function listWatchedNames(iface: IfaceFacts): readonly string[] {
 }
 
 /**
- * Returns a filter for changes of the interfaces' links. It recognizes links of the last observation by index, because they
- * may be renamed, and other links by name. `unknown` always passes.
+ * Returns a filter for changes of the interfaces' links. The filter recognizes observed links by index, because they may be
+ * renamed, and other links by name. `unknown` always passes.
  */
 export function buildLinkFilter(
   ifaces: readonly IfaceFacts[],
