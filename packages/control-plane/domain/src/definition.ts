@@ -7,7 +7,7 @@ export interface DomainDefinition {
   /** The UUID never changes, so that libvirt updates the domain on a repeated define instead of reporting a conflict. */
   readonly uuid: string;
   readonly accelerator: "kvm" | "qemu";
-  /** Machine type by libvirt's name, for example `q35` or `pc-i440fx-7.2`. */
+  /** libvirt's name of the machine type, for example `q35` or `pc-i440fx-7.2`. */
   readonly machine: string;
   readonly vcpus: number;
   readonly memoryMiB: number;

@@ -33,7 +33,7 @@ function isObeyed({ strategy }: RunFacts, { action, data }: StateChangeRequest):
   return strategy !== "Once" || action === "Start";
 }
 
-/** Checks whether a request is complete: the VMI of a stop request is deleted, or a VMI exists for a start request. */
+/** Checks whether a request is complete. A stop is complete when its VMI is deleted, and a start when a VMI exists. */
 function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
   if (request.action === "Stop") return guest === "none" || request.uid !== uid;
   return guest !== "none" && guest !== "leaving";

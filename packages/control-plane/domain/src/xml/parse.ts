@@ -53,7 +53,7 @@ export interface NicFacts {
   readonly socketPath?: string;
   readonly pciAddress?: PciAddress;
   readonly linkUp: boolean;
-  /** Model by libvirt's name, for example `virtio-non-transitional`. */
+  /** libvirt's name of the model, for example `virtio-non-transitional`. */
   readonly model: string;
   /** Number of queue pairs. 1 if the XML contains no number. */
   readonly queues: number;

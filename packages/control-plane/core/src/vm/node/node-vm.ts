@@ -398,7 +398,7 @@ function isNewUse(nic: string, ifaceStatus: IfaceStatus | undefined): boolean {
   return hotplug?.type === "Unplug" || (usedNames.length > 0 && !usedNames.includes(nic));
 }
 
-/** Checks whether to write the status before the plan runs. Otherwise virt-controller could remove an attachment that the plan uses. */
+/** Checks whether the plan starts to use a pod NIC. The status must first report the use, so that virt-controller retains the NIC. */
 export function mustReportFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
   return plan.some((action) => {
     const nic = findUsedPodNic(action);

@@ -156,7 +156,7 @@ async function hasOnlyFormerRows(
 }
 
 interface MissingSandbox {
-  /** Error that triggers another pass. Set if the pod is running according to its status. */
+  /** Error that triggers another pass. Set if the pod's status reports a running pod, although no sandbox exists. */
   readonly error: AppError | undefined;
   /** Whether the journal contains attachments, and all of these belong to former sandboxes. */
   readonly isReleasable: boolean;
