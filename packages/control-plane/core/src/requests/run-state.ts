@@ -131,7 +131,7 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
-/** Checks whether the guest counts as started. It has not ended, and its VMI has a phase other than `Unknown`. Source: KubeVirt. */
+/** Checks whether the guest has started and not ended. The VMI must have a phase other than `Unknown`. Source: KubeVirt. */
 function isStarted(facts: RunStateFacts): boolean {
   const phase = facts.vmi?.status?.phase ?? "";
   return hasGuest(facts) && phase !== "" && phase !== "Unknown";
