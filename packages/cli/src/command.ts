@@ -19,7 +19,7 @@ export interface FlagSpec {
   readonly flags: string;
   readonly description: string;
   readonly required?: boolean;
-  /** Type of the value; unset for a text. */
+  /** Type of the value; unset for a string. */
   readonly kind?: "duration" | "port" | "count" | "group" | "quantity";
   readonly choices?: readonly string[];
   /** Names of flags, in camel case, that must not be used together with this flag. */
@@ -32,7 +32,7 @@ export interface FlagSpec {
 }
 
 export interface CommandSpec {
-  /** Name as typed: one word, or a group and a word. */
+  /** Name as the user types it: one word, or a group and a word. */
   readonly name: string;
   readonly aliases?: readonly string[];
   /** Arguments in commander's notation, for example `<vm>`. */

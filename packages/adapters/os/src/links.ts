@@ -37,7 +37,7 @@ class WatchedNamespace implements WatchedLinks {
     osNative().cancelLinks(this.#watch);
   }
 
-  /** Reports changes, and reads again after a pause. If there are no changes, waits for the next event instead. */
+  /** Reports changed links, and reads again after a pause. If no link has changed, waits for the next event instead. */
   #onReadable(): void {
     if (this.#isClosed) return;
     const { links, isComplete } = osNative().readLinks(this.#watch);

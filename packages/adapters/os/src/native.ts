@@ -58,7 +58,7 @@ export interface OsNative {
   /** Returns a pidfd. Source: pidfd_open(2) */
   openProcess(pid: number): number;
   hasEnded(pidfd: number): boolean;
-  /** Calls `ended` once, after the process ended. Copies the descriptor. Returns the argument of `cancelEnd`. */
+  /** Calls `ended` once, after the process ended. Copies the descriptor. Returns the watch to pass to `cancelEnd`. */
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
   /**
@@ -90,7 +90,7 @@ export interface OsNative {
   };
   /**
    * Watches links of a network namespace. Calls `readable` at the first change, and once after each `armLinks`. Copies
-   * the descriptor. Returns the argument of `readLinks`, `armLinks` and `cancelLinks`. Source: rtnetlink(7)
+   * the descriptor. Returns the watch to pass to `readLinks`, `armLinks` and `cancelLinks`. Source: rtnetlink(7)
    */
   watchLinks(netnsFd: number, readable: () => void): number;
   /** Returns changes since the last call. The result is incomplete if changes were lost or remain to be read. */
@@ -109,8 +109,8 @@ export interface OsNative {
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
    * Sends frames. For `ms` milliseconds, captures frames that pass all tests of any group. Returns at most 64 frames
-   * per port, and 400 bytes of each frame. `unheard` has the errno of each port, `unsent` that of each sent frame. 0
-   * means success. Source: packet(7)
+   * per port, and 400 bytes of each frame. `unheard` contains the errno of each port, and `unsent` the errno of each
+   * sent frame. Errno 0 means success. Source: packet(7)
    */
   exchangeFrames(
     ports: readonly { readonly netnsFd: number; readonly link: string }[],

@@ -152,7 +152,7 @@ function openIfSocket(
   const stat = fstatSync(fd);
   if (stat.isSocket()) return fd;
   closeSync(fd);
-  // The symbolic link could lead to a socket of another owner.
+  // A symbolic link in the volume could lead to a socket of another owner.
   if (stat.isSymbolicLink()) throw refusedError(volume, "a link in it");
   return undefined;
 }

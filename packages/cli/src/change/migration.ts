@@ -40,7 +40,7 @@ export function printProgress(progress: Progress): string {
   return `${String(Math.floor(transferred * PERCENT_FACTOR))} %${printRemaining(progress)}`;
 }
 
-/** Returns the progress of the migration while it runs, otherwise an empty text. */
+/** Returns the progress of the migration while it runs, otherwise an empty string. */
 function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: VmiState): string {
   const { migrationUid, mode, progress = {} } = vmi?.status?.migrationState ?? {};
   const isCurrent = migration.status?.phase === "Running" && migrationUid === uidOf(migration);
@@ -49,7 +49,7 @@ function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: V
   return [printProgress(progress), pausedNote].filter((text) => text !== "").join("; ");
 }
 
-/** Returns the failed attachments of the target pod while the target is being prepared, otherwise an empty text. */
+/** Returns the failed attachments of the target pod while the target is being prepared, otherwise an empty string. */
 function describeTargetProblem(
   migration: VirtualMachineInstanceMigration,
   { vmi }: VmiState,

@@ -26,7 +26,7 @@ export interface Step {
   readonly phase: string;
   readonly reason?: string;
   readonly message?: string;
-  /** Milliseconds since the watches started, shortly before the request. */
+  /** Milliseconds since the watches started. The watches start shortly before the request. */
   readonly elapsedMs: number;
 }
 
@@ -149,7 +149,7 @@ export function findStartProblem(vmi: Vmi): string | undefined {
   return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** Returns whether the creation of a container failed. Until a failure, the message of these reasons is empty. */
+/** Returns whether the creation of a container failed. Kubelets set these reasons before a failure too, but without a message. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }

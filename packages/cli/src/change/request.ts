@@ -187,20 +187,20 @@ type ChangeRequest =
 
 export interface Change {
   readonly target: Target;
-  /** Name of the change for programs, for example `addinterface`. */
+  /** Name of the change in JSON and YAML output, for example `addinterface`. */
   readonly action: string;
   readonly request: ChangeRequest;
-  /** Description for people, for example `interface blue: plug`. */
+  /** Description of the change in messages, for example `interface blue: plug`. */
   readonly what: string;
   /** Command that shows the current state. */
   readonly inspectCommand: string;
-  /** Additional fields of the result for programs. */
+  /** Additional fields of the JSON and YAML output. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly findStage: FindStage;
   /** Returns the verdict on the change. `first` is the state before the request. */
   readonly findVerdict: (now: Observation, first: Observation) => Verdict;
   readonly hasMigrations?: boolean;
-  /** Reason not to wait for the change, as text for people. */
+  /** Reason not to wait for the change, as a message for the user. */
   readonly noWaitReason?: string;
 }
 

@@ -200,7 +200,7 @@ async function readCertificates(
     ...readCertificateEnds("yours, of the kubeconfig", cert),
     ...authorities,
   ];
-  // Duplicates are removed, because webhooks and APIServices have the same authority.
+  // Duplicates are removed, because webhooks and APIServices contain the same certificate authority.
   return [...new Map(all.map((one) => [`${one.subject} ${String(one.endsMs)}`, one])).values()];
 }
 

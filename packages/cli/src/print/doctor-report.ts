@@ -25,7 +25,7 @@ const NAMES: Readonly<Record<HopName, string>> = {
 const COLUMNS = Math.max(...Object.values(NAMES).map(({ length }) => length));
 const HANGING_INDENT = " ".repeat(COLUMNS + 6);
 
-/** Prints a hop, with its fix if `label` is set. */
+/** Prints a hop. If `label` is set, prints the label and the hop's fix too. */
 function printHop({ hop, name, state, why, fix }: HopReport, label: string | undefined): string {
   const link = name === undefined ? "" : `${escapeLine(name)}: `;
   const line = `  ${MARKS[state]} ${NAMES[hop].padEnd(COLUMNS)}  ${link}${indentLines(why, HANGING_INDENT)}\n`;
@@ -43,7 +43,10 @@ function printReport({ interface: iface, hops, firstDead }: DoctorReport): strin
   return `interface ${escapeLine(iface)}\n${lines.join("")}`;
 }
 
-/** Prints the hops of each interface, with the fix at the first hop that loses frames. Without such a hop, unknown hops have a fix. */
+/**
+ * Prints the hops of each interface. Prints the fix of the first hop that loses frames. If no hop loses frames, prints
+ * the fix of each unknown hop.
+ */
 export function printDoctorReports(reports: readonly DoctorReport[]): string {
   return reports.map(printReport).join("\n");
 }

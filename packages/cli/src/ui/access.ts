@@ -13,7 +13,7 @@ export interface RequestOrigin {
 /** Host names that every browser resolves to this machine. Source: RFC 6761 6.3 */
 const NAMES = ["127.0.0.1", "localhost"];
 
-/** Values of Sec-Fetch-Site for requests of the panel's page or of the user; undefined in browsers that do not send it. */
+/** Accepted values of Sec-Fetch-Site. `none` means that the user opened the URL. Some browsers do not send the header. */
 const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
 const READ_METHODS = ["GET", "HEAD"];
 
@@ -52,7 +52,7 @@ function hash(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Compares texts in constant time. */
+/** Compares strings in constant time, so that the duration reveals nothing about a secret. */
 function isSame(left: string, right: string | undefined): boolean {
   return right !== undefined && timingSafeEqual(hash(left), hash(right));
 }

@@ -205,7 +205,7 @@ class PanelServer implements Panel {
   }
 }
 
-/** Starts the server. @throws Error of the system if the port is in use */
+/** Starts the server. @throws EADDRINUSE and other errors of listen(2) */
 export async function startPanel(deps: PanelDeps, port: number): Promise<Panel> {
   const server = new PanelServer(deps);
   await server.listen(port);

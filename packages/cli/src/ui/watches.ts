@@ -68,7 +68,7 @@ export interface WatchDeps {
 
 type SendLine = (line: object) => void;
 
-/** Sends at intervals whether the API server responds. */
+/** Reports to the page at intervals whether the API server responds. */
 async function streamPulses(
   { client, clock }: WatchDeps,
   send: SendLine,

@@ -19,7 +19,7 @@ const SPEC_CHANGED: MatchCondition = {
   expression: "oldObject == null || object.spec != oldObject.spec",
 };
 
-/** Skips updates by virt-api and virt-controller, which write complete objects. */
+/** Skips updates by virt-api and virt-controller, because both write complete objects. */
 const MAY_BE_INCOMPLETE: MatchCondition = {
   name: "may-lack-something",
   expression: `request.operation == 'CREATE' || !(request.userInfo.username in [${accountExpression("virt-api")}, ${accountExpression("virt-controller")}])`,
@@ -31,7 +31,7 @@ const BY_VIRT_HANDLER: MatchCondition = {
   expression: `request.userInfo.username == ${accountExpression("virt-handler")}`,
 };
 
-/** Returns a CEL expression for the value of a label or annotation. A missing value is an empty text. */
+/** Returns a CEL expression for the value of a label or annotation. A missing value results in an empty string. */
 function valueExpression(object: string, place: "labels" | "annotations", key: string): string {
   const path = `${object}.metadata.${place}`;
   return `(has(${path}) && '${key}' in ${path} ? ${path}['${key}'] : '')`;

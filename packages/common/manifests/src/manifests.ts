@@ -96,7 +96,7 @@ export function parseManifests(
 
 const IDENTITY: readonly string[] = ["apiVersion", "kind", "metadata"];
 
-/** Creates the object. If it exists, merges labels and all fields except metadata into it. @throws AppError of the store */
+/** Creates the object. If it exists, merges labels and all fields except metadata into it. @throws AppError if a request fails */
 export async function applyObject(
   store: Store,
   type: ResourceType<KubeObject>,
@@ -116,7 +116,7 @@ export async function applyObject(
   }
 }
 
-/** Applies objects in order. @throws AppError with API_MALFORMED for an unknown kind; errors of the store */
+/** Applies objects in order. @throws AppError with API_MALFORMED for an unknown kind, or with the code of a failed request */
 export async function applyManifests(store: Store, objects: readonly KubeObject[]): Promise<void> {
   for (const object of objects) await applyObject(store, findType(object), object);
 }

@@ -8,7 +8,7 @@ const REDACTED = "[redacted]";
 /** Pattern of the names of fields with secret values. */
 const SECRET_NAME =
   /^(authorization|cookie|password|secret|token|bearertoken|clientkeydata|client-key-data|tls\.key|privatekey|key-?data|userdata|cloudinit.*)$/i;
-/** Patterns of secrets in texts: bearer tokens, JWTs, and private keys in PEM. */
+/** Patterns of secrets in strings: bearer tokens, JWTs, and private keys in PEM. */
 const SECRET_TEXTS: readonly RegExp[] = [
   /\bBearer\s+[\w.~+/=-]+/gi,
   /\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g,

@@ -48,7 +48,7 @@ export function readSelinux(selinuxDir: string): Selinux {
 
 /**
  * Labels a file if SELinux is on. `selinuxDir` is the mount point of selinuxfs. @throws AppError with OS_PATH_REFUSED
- * if the policy lacks the type, and system errors
+ * if the policy lacks the type. @throws other errors of setxattr(2)
  */
 export function labelForContainers(path: string, selinuxDir: string): void {
   if (!isEnabled(selinuxDir)) return;

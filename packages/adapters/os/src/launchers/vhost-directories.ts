@@ -23,7 +23,7 @@ export type VhostDirectoriesOptions = Omit<VhostSocketsOptions, "podsDir">;
 
 /** Mode of the parent directories, which every user with access to a subdirectory must be able to traverse. */
 const PARENT_MODE = 0o755;
-/** Errno names of openat2(2) for a symbolic link, and for another file that is not a directory. */
+/** Errno names that openat2(2) returns for a symbolic link, and for another file in place of a directory. */
 const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
 /** Parent directories in the order of creation. The launchers' directory comes first, because sockets are linked into it. */

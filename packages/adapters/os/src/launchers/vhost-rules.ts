@@ -69,7 +69,7 @@ export function isConnectable(
   return Number(gid) === uid && (Number(mode) & GROUP_READ_WRITE_MODE) === GROUP_READ_WRITE_MODE;
 }
 
-/** Returns the group and mode of a directory. Launchers may only read their directories. A dataplane may write to its own. */
+/** Returns the group and mode of a directory. Launchers may only read their directories. A dataplane may write to its directory. */
 export function chooseDirectoryAccess(
   parent: string,
   { uid, dataplaneGroup = 0 }: VhostOwners,

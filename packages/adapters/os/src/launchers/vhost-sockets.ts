@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Files there
-// are opened without following symbolic links, checked, and changed by descriptor. Launchers do not mount the
-// dataplane's directories. They mount a directory that contains hard links to the sockets and that only root can
-// change.
+// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Files in
+// these directories are opened without following symbolic links, checked, and changed by descriptor. Launchers do not
+// mount the dataplane's directories. Launchers mount a directory with hard links to the sockets. Only root can change
+// this directory.
 import {
   chmodSync,
   chownSync,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills all processes that a program started, even in other process groups and sessions. A mark in the environment
-// identifies them. Only marked processes start marked processes, so all have ended if a scan finds none.
+// identifies these processes. Only marked processes start marked processes, so all have ended if a scan finds none.
 import { randomUUID } from "node:crypto";
 import { close, open, read } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { errnoOf } from "../files/file-errors.ts";
 
 const MARK_VARIABLE = "PATCHBAY_PROCESS_FAMILY";
-/** Milliseconds between scans. A process that hangs in the kernel is abandoned after KILL_ROUNDS_MAX scans. */
+/** Milliseconds between scans while processes are killed. A process that hangs in the kernel is abandoned after KILL_ROUNDS_MAX scans. */
 const KILL_ROUND_MS = 10;
 const KILL_ROUNDS_MAX = 200;
 
@@ -89,7 +89,7 @@ export async function killMarked(mark: string): Promise<void> {
   await killAll((foundMark) => foundMark === mark || foundMark.startsWith(`${mark}/`));
 }
 
-/** Milliseconds between scans, which are expensive, because they read the environment of every process on the machine. */
+/** Milliseconds between scheduled scans. A scan is expensive, because it reads the environment of every process on the machine. */
 const SCAN_INTERVAL_MS = 1000;
 
 let endedMarks = new Set<string>();
@@ -104,7 +104,7 @@ async function scan(): Promise<void> {
   }
 }
 
-/** Kills the processes with this mark in the next scan, together with those of other programs that have ended. */
+/** Kills the processes with this mark in the next scheduled scan, which serves all programs that have ended. */
 export function scheduleKill(mark: string): void {
   endedMarks.add(mark);
   runningScan ??= scan()

@@ -134,7 +134,7 @@ export async function waitForProcessEnd(
   }
 }
 
-/** Kills a process without its group, and waits for its end. Does nothing if the process does not exist. */
+/** Kills a process, but not its process group, and waits for its end. Does nothing if the process does not exist. */
 export async function killAndWait(pid: number): Promise<void> {
   const startTime = await readProcessStartTime(pid);
   if (startTime === undefined) return;

@@ -266,7 +266,7 @@ class Run {
     this.#exitCode = exitCode;
     this.#isSignaled = isSignaled;
     this.#hasLeftovers = hasLeftovers;
-    // Kills processes that remain in the group of a killed program, or of a program with a family.
+    // If the program was killed or has a family, kills the processes that remain in the program's group.
     if (hasLeftovers && (this.#isKilled || this.#mark !== undefined)) this.#signal("SIGKILL");
     this.#schedule(DRAIN_MS, () => {
       this.#hasLeftovers = true;
@@ -294,7 +294,7 @@ class Run {
     }, this.#result.reject);
   }
 
-  /** Kills processes that the program left behind: at once if any are likely, otherwise in the next scan. */
+  /** Kills processes that the program left behind. Waits for the next scan if such processes are unlikely. */
   async #killFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await killMarked(this.#mark);

@@ -246,7 +246,7 @@ export function withoutChecksum({ frame, ...otherFields }: ProbeFrame): ProbeFra
   };
 }
 
-/** Builds a DHCPDISCOVER. It occupies no address, because a server reserves one only when the client accepts the offer. */
+/** Builds a DHCPDISCOVER, which reserves no address. A server reserves an address only when the client accepts the offer. */
 export function buildDhcpDiscover({ from, id }: Omit<ProbeEnds, "to">): ProbeFrame {
   const mac = parseMac(from);
   const broadcastFlag = 0x80;

@@ -62,7 +62,7 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** Number of probes of a gateway without a route before another target is chosen, and margin of their time limit in milliseconds. */
+/** Maximum number of probes of a gateway without a route, and milliseconds by which the time limit exceeds their duration. */
 const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
@@ -113,12 +113,12 @@ function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): bo
   );
 }
 
-/** Returns the time to reserve for pings, in milliseconds. Returns 0 if the guest has no address, because it cannot be pinged. */
+/** Returns the time to reserve for pings, in milliseconds. The time is 0 if the guest has no address that can be pinged. */
 function seriesReserveMs({ addresses }: ExaminedNic, seriesAndForwardingMs: number): number {
   return addresses.length === 0 ? 0 : seriesAndForwardingMs;
 }
 
-/** Checks whether a host answers for an address that CNI returned without a route. */
+/** Checks whether the gateway that CNI returned without a route answers probes. */
 async function answers(sources: DoctorSources, facts: ProbeFacts): Promise<boolean> {
   const outward = buildFirstProbes(facts).filter(({ probe }) => probe === "outward");
   const probes = outward.map((probe) => ({ ...probe, attempts: UNROUTED_ATTEMPTS }));
@@ -322,7 +322,7 @@ function isIpv4(address: string | undefined): address is string {
   return address !== undefined && parseIp(address)?.version === 4;
 }
 
-/** Lists route lookups: with masquerade, in the pod toward the target; if the node is the gateway, on the node toward the guest. */
+/** Lists route lookups. With masquerade, the pod needs a route to the target. A node that is the gateway needs a route to the guest. */
 function listRouteLookups(facts: ProbeFacts): readonly RouteLookup[] {
   const { nic, links, target } = facts;
   const { wiring, addresses } = nic;

@@ -112,7 +112,7 @@ async function listLinks(
   });
 }
 
-/** Checks whether a port leads out of the node: it is neither a veth of another pod nor a guest's tap. */
+/** Checks whether a port leads out of the node. All ports do, except veths of other pods and guests' taps. */
 function isUplink({ kind, isPartnerElsewhere }: LinkWithIndices): boolean {
   return !(kind === "veth" && isPartnerElsewhere) && kind !== "tun";
 }

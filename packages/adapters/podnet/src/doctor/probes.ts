@@ -94,7 +94,7 @@ function buildOutwardProbes(facts: ProbeFacts): readonly Probe[] {
     return { probe: "outward", from, attempts: DEFAULT_ATTEMPTS, frame };
   };
   return [
-    // Sends two probes per round, as toward the guest, because a link may lose half of the frames.
+    // Sends the probe to the target twice per round, because a link may lose half of the frames.
     ...(target === undefined ? [] : [buildOutward(target.address), buildOutward(target.address)]),
     ...(guestAddress === undefined || !isBridged(facts)
       ? []

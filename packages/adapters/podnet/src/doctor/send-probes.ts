@@ -20,7 +20,7 @@ import type { NodeRoute } from "./surroundings.ts";
 export const EXCHANGE_MS = 200;
 /**
  * Number of rounds after which an unanswered probe counts as lost. A link that loses half of the frames usually passes
- * one of three. A probe with fewer attempts counts as lost after its last attempt.
+ * at least one of three probes. A probe with fewer attempts counts as lost after its last attempt.
  */
 const LOST_ROUNDS = 3;
 /** Duration of a series of pings in milliseconds, and maximum number of series. */
@@ -205,7 +205,7 @@ function countSeries(
   });
 }
 
-/** Checks whether no reply was lost: every link with replies captured a reply to each probe. */
+/** Checks whether every link that captured replies captured a reply to each probe, so that no reply was lost. */
 export function isWholeSeries({ sent, replies }: LossCount): boolean {
   return (
     Math.max(0, ...Object.values(replies)) === sent &&

@@ -305,7 +305,7 @@ export interface RouteLookup {
   readonly link: string;
 }
 
-/** Checks that a route leads to the expected link. Returns no fault if `ip` fails for a reason other than the kernel's answer. */
+/** Checks that a route leads to the expected link. Returns a fault if the kernel rejects the lookup. Ignores other failures of `ip`. */
 export async function readRouteFault(
   runner: ProcessRunner,
   netns: NetnsHandle,

@@ -190,7 +190,8 @@ function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   const hasWantedMac = incomingPodUid === undefined ? hasGuestMac : !hasGuestMac;
   const mac =
     incomingPodUid === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, incomingPodUid);
-  // The NIC stays up, so that a running guest loses no frame, unless its MAC must change and the change may fail while up.
+  // Setting the NIC down would lose frames of a running guest. The NIC is set down only if its MAC must change, and if
+  // the NIC is not a port of the bridge yet or cannot change its MAC while up.
   const staysUp =
     hasWantedMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));
   return [
@@ -246,7 +247,7 @@ export function planNicForwardingRemoval(
 
 /**
  * Plans a forwarding entry for the guest's MAC at the tap. Deletes the kernel's entry for a NIC with this MAC, because
- * that entry delivers the guest's frames to the pod. `presentEntries` is undefined if a NIC has just joined.
+ * that entry delivers the guest's frames to the pod. `presentEntries` is undefined if a NIC has just joined the bridge.
  */
 export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,

@@ -139,7 +139,7 @@ async function unwireBridge(
   try {
     await pod.applyChanges(changes);
   } catch (error) {
-    // Another process may have deleted a link, so plans the removal again with the remaining links.
+    // Another process may have deleted a link, so the removal is planned again with the remaining links.
     const remaining = planUnwiring(await pod.listLinks(), wiring);
     if (remaining.length === changes.length) throw error;
     await pod.applyChanges(remaining);

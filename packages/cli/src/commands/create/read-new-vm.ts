@@ -39,7 +39,7 @@ interface NamedMac {
   readonly mac: string;
 }
 
-/** Parses `NAME=MAC`, or a MAC without a name, which applies to the next network. */
+/** Parses `NAME=MAC`, or a MAC without a name. `next` returns the interface name for a MAC without a name. */
 function parseNamedMac(text: string, next: () => string | undefined): NamedMac {
   const [mac = "", name] = text.split("=").reverse();
   return { name: name ?? next(), mac };
@@ -60,7 +60,7 @@ function findMacProblems(
   });
 }
 
-/** Returns MACs by interface name. A MAC without a name applies to the next network, or to the pod network if there is no network. */
+/** Returns MACs by interface name. A MAC without a name applies to the next `--network`, or to the pod network without `--network`. */
 export function readMacs(
   values: readonly string[],
   names: readonly string[],

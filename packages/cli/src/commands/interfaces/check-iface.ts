@@ -144,7 +144,7 @@ async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<
 
 /**
  * Plugs the interface, and checks whether frames pass. If the guest or its pod loses frames, unplugs the interface again.
- * With `--keep`, or if it existed before, the interface stays plugged.
+ * The interface stays plugged with `--keep`, or if it existed before the command.
  * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, or the code of a failed plug or unplug
  */
 export async function plugAndCheck(

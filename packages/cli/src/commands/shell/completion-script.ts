@@ -36,13 +36,13 @@ function printBranch(patterns: readonly string[], action: string): string {
   return `    ${patterns.map((pattern) => `"${pattern}"`).join("|")}) ${action} ;;`;
 }
 
-/** Returns all full names of the command: one with its own name, and one with each alias. */
+/** Returns the command's full name, and its full name with each alias in place of the last word. */
 function commandNames({ name, aliases = [] }: CommandSpec): readonly string[] {
   const group = name.split(" ").slice(0, -1);
   return [name, ...aliases.map((alias) => [...group, alias].join(" "))];
 }
 
-/** Returns shell code that assigns the possible values of a flag to `values`. Without such values, the code ends the completion. */
+/** Returns shell code that assigns the possible values of a flag to `values`. The code ends the completion if no values are known. */
 function printValues({ values, choices }: FlagSpec): string {
   if (choices !== undefined) return `values="${choices.join(" ")}"`;
   return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists names of objects for shell completion. Errors result in no names.
+// Lists names of objects for shell completion. The completion scripts discard error messages.
 import { resolve } from "node:path";
 import {
   NAMESPACES,

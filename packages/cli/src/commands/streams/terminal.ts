@@ -5,7 +5,7 @@ import { createClock } from "@patchbay/os";
 
 /** Code of Ctrl-], the escape character of telnet and virsh. */
 const ESCAPE_KEY = 0x1d;
-/** Milliseconds without output after which the console ends once its input has ended, for example at the end of a file. */
+/** Milliseconds without output after which the console ends. Applies after the end of the input, for example of a file. */
 const SILENCE_MS = 1000;
 
 export interface TerminalStreams {

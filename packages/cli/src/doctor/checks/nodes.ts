@@ -48,7 +48,7 @@ export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
 
 /** Oldest supported kernel. Source: docs/install.md */
 const MIN_KERNEL = { major: 5, minor: 6 };
-/** Time after which a silent node counts as lost, in seconds. Source: Kubernetes node-monitor-grace-period. */
+/** Time after which a node that does not renew its lease counts as lost, in seconds. Source: Kubernetes node-monitor-grace-period. */
 const GRACE_SECONDS = 40;
 /** Maximum time by which a node's clock may be ahead of the API server's, in milliseconds. */
 const AHEAD_MAX_MS = 2_000;
@@ -134,7 +134,7 @@ function findClockProblems(lease: Lease | undefined, nowMs: number): readonly No
   const aheadMs = parseTime(lease.spec.renewTime) - nowMs;
   const seconds = String(Math.round(Math.abs(aheadMs) / 1000));
   const fix = "set its clock by NTP: timedatectl set-ntp true";
-  // The tolerance includes one second, because the server reports whole seconds.
+  // One second is added to the limit, because the server reports whole seconds.
   if (aheadMs > AHEAD_MAX_MS + 1_000) {
     return [{ message: `has a clock that is ${seconds} s ahead of the API server's`, fix }];
   }

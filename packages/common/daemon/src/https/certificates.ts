@@ -94,7 +94,7 @@ export class ClientAuthority {
     this.#source = source;
   }
 
-  /** Reads the authority. Returns its PEM text for TLS. @throws AppError of its source; Error if the text is not a certificate */
+  /** Reads the authority. Returns its PEM text. @throws AppError if the source has no valid value, Error for a malformed certificate */
   async read(): Promise<string> {
     const { caPem, names } = await this.#source.read();
     this.#certificates = splitBundle(caPem).map((pem) => new X509Certificate(pem));

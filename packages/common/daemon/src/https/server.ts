@@ -110,7 +110,7 @@ function closeWhenAborted(server: Server, signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Starts a server that runs until the signal is aborted. @throws AppError of the certificates' sources */
+/** Starts a server that runs until the signal is aborted. @throws AppError if a source of certificates has no valid value */
 export async function startServer(
   app: RequestListener,
   settings: ServerSettings,

@@ -164,7 +164,7 @@ interface Installation {
   readonly report: (outcome: ObjectResult) => void;
 }
 
-/** @throws AppError with INSTALL_NOT_OURS before any change, and the errors of the store */
+/** @throws AppError with INSTALL_NOT_OURS before any change, or with the code of a failed request */
 export async function install(store: Store, installation: Installation): Promise<void> {
   const { dryRun, report } = installation;
   const conflicts = await findConflicts(store, installation.objects);

@@ -31,7 +31,7 @@ export interface KubeVirtOptions {
 
 /**
  * Creates an empty KubeVirt object unless a KubeVirt object exists. Returns undefined if net-agent is installed alone.
- * @throws AppError of the store
+ * @throws AppError with the code of a failed request
  */
 export async function createKubeVirt(
   store: Pick<Store, "find" | "create" | "list">,

@@ -71,7 +71,7 @@ export function parseSettings(workloads: readonly KubeObject[]): InstallSettings
   };
 }
 
-/** Finds the settings of the installation; empty if Patchbay is not installed. @throws AppError of the store */
+/** Finds the settings of the installation; empty if Patchbay is not installed. @throws AppError with the code of a failed request */
 export async function findSettings(
   store: Pick<Store, "find">,
   objects: readonly KubeObject[],

@@ -129,7 +129,7 @@ function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];
 }
 
-/** @throws AppError with INSTALL_IN_USE before any change, and the errors of the store */
+/** @throws AppError with INSTALL_IN_USE before any change, or with the code of a failed request */
 export async function uninstall(store: Store, options: Uninstallation): Promise<void> {
   await requireUnused(store);
   await requestPluginRemoval(store);

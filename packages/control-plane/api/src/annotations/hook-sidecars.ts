@@ -142,7 +142,10 @@ function findAnnotation(metadata: AnnotatedMetadata): string | undefined {
   return metadata?.annotations?.[names.HOOK_SIDECARS_ANNOTATION];
 }
 
-/** Validates the hook sidecars that `metadata` requests. Rejects all unless `isAllowed`. `base` is the field path of `metadata`. */
+/**
+ * Validates the hook sidecars that `metadata` requests. Rejects all hook sidecars unless `isAllowed` is true. `base` is
+ * the field path of `metadata`.
+ */
 export function validateHookSidecars(
   metadata: AnnotatedMetadata,
   base: string,
@@ -168,7 +171,7 @@ function toSidecar(value: JsonObject): HookSidecarRequest {
   };
 }
 
-/** Returns the hook sidecars in the order of the annotation, or an empty list if hooks are not allowed or one is invalid. */
+/** Returns the hook sidecars in the order of the annotation. Returns an empty list if validateHookSidecars reports a problem. */
 export function parseHookSidecars(
   metadata: AnnotatedMetadata,
   isAllowed: boolean,

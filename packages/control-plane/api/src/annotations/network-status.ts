@@ -110,7 +110,7 @@ export function parseAttachmentErrors(text: string | undefined): AttachmentError
   );
 }
 
-/** Prints the errors sorted by NIC, so that equal errors print equal text. Returns undefined for an empty map. */
+/** Prints the errors sorted by NIC, so that equal errors have equal JSON. Returns undefined for an empty map. */
 export function printAttachmentErrors(
   errors: ReadonlyMap<string, AttachmentError>,
 ): string | undefined {
@@ -137,7 +137,7 @@ export function parseCniGateways(text: string | undefined): CniGateways {
   );
 }
 
-/** Prints the gateways sorted by NIC, so that equal gateways print equal text. Returns undefined if no NIC has a gateway. */
+/** Prints the gateways sorted by NIC, so that equal gateways have equal JSON. Returns undefined if no NIC has a gateway. */
 export function printCniGateways(gateways: CniGateways): string | undefined {
   const present = Object.entries(gateways).filter(([, list]) => list.length > 0);
   if (present.length === 0) return undefined;

@@ -265,7 +265,7 @@ export const KubeVirtStatusSchema = Type.Object(
 
 export type KubeVirtStatus = Static<typeof KubeVirtStatusSchema>;
 
-/** Configuration of the cluster. Patchbay uses the first object of this kind, whatever its name and namespace. */
+/** Configuration of the cluster. Patchbay uses the first object of this kind, regardless of its name and namespace. */
 export interface KubeVirt extends KubeObject {
   readonly spec?: Static<typeof KubeVirtSpecSchema>;
   readonly status?: Static<typeof KubeVirtStatusSchema>;
