@@ -69,7 +69,7 @@ export interface Environment {
   readonly home?: string;
   /** Command and arguments that start this program; unset to start `patchbay`. */
   readonly program?: readonly string[];
-  /** Umask for programs that write the user's files; unset for 022. */
+  /** Umask for programs that write the user's files. Defaults to 022. */
   readonly callersUmask?: number;
 }
 

@@ -194,15 +194,15 @@ interface AddressServersOptions {
   readonly family: string;
 }
 
-/** Time after which a server is restarted, in milliseconds: the longest that a timer allows. Source: Node.js, setTimeout */
+/** Time after which a server is restarted, in milliseconds. It is the maximum delay of a timer. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
 const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;
 
 /**
  * First of the servers' user IDs, which no host account uses. The IDs differ, so that a compromised server can neither
- * trace nor kill another server. The inode of the network namespace, at least FIRST_INODE, selects a block of IDs.
- * Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
+ * trace nor kill another server. The inode number of the network namespace selects a block of IDs.
+ * FIRST_INODE is the minimum inode number of a namespace. Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
  */
 const FIRST_UID = 0x7000_0000;
 const FIRST_INODE = 0xf000_0000;

@@ -18,7 +18,7 @@ import type { Observed } from "./finding.ts";
 export interface WantedApi {
   /** API group and version, for example `kubevirt.io/v1`. */
   readonly groupVersion: string;
-  /** Plural names of the resources that must be served. */
+  /** Plural names of the resources that the API server must serve. */
   readonly resources: readonly string[];
 }
 

@@ -37,7 +37,7 @@ export function buildHeaders(type: string, nonce: string): ResponseHeaders {
 
 export interface PanelFile {
   readonly type: string;
-  /** Returns the text of the file with the nonce of the response. */
+  /** Returns the file's text with the nonce that the response's Content-Security-Policy permits. */
   render(nonce: string): string;
 }
 

@@ -106,9 +106,9 @@ async function removeOthers(directory: string, retainedNames: ReadonlySet<string
 }
 
 /**
- * Replaces all files of a directory atomically: the names that a pod sees are links through the symbolic link `..data`,
- * which is replaced. Returns whether anything changed. Only this process may write to the directory. Source: Kubernetes
- * pkg/volume/util atomic_writer
+ * Replaces all files of a directory atomically by replacing the symbolic link `..data`. The names that a pod sees are
+ * links to files below `..data`. Returns whether any file changed. Only this process may write to the directory. Source:
+ * Kubernetes pkg/volume/util atomic_writer
  */
 export async function publishFiles(
   directory: string,

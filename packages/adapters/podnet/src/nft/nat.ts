@@ -47,7 +47,8 @@ function buildDropRules(
   { podInterfaceName, bridgeName, ipv4 }: NatWiring,
   sides: readonly NatSide[],
 ): readonly string[] {
-  // Drops the guest's packets to 127.0.0.0/8, which route_localnet would deliver to the pod. Answers still have the gateway's address here.
+  // Drops the guest's packets to 127.0.0.0/8, which route_localnet would deliver to the pod. The guest's answers to
+  // programs in the pod are not dropped, because their destination is the gateway's address at this hook.
   const loopbackRules =
     ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
   // Drops packets to the guest's own address. With such packets, a peer could bypass the list of forwarded ports.
@@ -91,7 +92,7 @@ function buildInwardRules(
   );
 }
 
-/** Translates source addresses: the guest's address into the pod's, and the loopback address of programs in the pod into the gateway's. */
+/** Translates source addresses. The guest's address becomes the pod's. The loopback address of a pod's program becomes the gateway's. */
 function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const masqueradeRules = sides.map(

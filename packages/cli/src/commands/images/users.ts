@@ -42,7 +42,7 @@ function listVmImages(spec: VirtualMachineInstance["spec"]): readonly (string | 
   ];
 }
 
-/** Returns the images from which the VM's data volumes are still to be filled. */
+/** Returns the images for the VM's data volumes that are not filled yet. */
 function listDataVolumeImages(
   { metadata, spec }: VirtualMachine,
   dataVolumes: readonly DataVolume[],
@@ -63,7 +63,7 @@ function listDataVolumeImages(
   });
 }
 
-/** Returns whether the image `one` has the full reference `other`. Returns false if `one` is invalid. */
+/** Returns whether `other` is the full reference of the image name `one`. Returns false if `one` is invalid. */
 function isSame(one: string | undefined, other: string): boolean {
   try {
     return one !== undefined && fullReference(one) === other;

@@ -44,7 +44,7 @@ const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
 /** Fields that are replaced as a whole, because a mixture of two values is invalid. */
 const ATOMIC_MEMBERS: ReadonlySet<string> = new Set(["strategy", "updateStrategy"]);
 
-/** Fields that identify list entries, by the name of the list. Source: patchMergeKey in k8s.io/api/core/v1. */
+/** Field that identifies the entries of a list, by the name of the list. Source: patchMergeKey in k8s.io/api/core/v1. */
 const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["containers", "name"],
   ["initContainers", "name"],
@@ -147,7 +147,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Returns whether objects are merged field by field. An object that the manifest lacks is merged only if its values are strings. */
+/** Returns whether objects are merged field by field. An object that the manifest lacks is merged only if all its values are strings. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");

@@ -39,7 +39,7 @@ export function parseKubeVirtPci(
   return slotCount === undefined ? undefined : { slotCount };
 }
 
-/** Reports invalid values. `base` is the path of the metadata. */
+/** Reports invalid values of the two annotations. `base` is the field path of `metadata`. */
 export function validateKubeVirtPci(
   metadata: Pick<ObjectMeta, "annotations"> | undefined,
   base: string,

@@ -248,7 +248,7 @@ export function isDefaultNetwork(network: Network): boolean {
   return network.pod !== undefined || network.multus?.default === true;
 }
 
-/** Checks whether the interface is to be unplugged. The entry remains until guest and pod have detached the NIC. */
+/** Checks whether the interface must be unplugged. Its entry in the specification remains until guest and pod have detached the NIC. */
 export function isAbsent(iface: Iface): boolean {
   return iface.state === "absent";
 }
