@@ -87,7 +87,7 @@ test("a working NIC stays, and a link that is set down later is named", async ()
   const found = await examine(VM, NIC);
   expect(found).toMatchObject({ code: 1, dead: "device DeviceLinkDown" });
   expect(hopOf(found, "device")?.name).toBe(mac);
-  expect(hopOf(found, "device")?.fix).toContain("state: up");
+  expect(hopOf(found, "device")?.fix).toContain("--link up");
 });
 
 test("a fault outside the pod is reported, and the interface stays", () => {
