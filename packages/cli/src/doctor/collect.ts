@@ -184,12 +184,12 @@ async function readCertificates(
   const { ca, cert } = await config.readCredentials();
   const authorities = [
     ...("value" in apiServices
-      ? apiServices.value.map(({ spec }) => ({ subject: "authority subject virt-api", ...spec }))
+      ? apiServices.value.map(({ spec }) => ({ subject: "authority of virt-api", ...spec }))
       : []),
     ...("value" in webhooks
       ? webhooks.value.flatMap(({ webhooks: all = [] }) =>
           all.map(({ clientConfig }) => ({
-            subject: "authority subject virt-api",
+            subject: "authority of virt-api",
             ...clientConfig,
           })),
         )

@@ -59,9 +59,7 @@ export function healthyFacts(): Facts {
       ],
     },
     webhooks: { value: [] },
-    certificates: [
-      { subject: "authority subject virt-api", endsMs: parseTime("2036-01-01T00:00:00Z") },
-    ],
+    certificates: [{ subject: "authority of virt-api", endsMs: parseTime("2036-01-01T00:00:00Z") }],
     deployments: {
       value: [
         {

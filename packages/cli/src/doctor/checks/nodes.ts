@@ -82,7 +82,7 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
-/** Returns whether nodes should offer devices. Returns false only for a cluster without virt-handler. */
+/** Returns whether nodes should offer /dev/net/tun and /dev/kvm. False only if the cluster has no virt-handler, which offers them. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");

@@ -115,7 +115,7 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
-/** Returns the step that records that the node was cordoned, or removes the eviction request after the node was uncordoned. */
+/** Returns a step that records a cordon of the node, or a step that removes the eviction request after the node was uncordoned. */
 function planDrainRecord(
   node: string,
   { vmi, isNodeSchedulable }: EvacuationFacts,

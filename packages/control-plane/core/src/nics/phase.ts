@@ -150,7 +150,7 @@ export interface IfaceSources {
   readonly isRunning?: boolean;
   /** UID of the pod on this node that will receive the migrating guest. Unset if no guest is migrating to this node. */
   readonly incomingPodUid?: string;
-  /** Whether neither links nor domain can be observed. */
+  /** Whether neither the links nor the domain can be observed, because the launcher is unreachable. */
   readonly isBlind?: true;
 }
 

@@ -39,7 +39,7 @@ async function tryLinkUpdate(
   }
 }
 
-/** Announces the guest's MACs on this node, because switches may forward frames to the target node. */
+/** Announces the guest's MACs from this node, the source, because switches may have learned them at the target. */
 async function announceMacs(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,

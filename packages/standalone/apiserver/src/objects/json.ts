@@ -50,8 +50,8 @@ function printLikeGo(value: unknown): string {
 }
 
 /**
- * Parses JSON for comparisons as in Kubernetes' JSON patch library, which compares encoded text. A scalar that Go's
- * encoder would print differently is therefore not equal to any value. Throws a SyntaxError.
+ * Parses JSON for comparisons. Kubernetes' JSON patch library compares encoded text, so a scalar whose text differs from
+ * Go's encoding, for example `1.0`, is not equal to any value. Throws a SyntaxError.
  */
 export function parseCanonical(text: string): unknown {
   return (JSON.parse as SourceParse)(text, (key, parsedValue, context) => {

@@ -149,7 +149,7 @@ function isUnset(value: unknown): boolean {
   return value === undefined || value === "";
 }
 
-/** Error for a field that is not in the tables and would be lost. */
+/** Error for a field with a value that {@link MESSAGES} lacks. Decoding would lose the value. */
 class UnknownFieldError extends Error {
   override readonly name = "UnknownFieldError";
 }

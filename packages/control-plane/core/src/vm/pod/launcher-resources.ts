@@ -131,7 +131,7 @@ const GRAPHICS_MIB = 32;
 /** Memory for the code and variables of EFI (4 MiB) and QEMU's buffers. */
 const EFI_MIB = 16;
 const TPM_MIB = 24;
-/** Memory per disk for pending requests and a part of the qcow2 table cache (up to 32 MiB). */
+/** Memory per disk for pending requests and a part of the qcow2 table cache. The whole cache may reach 32 MiB. */
 const DISK_MIB = 8;
 /**
  * Temporary memory per port during the initialization of ports, when QEMU rebuilds its memory maps. Measured on QEMU

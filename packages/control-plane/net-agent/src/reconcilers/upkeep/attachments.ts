@@ -37,7 +37,7 @@ async function isStillAttached({ podUid, sequence }: JournalRow, deps: Deps): Pr
   return rows.some((row) => row.sequence === sequence && row.state === "attached");
 }
 
-/** Runs CHECK if this agent attached the network and its namespace exists. @throws AppError of the plugins */
+/** Runs CNI CHECK for an attachment of this agent if the pod's network namespace exists. @throws AppError of the plugins */
 export async function checkAttachment(row: JournalRow, deps: Deps): Promise<void> {
   const result = findResult(row, deps);
   if (result !== undefined) await deps.cni.check(row.request, result);

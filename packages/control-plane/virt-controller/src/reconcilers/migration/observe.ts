@@ -59,7 +59,7 @@ function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/** Checks whether a migration has left state in the VMI or an unused pod, even if the migration was deleted. */
+/** Checks whether a migration, even a deleted one, has left an unused pod, or state in the VMI. */
 function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;

@@ -42,7 +42,7 @@ import {
 } from "./preferences.ts";
 import { reportLostAddresses, reportAttached } from "../report.ts";
 
-/** Attributes that plugins receive unchanged, each with its CNI capability. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
+/** Attributes of a network selection that plugins receive unchanged, each with the CNI capability that it requires. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
 const CAPABILITIES = [
   ["portMappings", "portMappings"],
   ["bandwidth", "bandwidth"],
@@ -433,7 +433,7 @@ async function adoptOrThrow(
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Returns whether libcni's cache contains this NIC for this network. The pod's status is insufficient, because it may be overwritten. */
+/** Returns whether libcni's cache contains this NIC for this network. The network-status annotation may lack the NIC after another writer replaced it. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
