@@ -24,7 +24,7 @@ async function start(root: HTMLElement): Promise<void> {
   }
   const actions = new Actions(store, session);
   store.set({ stage: "open", session });
-  // Closing the page would lose pending changes and running checks.
+  // Closing the page would discard unsent changes and abort running checks.
   confirmBeforeLeaving(() =>
     store.state.pendingChanges.some((each) => isBusy(each) || !isSent(each)),
   );

@@ -32,7 +32,7 @@ export interface PendingChange {
   readonly change: Change;
   /** Verdict of the dry run; unset while the dry run is in progress. */
   readonly verdict?: Verdict;
-  /** Verdict of a dry run together with the VM's other changes; unset if that dry run returned no further message. */
+  /** Verdict of the dry run of all the VM's changes together; unset if it returned no messages that are missing in `verdict`. */
   readonly combinedVerdict?: Verdict | undefined;
   readonly outcome?: SentState;
 }
@@ -113,7 +113,7 @@ export class PanelStore {
     return () => this.#listeners.delete(notify);
   }
 
-  /** Records phases when they arrive, because several phases may pass within one frame. */
+  /** Records the phases of NICs before the next frame is drawn, because a NIC can pass through several phases within one frame. */
   #recordSteps(lines: readonly Line[]): void {
     const units = lines.flatMap((line) => {
       if (line.kind !== "applied" || line.of !== "vmis") return [];

@@ -12,7 +12,7 @@ export interface CableSpace {
   readonly scrolled: number;
   readonly jacksScrolled: number;
   readonly height: number;
-  /** X of the right edge of the rack (`edge`) and of the jacks (`jackX`). */
+  /** X coordinates of the rack's right edge (`edge`) and of the jacks (`jackX`), in pixels. */
   readonly edge: number;
   readonly jackX: number;
 }
@@ -23,7 +23,7 @@ export interface CabledUnit {
   readonly selectedIface: string | undefined;
 }
 
-/** Returns the end point of cables to a jack. The point stays in the visible column if the jack is scrolled out of view. */
+/** Returns the point where a jack's cables end. If the jack is scrolled out of view, returns the nearest visible point. */
 function jackPoint(index: number, space: CableSpace): Point {
   const y = JACK.head + index * JACK.height + JACK.hole.y - space.jacksScrolled;
   const visible = Math.min(Math.max(y, JACK.head - 4), space.height - 4);
@@ -66,7 +66,7 @@ interface CablesProps {
   readonly total: number;
 }
 
-/** Draws the cables. They are hidden from screen readers, because the labels of plugs already contain the networks. */
+/** Draws the cables. Screen readers skip the drawing, because each plug's label already names its network. */
 export function Cables({ units, space, loose, total }: CablesProps): JSX.Element {
   const isDimmed = units.some(({ selectedIface }) => selectedIface !== undefined);
   return (

@@ -25,7 +25,7 @@ interface DraggedCable extends LooseCable {
 
 /** Minimum distance of a drag, in pixels. A shorter drag is a click. */
 const DRAG_DISTANCE_MIN = 6;
-/** Time for which a finger must rest to grab a cable, in milliseconds. An earlier move scrolls. */
+/** Time that a finger must rest before it grabs a cable, in milliseconds. A finger that moves earlier scrolls the rack. */
 const TOUCH_HOLD_MS = 350;
 
 function jackUnder(event: PointerEvent): string | undefined {
@@ -38,7 +38,7 @@ function pointIn(area: HTMLElement, { clientX, clientY }: PointerEvent): Point {
   return { x: clientX - left, y: clientY - top };
 }
 
-/** Prevents scrolling after a finger has rested, until the signal is aborted. Returns a function that reports whether the finger rested. */
+/** After TOUCH_HOLD_MS, calls `onHeld` and blocks scrolling until the signal is aborted. The result reports whether a finger was held. */
 function trackHold(signal: AbortSignal, onHeld: () => void): () => boolean {
   let isHeld = false;
   const preventDefaultIfHeld = (event: Event): void => {

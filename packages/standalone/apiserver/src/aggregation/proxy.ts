@@ -122,7 +122,7 @@ async function tunnelUpgrade(forwarding: Forwarding, stop: AbortSignal): Promise
   }
 }
 
-/** An APIService with a Service takes precedence over CustomResourceDefinitions. */
+/** Proxies requests to extension API servers. An APIService with a Service takes precedence over CustomResourceDefinitions. */
 export function makeAggregator(deps: ProxyDeps): Aggregator {
   return {
     serve: async (request, response, user) => {

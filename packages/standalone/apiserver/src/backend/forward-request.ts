@@ -16,7 +16,7 @@ import type { HostPort } from "./service-address.ts";
 const HOP_BY_HOP_HEADERS =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
-/** Headers that only this server may set, and credentials for this server. */
+/** Request headers that are not forwarded: only this server may set them, or they contain the client's credentials for this server. */
 const SERVER_ONLY_HEADERS =
   /^(authorization|host|impersonate-.*|x-remote-(user|uid|group|extra-.*)|x-forwarded-uri)$/;
 

@@ -69,7 +69,7 @@ async function recordForeignOwner(
 }
 
 const ORPHAN_FINALIZER = "orphan";
-/** Maximum number of retained UIDs of deleted owners. The UIDs are needed if the owners' CustomResourceDefinition is also deleted. */
+/** Maximum number of stored UIDs of deleted owners, which are needed if an owner's CustomResourceDefinition was deleted too. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
@@ -91,7 +91,7 @@ class GarbageCollector {
   readonly #queue: WorkQueue;
   readonly #sources: OwnerSources;
   readonly #deletedOwners = new Set<string>();
-  /** Printed addresses of objects with unresolved owners, which are queued again when a CustomResourceDefinition changes. */
+  /** Printed addresses of objects with unresolved owners. The objects are queued again when a CustomResourceDefinition changes. */
   readonly #unresolved = new Set<string>();
 
   constructor(deps: VerbDeps, stop: AbortSignal) {
@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // Passes the object as its previous state too, so that it is queued only for a missing owner or an unfinished deletion.
+      // With an unchanged object, the function queues only objects that lack an owner or are being deleted.
       this.#addIfNeeded(stored, stored);
     }
   }
@@ -189,7 +189,7 @@ class GarbageCollector {
     }
   }
 
-  /** Returns whether a cluster-scoped owner, or an owner in the dependent's namespace, exists and is not being deleted. */
+  /** Returns whether the owner exists and is not being deleted. The owner must be cluster-scoped or in the dependent's namespace. */
   #isLiveOwner(dependent: Address, uid: string): boolean {
     const address = this.#index.findByUid(uid);
     return (

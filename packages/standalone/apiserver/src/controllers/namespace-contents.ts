@@ -43,7 +43,7 @@ const NAMESPACES = bucketOf(NAMESPACE);
 const ACCOUNTS = bucketOf(SERVICE_ACCOUNT);
 const CONFIG_MAPS = bucketOf(CONFIG_MAP);
 
-/** Name of the ConfigMap with the CA. Source: Kubernetes root-ca-cert-publisher. */
+/** Name of the ConfigMap with the API server's CA. Source: Kubernetes root-ca-cert-publisher. */
 const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
 const DESCRIPTION_ANNOTATION = "kubernetes.io/description";
 

@@ -48,7 +48,7 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   const attributes = toAccessAttributes(toRequestLine(request));
   const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
   if (!isAllowedByPods) {
-    deps.accessLog.record(user, attributes, allowed); // rights that the node authorizer allows need no role
+    deps.accessLog.record(user, attributes, allowed); // the log lists rights that need a role; rights from the node authorizer need none
   }
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);

@@ -70,7 +70,7 @@ export class Budget {
   }
 }
 
-/** Maximum amount that needs no reservation. */
+/** Maximum number of bytes for which work starts without a reservation. */
 const UNRESERVED_MAX = 16 * 1024;
 
 /** Reserves the amount while `work` runs. Returns undefined if the client disconnects first. */

@@ -47,7 +47,7 @@ export class FairQueue {
   }
 }
 
-/** Maximum length of texts that are processed without waiting, in characters. */
+/** Maximum length of a text that is processed without queueing, in characters. */
 const LIGHT_LENGTH = 16 * 1024;
 
 export function isHeavy(length: number): boolean {
@@ -56,7 +56,7 @@ export function isHeavy(length: number): boolean {
 
 const SLICE_MS = 10;
 
-/** Time slice of long work. If `isUsedUp` is true after an object, the work awaits `waitForNext`. */
+/** Time slice of long work. After each object, the caller must check `isUsedUp`, and await `waitForNext` if it is true. */
 export class TimeSlice {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;

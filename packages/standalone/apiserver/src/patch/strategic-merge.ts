@@ -12,7 +12,7 @@ interface PatchedField {
   readonly listMerge: ListMerge | undefined;
 }
 
-/** Field without a shape. A patch merges its objects and replaces its lists. */
+/** Field of unknown type, in which a patch merges objects and replaces lists. */
 const UNKNOWN_FIELD: PatchedField = { shape: undefined, listMerge: undefined };
 
 export function lookUpField(shape: Shape | undefined, name: string): PatchedField {
@@ -50,7 +50,7 @@ function withoutDirectives(patch: Fields): Fields {
   );
 }
 
-/** Prints the item's merge key value, or the whole item of a set. Returns an empty string if the merge key is missing. */
+/** Prints the value of the merge key, or the whole item without a merge key. Returns an empty string if the item lacks the key. */
 function printIdentity(item: unknown, mergeKey: string | undefined): string {
   const value = mergeKey === undefined ? item : asFields(item)[mergeKey];
   return value === undefined ? "" : printJson(value);

@@ -237,7 +237,7 @@ export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefin
   }
 }
 
-/** Without a table of the status's fields, zeros count as unset, and a write would delete fields that are 0. */
+/** Returns false for a status without a table of its fields. There, zeros count as unset, and a write would delete them. */
 function canWrite(message: Message, subresource: string): boolean {
   return subresource !== "status" || message[3]?.type !== "empty";
 }

@@ -189,7 +189,7 @@ function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
     validateSchema: false,
     logger: false,
     unicodeRegExp: false,
-    // The optimizer takes half of the 0.4 s in which a VM's schema is compiled, and does not make the validation faster.
+    // Compiling the schema of VirtualMachines takes 0.4 s with the optimizer and 0.2 s without it. Validation is equally fast.
     code: { optimize: false },
   });
   addFormats(ajv);
@@ -324,8 +324,8 @@ const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
 };
 
 /**
- * Matches schema paths in branches of oneOf and anyOf. Their errors are not reported, because Ajv also reports an error of the
- * combination itself. Ajv reports no such error for allOf.
+ * Matches schema paths in branches of oneOf and anyOf. Errors in these branches are not reported, because Ajv also reports
+ * an error for the oneOf or anyOf itself. For allOf, Ajv reports only the errors in the branches.
  */
 const IN_BRANCH = /\/(?:oneOf|anyOf)\/\d+\//;
 

@@ -68,7 +68,7 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
   return count;
 }
 
-/** Returns how often a value may be divided by 1,000: until the largest suffix is reached, or without limit for exponents. */
+/** Returns the maximum number of divisions by 1,000. The largest suffix limits it; an exponent is not limited. */
 function decimalStepsMax(family: ParsedQuantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }

@@ -64,7 +64,7 @@ class ReserveFile implements Reserve {
     if (this.#bytes === 0) return false;
     this.#bytes = Math.max(this.#bytes - RELEASE_STEP_BYTES, 0);
     ftruncateSync(this.#file, this.#bytes);
-    fsyncSync(this.#file); // forces a commit, on which journaling file systems free blocks
+    fsyncSync(this.#file); // journaling file systems free the blocks only at a commit, which this call forces
     return true;
   }
 
@@ -79,7 +79,7 @@ class ReserveFile implements Reserve {
         this.#bytes += writeSync(this.#file, randomFillSync(Buffer.alloc(pieceBytes)));
       }
     } catch (error) {
-      if (!isDiskFull(error)) throw error; // another process used the space; a later call continues
+      if (!isDiskFull(error)) throw error; // another process has filled the disk; a later call continues
     }
   }
 

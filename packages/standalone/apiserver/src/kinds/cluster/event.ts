@@ -130,7 +130,7 @@ const FROM_STORED = new Map(RENAMED_FIELDS.map(([viewName, storedName]) => [stor
 const REQUIRED_FIELDS = ["reportingController", "reportingInstance", "action", "reason"] as const;
 const EVENT_TYPES: readonly string[] = ["Normal", "Warning"];
 
-/** Checks an event of events.k8s.io. Accepts all events with deprecatedLastTimestamp. */
+/** Checks an event of events.k8s.io. Does not check events with deprecatedLastTimestamp, which older clients create. */
 function validateNew(event: KubeObject): Cause[] {
   const type = textAt(event, "type");
   const isLegacy = textAt(event, "deprecatedLastTimestamp") !== "";

@@ -54,11 +54,11 @@ function numberToAddress(number: number): string {
 interface NumberRange {
   readonly min: number;
   readonly max: number;
-  /** Number of low values for explicit requests. They are assigned automatically only if all other values are in use. */
+  /** Number of values at the start of the range that are assigned automatically only if all other values are in use. */
   readonly requestedCount: number;
 }
 
-/** Returns the number of values to reserve for explicit requests. Source: kube-apiserver calculateRangeOffset. */
+/** Returns the number of values to assign last. Source: kube-apiserver calculateRangeOffset. */
 function computeRequestedCount(
   size: number,
   { divisor, max }: { readonly divisor: number; readonly max: number },
@@ -67,7 +67,7 @@ function computeRequestedCount(
   return size <= min ? 0 : Math.min(max, Math.max(min, Math.floor(size / divisor)));
 }
 
-/** Returns a free number, or undefined. Tries the numbers for explicit requests last. */
+/** Returns a free number, or undefined. Tries the first `requestedCount` numbers of the range last. */
 function findFree(
   { min, max, requestedCount }: NumberRange,
   isInUse: (number: number) => boolean,

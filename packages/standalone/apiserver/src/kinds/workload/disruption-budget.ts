@@ -36,7 +36,7 @@ export function makePodMatcher(budget: KubeObject): (pod: KubeObject) => boolean
   return (pod) => matches(pod.metadata.labels ?? {});
 }
 
-/** Returns the number, or the percentage rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent. */
+/** Converts a percentage of `total` to a number, rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent. */
 function resolveAmount(value: unknown, total: number): number {
   if (typeof value === "number") return value;
   const percent = Number(String(value).replace("%", ""));
