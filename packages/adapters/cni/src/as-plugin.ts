@@ -36,7 +36,7 @@ export interface PluginCall extends KnownAttachment {
   readonly runtimeConfig: JsonObject;
   /** Attachments that GC must retain. GC removes all others. */
   readonly validAttachments: readonly KnownAttachment[];
-  /** Interface attributes of a `/delegate` request, which are added to the configuration. Source: Multus pkg/server/api Request */
+  /** Interface attributes from a `/delegate` request, which the agent adds to the configuration. Source: Multus pkg/server/api Request */
   readonly attributes: JsonObject;
 }
 
@@ -103,7 +103,7 @@ function parseVersion(config: JsonObject): string {
   return reject(CNI_CODES.versionUnknown, `CNI version ${version} is not supported`);
 }
 
-/** Parses the attachments that GC must retain. Rejects GC without VALID_ATTACHMENTS, because GC would remove all attachments. */
+/** Parses the attachments that GC must retain. Rejects a missing list, because GC would then remove all attachments. */
 function parseValidAttachments(
   command: PluginCommand,
   config: JsonObject,
@@ -171,7 +171,7 @@ interface PluginFailure {
   readonly msg: string;
 }
 
-/** Pattern of error codes for failures of the API server or of the container runtime, which can be temporary. */
+/** Pattern of error codes for failures of the API server and of the container runtime. Such failures can be temporary. */
 const TEMPORARY_ERRORS = /^(?:KUBE|CRI)_/;
 
 function toCniCode({ code, details }: AppError): number {

@@ -46,7 +46,7 @@ function parseContent(text: string): FileContent {
 class DefinitionDirectory implements DefinitionFiles {
   readonly directory: string;
   readonly #deps: Deps;
-  /** Last logged reason by file path, so that each reason is logged once. */
+  /** Last logged reason by file path, so that a repeated reason is logged only once. */
   readonly #loggedReasons = new Map<string, string>();
 
   constructor(deps: Deps, directory: string) {

@@ -9,14 +9,14 @@ import type { Logger } from "@patchbay/base";
 export interface DeviceInfoFiles {
   /** Returns the absolute path of an attachment's file; `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
-  /** Copies the device plugin's information to `path` before ADD, if the device plugin wrote any. */
+  /** Copies the file that the device plugin wrote for the device to `path`, before ADD. Does nothing if there is no such file. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
   /** Reads device information. Returns undefined if the file is missing or invalid. */
   read(path: string): Promise<JsonObject | undefined>;
   remove(path: string): Promise<void>;
 }
 
-/** Maximum length of device information, in UTF-16 code units. Kubernetes limits annotations, which contain the information. */
+/** Maximum length of device information, in UTF-16 code units. net-agent copies the information into annotations, whose size is limited. */
 const TEXT_MAX = 8192;
 
 function toFileNamePart(text: string): string {

@@ -13,7 +13,7 @@ type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
   | { readonly ok: false; readonly causes: readonly Cause[] };
 
-/** Default prefix of field paths in error causes: the NetworkAttachmentDefinition field with the configuration. */
+/** Field of a NetworkAttachmentDefinition with the configuration. Paths in error causes begin with this field by default. */
 const DEFAULT_FIELD = "spec.config";
 /** Pattern of network names. Source: CNI pkg/utils ValidateNetworkName */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
@@ -91,7 +91,8 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 
 /**
  * Parses the configuration of a plugin or of a plugin list, and retains unknown keys of plugins. `defaultName` replaces
- * a missing name. Fields in causes begin with `fieldPath`. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4
+ * a missing name. `fieldPath` is the prefix of paths in error causes. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section
+ * 3.4
  */
 export function parseNetworkConfig(
   text: string,
@@ -127,7 +128,7 @@ function parseObject(config: JsonObject, name: string, fieldPath: string): Parse
   };
 }
 
-/** Accepts the boolean of CNI SPEC 1.1 section 1 and the string of CNI SPEC 0.4, like libcni. */
+/** Accepts `true` (CNI SPEC 1.1 section 1) and `"true"` (CNI SPEC 0.4), like libcni. */
 function isTrue(value: unknown): boolean {
   return value === true || (typeof value === "string" && value.toLowerCase() === "true");
 }
@@ -345,7 +346,7 @@ function listAddresses(
 /** Lists the gateways of default routes. For a default route without a gateway, lists the gateways of all addresses. */
 function listGateways(result: CniResult): readonly string[] {
   const routes = (result.routes ?? []).filter((route) =>
-    // The type requires `dst`, but plugins may omit the field.
+    // The type requires `dst`, but plugins may omit it.
     DEFAULT_DESTINATIONS.includes((route as { readonly dst?: string }).dst ?? ""),
   );
   const addressGateways = result.ips?.map(({ gateway }) => gateway) ?? [];
@@ -365,11 +366,11 @@ function readMacAndMtu({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus,
 }
 
 interface AdditionalFacts {
-  /** Gateways to report instead of the gateways of the same IP version in the plugin's result. */
+  /** Gateways to report. Each replaces the gateways of its IP version in the plugin's result. */
   readonly gateways?: readonly string[];
 }
 
-/** Lists `replacements`, then the default gateways in the result for IP versions without a replacement. */
+/** Lists `replacements`, then the result's default gateways, except those of an IP version with a replacement. */
 function listAllGateways(result: CniResult, replacements: readonly string[]): readonly string[] {
   const versions = new Set(replacements.map((gateway) => parseIp(gateway)?.version));
   const otherGateways = listGateways(result).filter(

@@ -15,7 +15,7 @@ import type {
 export interface JournalDevice {
   /** ID of the device. Unset if the plugin creates the device. */
   readonly id?: string;
-  /** Resource of the device plugin. Unset if the configuration names the device. */
+  /** Resource name that the device plugin offers. Unset if the configuration names the device. */
   readonly resource?: string;
   readonly infoPath: string;
 }
@@ -34,7 +34,7 @@ export interface JournalRow {
   readonly netnsInode: string;
   /** ID of the boot during which ADD began. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
-  /** Position in the order in which the pod's attachments were added. Later attachments may depend on earlier ones. */
+  /** Position of the attachment in the order of the pod's ADDs. Later attachments may depend on earlier ones. */
   readonly sequence: number;
   /** `begun` until ADD succeeds, then `attached`. After DEL, `removed` until the pod's status is updated. */
   readonly state: "begun" | "attached" | "removed";
@@ -50,7 +50,7 @@ export interface JournalRow {
   };
   /** Host NICs that the attachment uses, with their settings before ADD. DEL restores these settings. */
   readonly nodeNics?: readonly NodeNic[];
-  /** Set for an attachment with host NICs when DEL succeeded or was abandoned. `state` is `begun` until the NICs are restored. */
+  /** Set after DEL of an attachment with host NICs, so that DEL is not repeated. `state` is `begun` until the NICs are restored. */
   readonly isUnmade?: true;
   readonly device?: JournalDevice;
   /** Device information that the plugin wrote during ADD. Source: NPWG device information 1.1 */
@@ -63,7 +63,7 @@ export interface Journal {
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Lists UIDs of pods with rows. Also deletes directories without rows, so it must be called before the first `write`. */
+  /** Lists UIDs of pods with rows. Call it before the first `write`, because it deletes directories without rows. */
   listPods(): Promise<readonly string[]>;
 }
 

@@ -117,7 +117,7 @@ async function runFromDirectory(
           CNI_PATH: host.binDirs.join(":"),
         },
         timeoutMs: call.timeoutMs,
-        // A restarted agent kills this family, because leftover plugins would interfere with new plugins in the same sandbox.
+        // A restarted agent kills leftover plugins of this family, because they would interfere with new plugins in the same sandbox.
         family: host.family,
       }),
     );
@@ -187,7 +187,7 @@ async function invokePlugin(host: PluginHost, call: Invocation): Promise<string>
 
 const VERSION_TIMEOUT_MS = 5_000;
 
-/** Supported CNI versions by plugin name. Undefined if the plugin did not answer VERSION with a valid list. */
+/** Supported CNI versions by plugin name. Undefined if the plugin sent no valid list in response to VERSION. */
 type KnownVersions = Map<string, Promise<readonly string[] | undefined>>;
 
 /** Queries a plugin's versions once. Returns undefined if the plugin does not implement VERSION. */
@@ -237,14 +237,14 @@ const STATUS_AND_GC_VERSION = "1.1.0";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Checks for a bridge plugin without IPAM, whose CHECK always fails. Source: plugins 1.1.1, bridge cmdCheck */
+/** Checks whether the plugin is a bridge without IPAM. CHECK of such a plugin always fails. Source: plugins 1.1.1, bridge cmdCheck */
 function requiresMissingIpam({ type, ipam }: Plugin): boolean {
   return type === "bridge" && !(isJsonObject(ipam) && typeof ipam["type"] === "string");
 }
 
 /**
- * Removes the bridge's MAC from the result of ADD. Otherwise, CHECK could fail, because a bridge without a configured
- * MAC takes the MAC of a port. Source: plugins 1.1.1, bridge validateCniBrInterface
+ * Removes the bridge's MAC from the result of ADD, because CHECK would compare it. A bridge without a configured MAC
+ * can take another MAC from a port. Source: plugins 1.1.1, bridge validateCniBrInterface
  */
 function withoutBridgeMac({ type }: Plugin, result: CniResult): CniResult {
   if (type !== "bridge" || result.interfaces === undefined) return result;
@@ -536,7 +536,7 @@ async function delAll(deps: Host, versionCache: KnownVersions, removal: Removal)
   const failures: unknown[] = [];
   for (const plugin of request.config.plugins.toReversed()) {
     try {
-      // DEL uses the version of ADD, because plugins reject a previous result of another version.
+      // DEL uses the same CNI version as ADD, because plugins reject a previous result of another version.
       const cniVersion =
         prevResult?.cniVersion ??
         negotiateVersion(request.config.cniVersion, [

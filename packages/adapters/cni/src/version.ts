@@ -30,7 +30,7 @@ export function findNewestVersion(offered: readonly string[]): string | undefine
 }
 
 /**
- * Parses a plugin's answer to VERSION. Returns undefined if the answer is invalid. An answer of version 0.2.0 without
+ * Parses a plugin's response to VERSION. Returns undefined if the response is invalid. A 0.2.0 response without
  * `supportedVersions` means 0.1.0 and 0.2.0. Source: CNI SPEC 1.1 section 4; CNI pkg/version PluginDecoder
  */
 export function parseVersions(answer: unknown): readonly string[] | undefined {

@@ -1,14 +1,13 @@
-// SPDX-License-Identifier: Apache-2.0
-// Watches sandboxes and containers over containerd's event service. A runtime without the service is watched over CRI's
-// event stream. Without both, reconnects at least every ten seconds and reports a change each time.
+// Watches sandboxes and containers over containerd's event service, or over CRI's event stream if the runtime lacks the
+// service. A runtime without either is reported as changed at each reconnect, at least every ten seconds.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";
 
-/** Delays before a stream is reopened, in milliseconds. `downMaxMs` applies while the runtime does not answer. */
+/** Delays before a stream is reopened, in milliseconds. `downMaxMs` is the maximum while the runtime does not answer, `maxMs` otherwise. */
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/** Milliseconds until an event is reported again, because CRI may not show the change yet. Source: containerd CRI StartContainer */
+/** Milliseconds until an event is reported again, because CRI may show the change only later. Source: containerd CRI StartContainer */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
@@ -96,7 +95,7 @@ class EventWatch {
       const cancel = this.#open(endpoint, resolve);
       this.#signal.addEventListener("abort", cancel, { once: true });
       try {
-        // The answer proves that the stream, which was opened before this call, is established.
+        // The stream was opened before this call, so the response proves that the stream is established.
         await endpoint.call(VERSION_CALL, VERSION_TIMEOUT_MS);
         this.#onChange(undefined);
         return await streamEnd;

@@ -52,7 +52,10 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
   };
 }
 
-/** Checks that the sandbox is ready and has the UID in its metadata. The label does not suffice: any client can set labels. */
+/**
+ * Checks that the sandbox is ready and that its metadata contains the UID. The UID label proves nothing, because any
+ * client can set labels.
+ */
 function isReadyFor({ state, metadata }: SandboxSummary, podUid: string): boolean {
   return state === "READY" && metadata.uid === podUid;
 }
@@ -66,7 +69,7 @@ function findLastReady(
     .toSorted((a, b) => b.metadata.attempt - a.metadata.attempt)[0];
 }
 
-/** Lists paths of the network namespace to try in order. The first may be in a mount that this process cannot see. */
+/** Lists paths of the network namespace, in the order to try. The first path may be on a mount that this process cannot see. */
 function listNetnsPaths({ netnsPath, pid }: SandboxStatus): readonly string[] {
   if (netnsPath === undefined) return [];
   return pid === undefined ? [netnsPath] : [netnsPath, `/proc/${String(pid)}/ns/net`];
@@ -139,7 +142,6 @@ export async function findProblem({
   }
 }
 
-/** Finder of sandboxes, with its connection to the container runtime. */
 export interface SandboxConnection {
   readonly sandboxes: Sandboxes;
   /** Returns why the runtime does not answer. Returns undefined if the runtime answers within 3 s. */

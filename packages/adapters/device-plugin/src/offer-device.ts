@@ -65,10 +65,7 @@ class DeviceProvider implements ResourceProvider {
     throw new AppError("DEVICE_MISSING", { resource, path });
   }
 
-  /**
-   * Updates the copy of the device node, after previous calls have ended. Each call checks the device again, because
-   * the device may have changed after the previous check.
-   */
+  /** Updates the copy of the device node. Waits for previous calls and then checks the device again, because it may have changed. */
   #copyDevice(log: Logger): Promise<boolean> {
     const { places, user, deps } = this.#options;
     const path = findCopyPath(this.offer);

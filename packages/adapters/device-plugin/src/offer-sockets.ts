@@ -17,7 +17,7 @@ import { runOffer, type OfferDeps } from "./run-offer.ts";
 interface SweepFacts {
   readonly existing: readonly string[];
   readonly inUse: ReadonlySet<string>;
-  /** Directories that were unused at the last check and have not been allocated since that check. */
+  /** Directories that were unused at the last check, except directories that were allocated after it. */
   readonly suspects: ReadonlySet<string>;
 }
 
@@ -124,7 +124,7 @@ async function sweepPeriodically(
         log.warn("unused socket directories cannot be removed", { reason });
       loggedReason = reason;
     }
-    await deps.clock.sleep(sweepIntervalMs, signal).catch(() => undefined); // An abort ends the loop.
+    await deps.clock.sleep(sweepIntervalMs, signal).catch(() => undefined); // Only an abort rejects, and then the loop ends.
   }
 }
 

@@ -30,7 +30,7 @@ export function findCopyPath(offer: DeviceOffer): string {
   return join(COPY_DIRECTORY, toOfferName(offer));
 }
 
-/** Lists the offered devices, which are healthy if the resource exists. */
+/** Lists the offered devices. All are healthy if the resource exists. */
 export function listDevices(offer: Offer, exists: boolean): readonly DeviceState[] {
   const name = toOfferName(offer);
   const health = exists ? "Healthy" : "Unhealthy";
@@ -96,6 +96,6 @@ export interface ResourceProvider {
   exists(): Promise<boolean>;
   /** Creates the files or directories that allocations require on the node. Idempotent. */
   prepare(log: Logger): Promise<void>;
-  /** Creates the files or directories of the devices and returns the devices' allocation. @throws AppError if the resource is missing */
+  /** Creates files or directories for the devices and returns the container's allocation. @throws AppError if the resource is missing */
   allocate(ids: readonly string[], log: Logger): Promise<ContainerAllocation>;
 }

@@ -32,7 +32,6 @@ export interface PluginCallbacks {
 
 type Watcher = ServerWritableStream<object, { readonly devices: readonly DeviceState[] }>;
 
-/** Device plugin server of one resource. Each call of `listen` replaces the previous socket. */
 export class PluginServer {
   readonly #offer: Offer;
   readonly #callbacks: PluginCallbacks;
@@ -82,7 +81,7 @@ export class PluginServer {
     await promise;
   }
 
-  /** Sets the health of all devices, and sends a change to all watching kubelets. */
+  /** Sets the health of all devices. If it changed, sends the devices to all kubelets that watch them. */
   setHealthy(isHealthy: boolean): void {
     if (this.#isHealthy === isHealthy) return;
     this.#isHealthy = isHealthy;

@@ -71,8 +71,8 @@ export interface OfferDeps {
 }
 
 /**
- * Offers the resource until the signal is aborted, and logs failures. Afterwards, the kubelet counts no device of the
- * resource, but running containers retain their devices.
+ * Offers the resource until the signal is aborted, and logs failures. Then the kubelet allocates no more of its
+ * devices, but running containers retain theirs.
  */
 export async function runOffer(
   provider: ResourceProvider,
@@ -157,7 +157,7 @@ class OfferRunner {
       this.#retryMs = RETRY_FIRST_MS;
       return RETRY_MAX_MS;
     } catch (error) {
-      // Registration fails while a dead kubelet's socket remains. The next kubelet recreates the socket, which triggers another update.
+      // A dead kubelet's socket makes registration fail. The next kubelet recreates the socket, which triggers another update.
       this.#logOnce("resource is not offered", messageOf(error));
       const retryMs = this.#retryMs;
       this.#retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);

@@ -26,7 +26,7 @@ export type HookCall =
 export interface HookRequest {
   readonly id: number;
   readonly call: HookCall;
-  /** Deadline in milliseconds since 1970. */
+  /** Deadline of the call, in milliseconds since 1970. */
   readonly deadline: number;
 }
 

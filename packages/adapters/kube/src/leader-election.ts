@@ -8,15 +8,15 @@ import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
 import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 
 /**
- * Seconds without renewal until another process can lead. After a leader's crash, NICs must wait for this time, so it
- * is shorter than client-go's 15 s.
+ * Seconds without renewal until another process can lead. After a leader's crash, plugging NICs is delayed by this
+ * time, so it is shorter than client-go's 15 s.
  */
 const LEASE_SECONDS = 4;
 /** Interval between renewals of the Lease, in milliseconds. */
 const RENEW_MS = 1_500;
 /** Delay after a failed renewal, in milliseconds. */
 const RETRY_MS = 500;
-/** Milliseconds for which the leader may write, from the start of a renewal. This window ends a second before the Lease expires. */
+/** Milliseconds for which the leader may write after it began a renewal. The Lease expires a second later. */
 const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
 
 interface ElectorDeps {

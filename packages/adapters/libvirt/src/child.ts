@@ -18,7 +18,7 @@ interface NativeConnection {
 
 /** Addon for libvirt, whose event loop runs in a separate thread until this process exits. */
 interface LibvirtNative {
-  /** `socketFd` is the descriptor of the socket in the URI, or -1. */
+  /** `socketFd` is the descriptor whose path `uri` contains, or -1 if `uri` contains none. */
   readonly Connection: new (uri: string, notify: Notify, socketFd: number) => NativeConnection;
   /** Returns the milliseconds since the last tick of libvirt's event loop, which ticks every second. */
   readonly eventLoopAgeMs: () => number;
@@ -138,7 +138,7 @@ async function call(request: Extract<Request, { kind: "call" }>, context: Contex
     const value = await runCall(request, context);
     context.reply({ kind: "result", connection, call: callNumber, value });
   } catch (error) {
-    // If the result was too long, `reply` has thrown an error. Then only this call fails.
+    // `reply` also throws if the result is too long. In that case, only this call fails.
     context.reply({ kind: "failed", connection, call: callNumber, error: toNativeError(error) });
   }
 }

@@ -71,14 +71,14 @@ function isConnectionLost(error: NativeError): boolean {
   return error.number === VIR_ERR.INTERNAL_ERROR || error.number === VIR_ERR.SYSTEM_ERROR;
 }
 
-/** Error code for errors with one of these numbers and a matching message. */
+/** Rule that assigns `code` to errors that have one of these numbers and whose message matches `text`. */
 interface TextRule {
   readonly numbers: readonly number[];
   readonly text: RegExp;
   readonly code: ErrorCode;
 }
 
-/** Rules that distinguish errors with the same number by their message in libvirt 9.0 and QEMU 7.2. A test contains samples. */
+/** Rules for error numbers whose meaning depends on the message, as in libvirt 9.0 and QEMU 7.2. A test contains samples. */
 const TEXT_RULES: readonly TextRule[] = [
   {
     numbers: [VIR_ERR.INTERNAL_ERROR],

@@ -17,8 +17,8 @@ export const VIR_MIGRATE = {
 export const VIR_DOMAIN_JOB_OPERATION = { MIGRATION_IN: 4, MIGRATION_OUT: 5 } as const;
 
 /**
- * Returns the migration flags. PAUSED keeps the guest paused on the target until it has stopped on the source.
- * Without PAUSED, both nodes could run the guest: the source's libvirt resumes it if the target's answer is lost.
+ * Returns the migration flags. PAUSED keeps the guest paused on the target until it has stopped on the source. Without
+ * PAUSED, both nodes could run the guest: if the target's response is lost, the source's libvirt resumes it.
  */
 function migrationFlags({ disks, throttles = false, allowsUnsafe = false }: Migration): number {
   const { LIVE, PEER2PEER, PERSIST_DEST, PAUSED, NON_SHARED_INC } = VIR_MIGRATE;

@@ -58,7 +58,7 @@ export interface OsNative {
   /** Returns a pidfd. Source: pidfd_open(2) */
   openProcess(pid: number): number;
   hasEnded(pidfd: number): boolean;
-  /** Calls `ended` once, after the process ended. Copies the descriptor. Returns the watch to pass to `cancelEnd`. */
+  /** Calls `ended` once, after the process ended. Copies `pidfd`, so the caller may close it. Returns the watch to pass to `cancelEnd`. */
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
   /**
@@ -90,14 +90,15 @@ export interface OsNative {
   };
   /**
    * Watches links of a network namespace. Calls `readable` at the first change, and once after each `armLinks`. Copies
-   * the descriptor. Returns the watch to pass to `readLinks`, `armLinks` and `cancelLinks`. Source: rtnetlink(7)
+   * `netnsFd`, so the caller may close it. Returns the watch to pass to `readLinks`, `armLinks` and `cancelLinks`.
+   * Source: rtnetlink(7)
    */
   watchLinks(netnsFd: number, readable: () => void): number;
   /** Returns changes since the last call. The result is incomplete if changes were lost or remain to be read. */
   readLinks(watch: number): LinksRead;
   armLinks(watch: number): void;
   cancelLinks(watch: number): void;
-  /** Sends messages in order, until the first error. Copies the descriptor. Source: netlink(7) */
+  /** Sends messages in order, until the first error. Copies `netnsFd`, so the caller may close it. Source: netlink(7) */
   talkNetlink(
     netnsFd: number,
     protocol: number,
@@ -108,9 +109,9 @@ export interface OsNative {
   /** Sends frames on a link. Source: packet(7) */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
-   * Sends frames. For `ms` milliseconds, captures frames that pass all tests of any group. Returns at most 64 frames
-   * per port, and 400 bytes of each frame. `unheard` contains the errno of each port, and `unsent` the errno of each
-   * sent frame. Errno 0 means success. Source: packet(7)
+   * Sends frames. For `ms` milliseconds, captures frames that pass all tests of at least one group. Returns at most 64
+   * frames per port, and 400 bytes of each frame. `unheard` contains the errno of each port, and `unsent` the errno of
+   * each sent frame. Errno 0 means success. Source: packet(7)
    */
   exchangeFrames(
     ports: readonly { readonly netnsFd: number; readonly link: string }[],
@@ -124,13 +125,12 @@ export interface OsNative {
   ): Promise<FramesRead>;
   /** Reads sysctls below /proc/sys/net in a network namespace. Returns lines of the form PATH:VALUE. Source: glob(3) */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
-  /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. Copies the descriptor. */
+  /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. Copies `netnsFd`, so the caller may close it. */
   readLinkCounters(netnsFd: number): Promise<string>;
   /** Removes all groups and capabilities from all threads, empties the bounding set, and sets no_new_privs. */
   dropPrivileges(uid: number, gid: number): void;
 }
 
-// The addon in native/*.cc implements this interface.
 const loadAddon = createRequire(import.meta.url) as (path: string) => OsNative;
 let loadedAddon: OsNative | undefined;
 

@@ -31,7 +31,7 @@ const COMMON_ARGUMENTS: readonly string[] = [
   "--dhcp-broadcast",
   "--dhcp-ignore=tag:!known",
 ];
-/** Maximum lifetime of a router, in seconds. Source: RFC 4861 section 6.2.1, AdvDefaultLifetime */
+/** Maximum lifetime of a default router in router advertisements, in seconds. Source: RFC 4861 section 6.2.1, AdvDefaultLifetime */
 const ROUTER_LIFETIME_SECONDS = 9000;
 /** Minimum MTU of IPv6. A smaller link MTU is not advertised. Source: RFC 8200 section 5 */
 const IPV6_MTU_MIN = 1280;
@@ -190,7 +190,7 @@ export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
 
 interface AddressServersOptions {
   readonly runner: ProcessRunner;
-  /** Name of the servers' process family. A restarted agent kills leftover servers by this name. */
+  /** Name of the process family of all DHCP servers. A restarted agent kills leftover servers by this name. */
   readonly family: string;
 }
 
@@ -260,8 +260,8 @@ const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--co
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
-    // dnsmasq has a PID namespace of its own and sees no other process. `unshare` remains outside, exits with the
-    // agent, and then kills dnsmasq.
+    // dnsmasq runs in a separate PID namespace and sees no other process. `unshare` stays outside, and kills dnsmasq
+    // when it exits with the agent.
     "unshare",
     "--pid",
     "--ipc",

@@ -10,7 +10,7 @@ export interface LinkSettings {
   readonly mtu?: number;
   readonly master?: string;
   readonly arp?: boolean;
-  /** `none` disables the link-local address. */
+  /** `none` stops the kernel from adding an IPv6 link-local address. */
   readonly addressGeneration?: "none";
   readonly up?: boolean;
   readonly learning?: boolean;

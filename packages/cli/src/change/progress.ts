@@ -11,7 +11,7 @@ import { findByName, ifacesOf } from "@patchbay/core/nics";
 import { findSyncError } from "@patchbay/core/status";
 
 export interface Observation {
-  /** VM; undefined if the VM does not exist or is not watched. */
+  /** Undefined if the VM does not exist or is not watched. */
   readonly vm: VirtualMachine | undefined;
   readonly vmi: VirtualMachineInstance | undefined;
   /** Migrations of the VMI in the order of their observation; unset if they are not watched. */
@@ -149,7 +149,7 @@ export function findStartProblem(vmi: Vmi): string | undefined {
   return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** Returns whether the creation of a container failed. Kubelets set these reasons before a failure too, but without a message. */
+/** Returns whether a container could not be created. A message distinguishes a failure, because kubelets set the same reasons before it. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
@@ -211,7 +211,10 @@ function listStagedFields(vm: VirtualMachine | undefined): readonly string[] {
   return fields.split(", ");
 }
 
-/** Returns the verdict on a change of NICs that the cluster's rollout strategy delays until the next start, otherwise undefined. */
+/**
+ * Returns the verdict `later` if the cluster's rollout strategy delays the change of NICs until the VM's next start,
+ * otherwise undefined.
+ */
 function findStagedVerdict(
   effect: string,
   fields: readonly string[],

@@ -28,7 +28,7 @@ import { hasFlag, numberOption, type Input } from "../input.ts";
 import { printResult } from "../print/output.ts";
 
 interface Goal {
-  /** Description of the goal for the error message. */
+  /** Goal of the wait, for the error message. */
   readonly what: string;
   /** Called with each observation. Returns true to end the wait. */
   readonly visit: (observation: Observation) => boolean;
@@ -37,7 +37,7 @@ interface Goal {
   readonly timeoutMs: number;
 }
 
-/** Returns the object from a watch of a single name; undefined if the object does not exist. */
+/** Returns the watched object; undefined if it does not exist. The watch selects a single name. */
 function findSingle<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
   if (reflection.kind === "listed") return reflection.objects[0];
   return reflection.kind === "removed" ? undefined : reflection.object;

@@ -32,7 +32,7 @@ const HEADERS = [
   "mime-version:",
 ];
 
-/** Returns why cloud-init would ignore the user data, or undefined if cloud-init would read them. */
+/** Returns why cloud-init would ignore the user data; undefined if cloud-init would read it. */
 export function userDataProblem(text: string): string | undefined {
   const start = text.trimStart().toLowerCase();
   if (start === "" || HEADERS.some((header) => start.startsWith(header))) return undefined;

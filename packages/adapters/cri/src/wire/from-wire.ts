@@ -42,7 +42,7 @@ function parseJsonIfValid(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // CRI does not specify a format, so text that is not JSON is ignored.
+    return undefined; // CRI does not specify the format of `info`, so text that is not JSON is ignored.
   }
 }
 

@@ -23,7 +23,7 @@ interface ClassifiableRequest {
 
 const VERBS = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" } as const;
 
-/** Returns the path segments after group and version. Returns no segments for paths without a resource. */
+/** Returns the segments that follow group and version in an API path. Returns no segments for paths without a resource. */
 function resourceSegments(path: string): readonly string[] {
   const [, apiRoot, ...rest] = path.split("/");
   if (apiRoot === "api") return rest.slice(1);
@@ -179,7 +179,7 @@ export class HttpClient {
     return this.#pool.destroy();
   }
 
-  /** Converts a connection error to an AppError. Returns the signal's reason if the caller aborted the request. */
+  /** Converts a connection error to an AppError. If the caller aborted the request, returns the reason of its signal. */
   toError(error: unknown, request: HttpRequest, timeout?: AbortSignal): unknown {
     if (request.signal?.aborted === true) return request.signal.reason;
     if (error instanceof AppError) return error;

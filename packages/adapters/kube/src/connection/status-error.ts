@@ -25,7 +25,7 @@ function printCause(cause: Partial<Cause>): string {
   return cause.field === undefined || cause.field === "" ? message : `${cause.field}: ${message}`;
 }
 
-/** Returns the reason that all causes share. Returns undefined if there is none. Source: Kubernetes metav1.CauseType */
+/** Returns the reason that all causes share. Returns undefined if the causes differ or none exists. Source: Kubernetes metav1.CauseType */
 function findCauseType(status: StatusBody | undefined): string | undefined {
   const types = new Set((status?.details?.causes ?? []).map(({ reason }) => reason));
   return types.size === 1 ? [...types][0] : undefined;

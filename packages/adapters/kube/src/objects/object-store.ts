@@ -32,7 +32,7 @@ function parseBody(text: string, description: RequestDescription): unknown {
   }
 }
 
-/** Checks whether the object is missing. If its kind is missing instead, the response contains no object name. */
+/** Checks whether a response means that the object is missing. If the kind is missing, the response contains no object name. */
 function isObjectMissing(status: number, text: string): boolean {
   return status === 404 && parseStatus(text)?.details?.name !== undefined;
 }
@@ -254,7 +254,7 @@ interface PlannedWrite<T extends KubeObject> {
   readonly object: T;
 }
 
-/** Performs a write. A deletion applies only to the object with the same UID. */
+/** Performs a write. A deletion has the precondition that the object still has the same UID. */
 export async function performWrite<T extends KubeObject>(
   store: Pick<Store, "create" | "update" | "delete">,
   type: ResourceType<T>,

@@ -112,8 +112,8 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
 }
 
 /**
- * Creates a cache with the newest version of each object. When an object has left both caches, removes the object. If the
- * object left the second cache last, removes it only after REMOVAL_DELAY_MS.
+ * Creates a cache with the newest version of each object. Removes an object when it has left both caches, but only
+ * after REMOVAL_DELAY_MS if it left the second cache last.
  */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [first: Cache<T>, second: Cache<T>],

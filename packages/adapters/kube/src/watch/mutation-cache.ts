@@ -37,7 +37,7 @@ class ObjectMutationCache implements MutationCache {
 
   note(written: KubeObject): void {
     this.#writtenByUid.set(findUid(written), written);
-    // Discards the version if a cache already contains it, because the watch may report no further change.
+    // Discards a version that is already in a cache, because the watch may report no further change.
     for (const cache of this.#caches) {
       const cached = cache.find(written.metadata);
       if (cached !== undefined) this.newest(cached);
@@ -59,7 +59,7 @@ class ObjectMutationCache implements MutationCache {
   }
 }
 
-/** Creates an empty mutation cache. A deletion in one of `caches` discards the written version. */
+/** Creates an empty mutation cache, which discards each written version as soon as one of `caches` contains it. */
 export function createMutationCache(...caches: readonly Cache<KubeObject>[]): MutationCache {
   return new ObjectMutationCache(caches);
 }

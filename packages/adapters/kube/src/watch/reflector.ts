@@ -59,7 +59,7 @@ interface ReflectorDeps {
 }
 
 const PAGE_SIZE = 500;
-/** Delays after failures. Source: client-go tools/cache/reflector.go, but with a maximum of 10 s instead of 30 s */
+/** Delays after failures. Source: client-go tools/cache/reflector.go. The maximum is 10 s, instead of 30 s there. */
 const DEFAULT_BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
 /** Delays after failures if an optional kind is missing. */
 const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 };
@@ -87,7 +87,7 @@ class Subscription<T extends KubeObject> {
   #uselessWatches = 0;
   /** Resource version from which the next watch continues. If undefined, a list precedes the watch. */
   #resourceVersion: string | undefined;
-  /** Whether the next list must be unpaged, because the resource version expired during a paged list. */
+  /** Whether the next list must be unpaged, because the resource version expired while a list was read page by page. */
   #isUnpaged = false;
   /** Whether the last request failed because the kind is missing or forbidden. */
   #isRefused = false;

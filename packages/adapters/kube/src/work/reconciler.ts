@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 // Runs a reconcile loop over a work queue, with retries, logs and metrics. As in client-go's workqueue, a key is queued
-// once, processed by one worker, and queued again if it was added meanwhile. Unlike in client-go, only a limited number
-// of events ends a failed key's delay, because the failure itself often causes events.
+// once, processed by one worker, and queued again if it was added meanwhile. Unlike there, only a limited rate of
+// events ends a failed key's delay early, because a failure often causes events itself.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";
@@ -88,7 +87,7 @@ interface QueueOptions {
   readonly toGroup?: (key: string) => string;
 }
 
-/** Identifies the version of an object's specification by UID, generation and deletion timestamp. */
+/** Returns a string that changes with each new version of the object's specification and with its deletion. */
 export function specVersionOf(object: KubeObject | undefined): string {
   const { uid, generation, deletionTimestamp } = object?.metadata ?? {};
   return JSON.stringify([uid, generation, deletionTimestamp]);
@@ -309,7 +308,7 @@ export class Queue {
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        // Bypasses `add`, which would delay the key again if a fraction of a millisecond of its backoff remained.
+        // Bypasses `add`, which could delay the key again by the last fraction of a millisecond of its backoff.
         if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
         else this.add(key);
       },
@@ -351,7 +350,6 @@ export interface ReconcileMetrics {
   addQueue(name: string, read: () => QueueStats): void;
 }
 
-/** Dependencies for reporting repeated write conflicts as events. */
 export interface LostWriteReporter {
   readonly events: EventRecorder;
   /** Returns the cached object. `resource` is the plural name of its kind. */

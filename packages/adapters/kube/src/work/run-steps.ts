@@ -9,7 +9,7 @@ import type { StepBackoff, Step } from "../pace/step-backoff.ts";
 export interface FailedStep<A, T> {
   readonly action: A;
   readonly summary: T;
-  /** Milliseconds until the next attempt. Undefined if only changed inputs cause another attempt. */
+  /** Milliseconds until the next attempt. Undefined if the step is attempted again only after its inputs change. */
   readonly pauseMs: number | undefined;
   /** Error of the attempt. Unset if the step was not attempted. */
   readonly error?: unknown;
@@ -21,12 +21,12 @@ export interface Explanation<T> {
   readonly summary: T;
 }
 
-/** Why an action is not attempted. `skip` if the action waits for a failed step, which is already reported. */
+/** Why an action is not attempted. `skip` means that the action waits for a failed step that was already reported. */
 export type WaitReason<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
   readonly backoff: StepBackoff<T>;
-  /** Returns the action's step, for the backoff. Without a step, a failure of the action ends the plan. */
+  /** Returns the step whose failures the backoff counts. If it returns undefined, a failure of the action ends the plan. */
   readonly toStep: (action: A) => Step | undefined;
   /** Explains an error. Returns undefined for an error that is not related to the step. `runSteps` returns such errors as `thrown`. */
   readonly explain: (action: A, error: unknown) => Explanation<T> | undefined;

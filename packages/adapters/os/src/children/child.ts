@@ -81,7 +81,7 @@ class Child implements ChildProcessHandle {
   constructor(child: ChildProcess, descriptorEnd: number) {
     this.#child = child;
     this.pid = child.pid ?? 0;
-    // For a pipe, spawn creates a socket, although the declared type is a stream.
+    // The declared type is a stream, but for a pipe, spawn creates a socket.
     const stream = child.stdio[3] as Socket;
     this.#channel = new JsonChannel(stream, descriptorEnd);
     child.stderr?.on("data", (data: Buffer) => {
@@ -128,7 +128,7 @@ class Child implements ChildProcessHandle {
   async ready(program: ChildProgram): Promise<void> {
     const { promise: firstMessage, resolve } = Promise.withResolvers<"ready">();
     this.#channel.onMessage(() => {
-      // Pauses immediately, because the next message is for the caller and may already be received.
+      // Pauses the channel at once, because the next message may already be received and must wait for the caller's listener.
       this.#channel.pause();
       resolve("ready");
     });

@@ -48,7 +48,7 @@ export class JsonChannel implements ChildChannel {
 
   onMessage(listener: (message: unknown) => void): void {
     this.#listener = listener;
-    // The listener may pause the channel or replace itself, and must then receive no further message.
+    // A listener that pauses the channel or replaces itself must receive no further message.
     while (this.#listener === listener && this.#queued.length > 0) {
       listener(this.#queued.shift());
     }

@@ -21,7 +21,7 @@ export interface FileLock {
 }
 
 export interface LockHolder {
-  /** PID of the process with the lock. Empty if that process has not written its PID. */
+  /** PID of the process that holds the lock. Empty if that process has not written its PID yet. */
   readonly holderPid: string;
 }
 

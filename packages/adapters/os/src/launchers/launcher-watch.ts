@@ -119,7 +119,7 @@ class LauncherWatch {
       return true;
     } catch {
       this.#stopWatching();
-      return false; // The timer retries. Opening the launcher reports the reason.
+      return false; // The timer retries. The reason of the failure is reported when the launcher is opened.
     }
   }
 }

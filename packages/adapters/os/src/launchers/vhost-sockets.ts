@@ -1,8 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Files in
-// these directories are opened without following symbolic links, checked, and changed by descriptor. Launchers do not
-// mount the dataplane's directories. Launchers mount a directory with hard links to the sockets. Only root can change
-// this directory.
+// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Files there
+// are opened without following symbolic links, checked, and changed by descriptor. A launcher mounts a directory with
+// hard links to its sockets, which only root can change. It does not mount the dataplane's directories.
 import {
   chmodSync,
   chownSync,
@@ -87,7 +85,7 @@ class HostVhostSockets implements VhostSockets {
       });
       this.#withVolume(podUid, (fd) => {
         const name = `${descriptorPath(fd)}/${buildSocketLinkName(socket.podInterfaceName)}`;
-        // The launcher may have created a file with this name.
+        // Removes a file that the launcher may have created under this name.
         rmSync(`${name}.new`, { force: true });
         symlinkSync(socket.path, `${name}.new`);
         renameSync(`${name}.new`, name);

@@ -28,7 +28,7 @@ export function addMark(
 const READ_BUFFER_BYTES = 65_536;
 const [openFile, readInto, closeFile] = [promisify(open), promisify(read), promisify(close)];
 
-/** Reads a file into the shared buffer. With `readFile`, garbage collection would take half of the processor time. */
+/** Reads a file with the shared buffer. With `readFile`, garbage collection took half of the processor time. */
 async function readWith(buffer: Buffer, path: string): Promise<string> {
   const fd = await openFile(path, "r");
   try {

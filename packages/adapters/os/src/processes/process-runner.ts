@@ -150,12 +150,12 @@ class Run {
   #killReason: unknown;
   #isKilled = false;
   #isSignaled = false;
-  /** Whether processes remained in the program's group, or held its output pipes open, after the program ended. */
+  /** Whether other processes remained after the program ended: in its group, or with its output pipes open. */
   #hasLeftovers = false;
   #isSettled = false;
   #exitCode = 0;
   #pid: number | undefined;
-  /** Number of events until the run is complete: the end of the program and of its two output pipes. */
+  /** Number of events that must still happen before the run is complete: the program ends, and both output pipes close. */
   #pendingEvents = 3;
   #timers: NodeJS.Timeout[] = [];
 
@@ -294,7 +294,10 @@ class Run {
     }, this.#result.reject);
   }
 
-  /** Kills processes that the program left behind. Waits for the next scan if such processes are unlikely. */
+  /**
+   * Kills processes that the program left behind. If they are unlikely to exist, waits for the next scheduled scan,
+   * because scans are expensive.
+   */
   async #killFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await killMarked(this.#mark);

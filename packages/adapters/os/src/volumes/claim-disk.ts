@@ -11,7 +11,7 @@ import { listLoopDevices, listMounts } from "./mounts.ts";
 
 const MEBIBYTE = 2 ** 20;
 const BLOCK_BYTES = 4096;
-/** The data's size divided by this number is reserved for ext4's inodes, bitmaps and extent trees. */
+/** Reserves 1/24 of the data's size for ext4's inodes, bitmaps and extent trees. */
 const OVERHEAD_DIVISOR = 24;
 const OVERHEAD_BYTES = 2 * MEBIBYTE;
 /** Minimum size of a file system: 2048 blocks of 4 KiB and a journal of 4 MiB. Source: mke2fs */
@@ -129,7 +129,10 @@ class HostClaimDisk implements ClaimDisk {
     throw new AppError("OS_FILE_FAILED", { call: "mount", path: file, reason });
   }
 
-  /** Changes the group of all files once, as for fsGroup. Source: Kubernetes volume_linux.go SetVolumeOwnership */
+  /**
+   * Changes the group of all files unless that was done before, as the kubelet does for fsGroup. Source: Kubernetes
+   * volume_linux.go SetVolumeOwnership
+   */
   async #changeGroup(group: number, directory: string): Promise<void> {
     const { gid } = await stat(directory);
     if (gid === group) return;
@@ -150,7 +153,7 @@ class HostClaimDisk implements ClaimDisk {
       ...changeFiles,
       ")",
     );
-    // The group of the directory marks completion, so the directory is changed last.
+    // The directory's group shows that all files were changed, so the directory is changed last.
     await this.#run("chmod", "2775", directory);
     await this.#run("chgrp", String(group), directory);
   }

@@ -62,7 +62,7 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** Maximum number of probes of a gateway without a route, and milliseconds by which the time limit exceeds their duration. */
+/** Maximum number of probes to a gateway without a route, and the milliseconds that are added to their time limit. */
 const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
@@ -118,7 +118,7 @@ function seriesReserveMs({ addresses }: ExaminedNic, seriesAndForwardingMs: numb
   return addresses.length === 0 ? 0 : seriesAndForwardingMs;
 }
 
-/** Checks whether the gateway that CNI returned without a route answers probes. */
+/** Checks whether a gateway answers probes, although CNI returned no route through it. */
 async function answers(sources: DoctorSources, facts: ProbeFacts): Promise<boolean> {
   const outward = buildFirstProbes(facts).filter(({ probe }) => probe === "outward");
   const probes = outward.map((probe) => ({ ...probe, attempts: UNROUTED_ATTEMPTS }));
@@ -217,7 +217,7 @@ function hasReplyAtPathEnd({ probe, replySeenAt }: FrameTrace): boolean {
 
 const OPTIONAL_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 
-/** Returns no entries after a failure, because the lists are optional, and a guest can make a table too large to read. */
+/** Returns an empty list after a failure. The lists are optional, and a guest can make a table too large to read. */
 async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await listing;
@@ -230,7 +230,7 @@ async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly 
 function leadsOffPath({ at, mac, port }: FixedEntry, facts: ProbeFacts): boolean {
   const { podNic, nodePeer, uplinks } = facts.links;
   const isGuestMac = mac === findOutsideMac(facts);
-  // Skips entries of the guest's MAC in the pod, because `findWiringFaults` checks them.
+  // Skips the pod's entries for the guest's MAC, because `findWiringFaults` checks them.
   if (at === "pod") return !isGuestMac && port !== podNic?.name;
   if (isGuestMac) return port !== nodePeer?.name;
   return facts.target?.at === "beyond" && !uplinks.some(({ name }) => name === port);

@@ -125,7 +125,7 @@ function locateOnNode(
   const partner = links.find(({ index }) => index === nic?.partnerIndex);
   if (nic === undefined || partner === undefined || !nic.isPartnerElsewhere) return unknownPath;
   if (nic.kind !== "veth") return { uplinks: [partner], onNode: "parent" };
-  // The partner must refer to the NIC too, because links of different network namespaces can have equal indexes.
+  // Links of different network namespaces can have equal indexes, so the partner is the NIC's peer only if it also refers to the NIC.
   if (partner.kind !== "veth" || partner.partnerIndex !== nic.index) return unknownPath;
   const bridge = links.find(({ index }) => index === partner.masterIndex);
   const ports = links.filter(

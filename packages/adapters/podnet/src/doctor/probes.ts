@@ -76,7 +76,7 @@ export function findOutsideMac({ nic, links }: ProbeFacts): string {
   return nic.wiring.kind === "bridge" ? nic.wiring.mac : (links.podNic?.mac ?? nic.wiring.mac);
 }
 
-/** Finds the pod's IPv4 address, because some hosts ignore probes without a source. Returns undefined for a bridged NIC. */
+/** Finds the pod's IPv4 address to send probes from, because some hosts ignore probes without a source. Undefined for a bridged NIC. */
 function findSenderIpv4({ links, nic }: Pick<ProbeFacts, "nic" | "links">): string | undefined {
   if (nic.wiring.kind === "bridge") return undefined;
   const addresses = (links.podNic?.addresses ?? []).map((text) => text.split("/")[0] ?? "");
@@ -161,7 +161,7 @@ function findGuestGateway(
   return { address: podGateway?.split("/")[0], mac: links.podBridge?.mac };
 }
 
-/** Returns the source and destination of IPv4 probes from the guest's gateway. Returns undefined if the gateway is unknown. */
+/** Returns the ends of the IPv4 probes that the doctor sends to the guest as its gateway. Returns undefined if the gateway is unknown. */
 function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
   const insideEnd = findInsideEnd(facts);
   const [guest] = facts.nic.addresses;

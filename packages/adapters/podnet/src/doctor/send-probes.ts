@@ -47,7 +47,7 @@ interface ProbeTrail {
   maxRounds: number;
 }
 
-/** Trails by probe name. Probes with the same name share a trail. */
+/** Captured frames of each probe, by probe name. Probes with the same name share an entry. */
 type Trails = Map<ProbeName, ProbeTrail>;
 
 function getTrail(trails: Trails, probe: ProbeName): ProbeTrail {
@@ -97,7 +97,10 @@ function recordFrames(
   }
 }
 
-/** Converts the trail of a probe. Omits an unanswered probe that was sent in too few rounds, because a few lost frames prove nothing. */
+/**
+ * Converts what was captured of a probe. Omits an unanswered probe that was sent in too few rounds, because a few lost
+ * frames prove nothing.
+ */
 function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
   const { probeSeenAt, replySeenAt, repliedFrom, repliedTo, refusal, rounds, maxRounds } = trail;
   if (replySeenAt.size === 0 && rounds < Math.min(LOST_ROUNDS, maxRounds)) return [];
@@ -176,7 +179,7 @@ type Counts = Partial<Record<HopName, number>>;
 
 function countByHop(hops: readonly HopName[], sentCount: number): Counts {
   const counts: Counts = {};
-  // Limits the count to the number of sent probes, because a link may capture the same frame twice.
+  // Counts at most the number of sent probes, because a link may capture the same frame twice.
   for (const hop of hops) counts[hop] = Math.min(sentCount, (counts[hop] ?? 0) + 1);
   return counts;
 }
@@ -205,7 +208,7 @@ function countSeries(
   });
 }
 
-/** Checks whether every link that captured replies captured a reply to each probe, so that no reply was lost. */
+/** Checks that no reply was lost: each link that captured replies must have captured one for each probe. */
 export function isWholeSeries({ sent, replies }: LossCount): boolean {
   return (
     Math.max(0, ...Object.values(replies)) === sent &&

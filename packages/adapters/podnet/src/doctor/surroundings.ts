@@ -278,7 +278,7 @@ export async function readFilters(
   return filterLists.flat();
 }
 
-/** Checks whether a rule matches this source address or its network, as NAT rules do. */
+/** Checks whether any rule matches this source address or a subnet with the address, as NAT rules do. */
 export function mentionsSource(ruleset: string, address: string): boolean {
   const source = parseIp(address);
   return (
@@ -305,7 +305,7 @@ export interface RouteLookup {
   readonly link: string;
 }
 
-/** Checks that a route leads to the expected link. Returns a fault if the kernel rejects the lookup. Ignores other failures of `ip`. */
+/** Returns a fault if the route does not lead to the expected link, or if the kernel rejects the lookup. Ignores other failures of `ip`. */
 export async function readRouteFault(
   runner: ProcessRunner,
   netns: NetnsHandle,

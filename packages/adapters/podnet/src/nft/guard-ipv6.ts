@@ -16,7 +16,7 @@ const ICMPV6 = 58;
 const PIM = 103;
 /** Extension headers after which another header follows, except the fragment header. Source: RFC 8200, section 4.1 */
 const EXTENSION_HEADERS: readonly number[] = [0, 43, 60];
-/** Headers that must not be first in the content of a fragment. */
+/** Headers with which the content of a fragment must not begin, because another header follows them. */
 const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AUTHENTICATION];
 /** Maximum size of a packet in which the kernel finds all headers, in bytes. Source: linux drivers/net/tun.c */
 const CONTIGUOUS_BYTES_MAX = 2048;
@@ -193,7 +193,7 @@ function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
       ...(allowsServers ? [] : restrictions),
       // A guest without an address sends MLD reports from the unspecified address.
       `ip6 saddr :: meta l4proto ${String(ICMPV6)} accept`,
-      // A packet with malformed headers has no protocol number, so 0-255 does not match it.
+      // Without 0-255, the rule would also match packets with malformed headers, which have no protocol number.
       allowsServers ? "goto ipv6-source" : "meta l4proto 0-255 goto ipv6-source",
     ],
   };

@@ -76,7 +76,10 @@ const NO_ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
-/** Rules for other EtherTypes. Drops VLAN ID 0, which receivers treat as untagged. Accepts other IDs, which belong to other networks. */
+/**
+ * Rules for EtherTypes other than ARP, RARP and IP. VLAN ID 0 is dropped, because receivers treat it as untagged. Other
+ * VLAN IDs are accepted, because they belong to other networks.
+ */
 const OTHER_TYPE_RULES: readonly string[] = [
   "ether type 8021ad drop",
   "vlan id 0 drop",

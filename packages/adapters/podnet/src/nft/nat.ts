@@ -51,7 +51,7 @@ function buildDropRules(
   // programs in the pod are not dropped, because their destination is the gateway's address at this hook.
   const loopbackRules =
     ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
-  // Drops packets to the guest's own address. With such packets, a peer could bypass the list of forwarded ports.
+  // Drops packets that arrive with the guest's own address as destination, because they would bypass the list of forwarded ports.
   const guestAddressRules = sides.map(
     ({ family, guest }) => `iifname "${podInterfaceName}" ${family} daddr ${guest} drop`,
   );

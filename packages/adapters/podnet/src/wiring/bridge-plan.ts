@@ -190,8 +190,8 @@ function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   const hasWantedMac = incomingPodUid === undefined ? hasGuestMac : !hasGuestMac;
   const mac =
     incomingPodUid === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, incomingPodUid);
-  // Setting the NIC down would lose frames of a running guest. The NIC is set down only if its MAC must change, and if
-  // the NIC is not a port of the bridge yet or cannot change its MAC while up.
+  // Setting the NIC down would lose frames of a running guest. The NIC stays up if its MAC need not change, or if it is
+  // already a port of the bridge and can change its MAC while up.
   const staysUp =
     hasWantedMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));
   return [

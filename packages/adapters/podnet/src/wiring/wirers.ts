@@ -93,7 +93,7 @@ async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsStat
   await pod.applyRules(buildAnswersCommands(stateBefore, wiring));
   const changes = planWiring(nic, stateBefore.links, wiring);
   await pod.applyChanges(changes);
-  // For a NIC that joins with the guest's MAC, the kernel always adds a forwarding entry, so the entries need not be read.
+  // When a NIC joins with the guest's MAC, the kernel always adds a forwarding entry, so there is no need to read the entries.
   const isNew = nic.master === undefined && wiring.incomingPodUid === undefined;
   const presentEntries = await readForwardingAfter(changes, { stateBefore, isNew }, pod);
   await pod.applyChanges(planForwarding(wiring, presentEntries));
@@ -243,8 +243,8 @@ export async function removeGuard(
 }
 
 /**
- * Removes the rules of every kind of wiring, because the kind of a deleted interface is unknown. Resets the sysctls
- * first, because a later reconcile pass recognizes an unfinished removal by the NAT table.
+ * Removes the rules of every kind of wiring, because the kind is unknown for a deleted interface. Resets the sysctls
+ * before it deletes the NAT table, whose existence marks an unfinished removal for later reconcile passes.
  */
 export async function removeRules(
   pod: Pod,

@@ -5,7 +5,7 @@ import type { Input } from "../../input.ts";
 import type { Finding } from "../../doctor/finding.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Converts a finding to the JSON output, in which the field `says` contains the message. */
+/** Converts a finding to its JSON output, where the message has the name `says`. */
 function toJson({ check, verdict, message, fix }: Finding): object {
   return { check, verdict, says: message, ...(fix !== undefined && { fix }) };
 }

@@ -38,7 +38,7 @@ function readBootOrder(flag: string, text: string): number {
   throw flagError(flag, `bootorder must be a number of at least 1, not ${text}`);
 }
 
-/** Flag for disks, with functions that return the default name and the source of a disk. */
+/** Flag for disks. Its functions return the default name and the volume source of a disk. */
 interface VolumeFlag {
   readonly flag: string;
   readonly toName: (source: string, index: number) => string;

@@ -42,7 +42,7 @@ function listVmImages(spec: VirtualMachineInstance["spec"]): readonly (string | 
   ];
 }
 
-/** Returns the images for the VM's data volumes that are not filled yet. */
+/** Returns the images that are still to be copied into the VM's DataVolumes. */
 function listDataVolumeImages(
   { metadata, spec }: VirtualMachine,
   dataVolumes: readonly DataVolume[],
@@ -63,7 +63,7 @@ function listDataVolumeImages(
   });
 }
 
-/** Returns whether `other` is the full reference of the image name `one`. Returns false if `one` is invalid. */
+/** Returns whether the image name `one` expands to the full reference `other`. Returns false if `one` is invalid. */
 function isSame(one: string | undefined, other: string): boolean {
   try {
     return one !== undefined && fullReference(one) === other;

@@ -74,7 +74,7 @@ export const migrateCancel: Command = {
   },
 };
 
-/** Withdraws evictions, so that the guests no longer need to leave their node. Source of the syntax: virtctl evacuate-cancel. */
+/** Withdraws eviction requests, so that the VMs may stay on their node. Source of the syntax: virtctl evacuate-cancel. */
 export const evacuateCancel: Command = {
   name: "evacuate-cancel",
   args: ["<kind>", "<name>"],

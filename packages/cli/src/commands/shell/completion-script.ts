@@ -42,7 +42,7 @@ function commandNames({ name, aliases = [] }: CommandSpec): readonly string[] {
   return [name, ...aliases.map((alias) => [...group, alias].join(" "))];
 }
 
-/** Returns shell code that assigns the possible values of a flag to `values`. The code ends the completion if no values are known. */
+/** Returns shell code that assigns the possible values of a flag to `values`. Without known values, the code ends the completion. */
 function printValues({ values, choices }: FlagSpec): string {
   if (choices !== undefined) return `values="${choices.join(" ")}"`;
   return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;

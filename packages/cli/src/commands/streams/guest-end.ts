@@ -20,7 +20,7 @@ export function hasEnded(
   return vmi === undefined || vmi.metadata.uid !== uid || isVmiFinal(vmi);
 }
 
-/** Watches the current guest of the target. A new guest after a restart of the VM means that the watched guest has ended. */
+/** Watches the guest that runs now. If the VM restarts with a new guest, the watched guest counts as ended. */
 export function followGuestEnd({ client }: Session, target: Target): GuestEnd {
   const { kind, namespace, name, vmi } = target;
   const ended = new AbortController();

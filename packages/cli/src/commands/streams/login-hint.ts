@@ -11,7 +11,7 @@ type CloudInit = NonNullable<Volumes[number]["cloudInitNoCloud"]>;
 
 /** Time limit of one request, in milliseconds. */
 const TIMEOUT_MS = 3_000;
-/** Keys of user data in a secret. Source: KubeVirt cloud-init. */
+/** Keys under which a secret may contain user data. Source: KubeVirt cloud-init. */
 const USER_DATA_KEYS = ["userdata", "userData"];
 
 function fromBase64(text: string): string {
