@@ -24,7 +24,7 @@ export interface Command {
   /** Time limit in milliseconds. At the deadline the process group receives SIGTERM, and SIGKILL one second later. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
-  /** Receives standard output in chunks. The output is then missing from the result. */
+  /** Receives standard output in chunks. If set, the result contains no standard output. */
   readonly onOutput?: (text: string) => void;
   /** Receives standard output in binary chunks. The next chunk is delivered when the returned promise has resolved. */
   readonly onBytes?: (bytes: Uint8Array) => void | Promise<void>;

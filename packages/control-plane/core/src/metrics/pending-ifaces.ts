@@ -19,7 +19,7 @@ export interface PendingIface {
   readonly since: string | undefined;
 }
 
-/** Checks whether a new attachment replaces the current attachment, so that the interface changes its network. */
+/** Checks whether the interface is changing its network, because one of its attachments uses another pod NIC than the guest. */
 function isSwap(ifaceStatus: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>
@@ -62,7 +62,7 @@ function findNewReason(oldHotplug: Hotplug, newHotplug: Hotplug): readonly strin
   return oldHotplug?.reason !== newHotplug.reason || hasMoreAttempts ? [newHotplug.reason] : [];
 }
 
-/** Returns the interfaces' blocked reasons that are new in `newVmi` or count more attempts than in `oldVmi`. */
+/** Returns the interfaces' blocked reasons that are new in `newVmi`, or whose number of attempts has grown since `oldVmi`. */
 export function newReasons(
   oldVmi: VirtualMachineInstance | undefined,
   newVmi: VirtualMachineInstance,

@@ -63,7 +63,7 @@ function planGuestResume(facts: IncomingFacts): readonly IncomingStep[] {
   const { migration, isIncoming, isOffAtSource, staysPaused, faults } = facts;
   if (migration.targetNodeDomainReadyTimestamp !== undefined) return planFinish(facts);
   if (isIncoming) return [{ kind: "wait", for: "source" }];
-  // The source reports over the relay, so the relay is started again if virt-handler was restarted.
+  // The source reports over the relay that the guest has stopped, so a restarted virt-handler starts the relay again.
   if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
   if (faults.length > 0) return [...reportFaults(facts), { kind: "wait", for: "person" }];
   if (staysPaused) return [...reportFaults(facts), ...planFinish(facts)];

@@ -40,7 +40,7 @@ export function readMigrationLimits({ migrationConfiguration }: MigrationState):
   };
 }
 
-/** Returns the completion timeout in milliseconds. The configured time applies to each started GiB of memory, at least one. */
+/** Returns the completion timeout in milliseconds: the configured time per GiB, times the guest's GiB, rounded up and at least 1. */
 export function completionTimeoutMs(
   { completionTimeoutPerGiB }: Pick<MigrationConfiguration, "completionTimeoutPerGiB">,
   vmi: Pick<VirtualMachineInstance, "spec"> | undefined,

@@ -63,7 +63,7 @@ export interface IfaceFacts {
   readonly name: string;
   readonly iface?: Iface;
   readonly network?: Network;
-  /** Binding, or why it is refused. For an interface that was deleted from the spec, it is inferred from the links. */
+  /** Binding, or why it is refused. For an interface that was deleted from the spec, the binding is inferred from the links. */
   readonly binding: Binding | BindingRefusal;
   readonly security?: ClusterSecurity;
   readonly attachment?: Attachment;

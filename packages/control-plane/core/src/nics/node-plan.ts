@@ -132,7 +132,7 @@ export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly Obs
   });
 }
 
-/** Sets `isWired`. A vhost-user socket is no link, so its `isWired` was set when it was observed. */
+/** Sets `isWired` from the wired taps. A vhost-user socket has no tap, so its `isWired` was set when the socket was observed. */
 function withWiredLinks(
   iface: Pick<IfaceFacts, "name" | "podInterfaceName" | "links" | "binding">,
   wiredTaps: ReadonlySet<string>,
@@ -224,7 +224,7 @@ interface NicOptions extends NicPlacement {
   readonly hasBootRom?: true;
 }
 
-/** Returns `wanted`, but 1 for a single-queue tap and at least 2 for a multi-queue tap. Source: linux/drivers/net/tun.c */
+/** Returns a number of queues that the tap supports, as close to `wanted` as possible. Source: linux/drivers/net/tun.c */
 function chooseQueueCount({ tapQueues }: IfaceFacts["links"], wanted: number): number {
   if (tapQueues === undefined) return wanted;
   return tapQueues === "one" ? 1 : Math.max(wanted, 2);

@@ -49,8 +49,8 @@ export function toPodNics(
 }
 
 /**
- * Returns the pod NIC for the network: an existing one, or else KubeVirt's name for a new one. If a NIC on another network
- * has that name, the new NIC gets a name that also depends on the NetworkAttachmentDefinition.
+ * Returns the name of the network's pod NIC: an existing NIC's name, or else KubeVirt's name for a new NIC. If a NIC on another
+ * network has that name, the new name also depends on the NetworkAttachmentDefinition.
  */
 export function choosePodNic(network: Network, sources: PodNicSources): string {
   const { namespace, attachments, nics } = sources;
@@ -73,8 +73,8 @@ export function choosePodNic(network: Network, sources: PodNicSources): string {
 
 /**
  * Returns the current name of a pod NIC that KubeVirt's virt-handler renamed; undefined if the NIC was not renamed.
- * virt-handler makes the renamed NIC a bridge port and creates a dummy link with the old name. A renamed NIC without a bridge
- * is a leftover if another link has the old name. Source: KubeVirt network/setup/netpod/netpod.go.
+ * virt-handler makes the renamed NIC a bridge port and creates a dummy link with the old name. Ignores a leftover: a renamed
+ * NIC without a bridge, while another link has the old name. Source: KubeVirt network/setup/netpod/netpod.go.
  */
 export function findRenamedNic(
   links: readonly Pick<Link, "name" | "master">[],

@@ -14,14 +14,14 @@ interface NodeDevice extends Offered {
   readonly permissions: string;
 }
 
-/** Directories of vhost-user sockets. With `sockets`, a pod gets its own directory; with `all-sockets`, the dataplane gets all. */
+/** Directories of vhost-user sockets. A pod with resource `sockets` gets its own directory. The dataplane gets all with `all-sockets`. */
 interface NodeSockets extends Offered {
   readonly kind: "sockets" | "all-sockets";
 }
 
 export type NodeOffer = NodeDevice | NodeSockets;
 
-/** Number of devices of each kind that a node offers. A node runs fewer VMs. Source: KubeVirt virtualMachineInstancesPerNode. */
+/** Number of devices of each kind that a node offers, more than its number of VMs. Source: KubeVirt virtualMachineInstancesPerNode. */
 const DEVICE_COUNT = 1000;
 
 const SHARED_DEVICE = { kind: "device", permissions: "rw", count: DEVICE_COUNT } as const;

@@ -349,7 +349,7 @@ function observedVmi(facts: NodeVmFacts): VirtualMachineInstance {
   return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...buildPortFields(facts) } };
 }
 
-/** Checks whether this node may report the guest's status. During a migration, only the source node may, while the guest runs there. */
+/** Checks whether this node may report the guest's status. During a migration, only the source may, and only while it runs the guest. */
 export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
   if (role === "target") return false;
   return openMigration(vmi) === undefined || domain?.running === true;

@@ -107,7 +107,7 @@ function sortByPodOrder(ips: readonly string[], podIps: readonly string[]): read
   return [...primaryFirst, ...ips.filter((ip) => !primaryFirst.includes(ip))];
 }
 
-/** Checks whether the pod has an address, and its primary NIC is on another network than `networkName`. */
+/** Checks whether the pod's primary NIC is on a network other than `networkName`. Returns false until the pod has an address. */
 function isOnOtherDefault(
   networkName: string,
   entry: NetworkStatus | undefined,

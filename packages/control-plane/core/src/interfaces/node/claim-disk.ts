@@ -17,7 +17,7 @@ export interface ClaimDisk {
   make(file: string, size: ClaimSize): Promise<void>;
   /**
    * Creates the directory and mounts the file on it. If the directory's group differs from `group`, assigns all files to
-   * `group` and makes them group-writable. Callers must set `group` only while no pod can modify the files.
+   * `group` and makes them group-writable. Callers may set `group` only while no pod can modify the files.
    */
   mount(
     file: string,

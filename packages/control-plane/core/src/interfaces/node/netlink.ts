@@ -43,7 +43,7 @@ export interface FrameExchange {
     /** Checksum that the link must complete. Unset if all checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /** A frame must pass all tests of one list. A test beyond its end rejects it at once, so lists for short frames must come first. */
+  /** A frame passes if it meets all tests of any list. A frame too short for a test is dropped, so lists for short frames come first. */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }
@@ -55,7 +55,7 @@ export interface ReceivedFrames {
     readonly isOutgoing: boolean;
     readonly frame: Uint8Array;
   }[];
-  /** `unheard`: error number of receiving, by port. `unsent`: error number of sending, by frame. 0: success. Source: errno(3). */
+  /** errno(3) values, 0 for success. `unheard` has one value per port, for receiving. `unsent` has one value per frame, for sending. */
   readonly unheard: readonly number[];
   readonly unsent: readonly number[];
 }

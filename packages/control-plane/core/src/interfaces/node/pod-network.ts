@@ -63,7 +63,7 @@ export interface PodNetwork {
    */
   wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void>;
   /**
-   * Creates the bridge of a wiring with the pod NIC as a port. A tap on another bridge remains there until `wireTap` is called.
+   * Creates a wiring's bridge, with the pod NIC as a port. A tap on another bridge stays there until `wireTap` is called.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void>;

@@ -52,11 +52,11 @@ export interface VolumeDisk {
   unmountAll(path: string): Promise<void>;
   listMounts(path: string): Promise<readonly string[]>;
   /**
-   * Replaces all files of the directory atomically by replacing a link `..data`, like the kubelet. Readers see either the old
-   * or the new files. Keys of `files` are paths below the directory. Returns whether a file changed.
+   * Replaces all files of the directory atomically by replacing a symbolic link `..data`, like the kubelet. Readers see either
+   * the old or the new files. Keys of `files` are paths below the directory. Returns whether a file changed.
    */
   publish(path: string, files: ReadonlyMap<string, VolumeFile>): Promise<boolean>;
-  /** Returns the disk usage of each directory tree in bytes. Omits missing trees and other file systems. Equivalent to: `du -sx` */
+  /** Returns each directory tree's disk usage in bytes. Omits missing trees and nested mounts. Equivalent to: `du -sx` */
   usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Returns the kind of the file, or undefined if the file does not exist. Follows symbolic links. */
   readKind(path: string): Promise<PathKind | undefined>;

@@ -17,7 +17,7 @@ const SCHEDULING_TIMEOUT_MS = 300_000;
 const READY_TIMEOUT_MS = 900_000;
 /** Maximum time from the end of the source pod until the target node reports the guest. */
 const ARRIVAL_TIMEOUT_MS = 60_000;
-/** Arrival timeout if the target has already reported the guest's domain. */
+/** Like {@link ARRIVAL_TIMEOUT_MS}, but if the target has already detected the guest's domain, which then only needs to resume. */
 const RESUME_TIMEOUT_MS = 300_000;
 /** Maximum time from an abort request until a node reports where the guest runs. */
 const ABORT_REPORT_TIMEOUT_MS = 300_000;
@@ -82,7 +82,7 @@ function listPodDeadlines(facts: MigrationFacts): readonly Deadline[] {
   ];
 }
 
-/** Returns the deadline for the transfer. The time limit is doubled if QEMU may pause the guest for the second half. */
+/** Returns the transfer's deadline. If disruption is allowed, doubles the limit, because QEMU may pause the guest in the second half. */
 function findCompletionDeadline(facts: MigrationFacts, state: MigrationState): readonly Deadline[] {
   // The configuration in the VMI's migration state, recorded at the start of the migration, takes precedence over current settings.
   const settings = { ...facts.settings.configuration, ...state.migrationConfiguration };
@@ -105,7 +105,7 @@ function findAbortReportDeadline(
     return buildDeadline("abortReport", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
   }
   if (!isPodOver(targetPod)) {
-    // The source has stopped a guest that is paused on the target because its devices differ.
+    // No deadline applies. The source has stopped the guest, and the target keeps the guest paused because its devices differ.
     if (findPausedGuestMessage(state) !== undefined) return [];
     const why = describeSilence(sourceNode, "report whether it aborted the migration");
     return buildDeadline("abortReport", since, { withinMs: SOURCE_SILENCE_TIMEOUT_MS, why });

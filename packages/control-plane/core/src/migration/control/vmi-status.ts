@@ -8,7 +8,7 @@ import { isPodOver, findMigrationState, type MigrationFacts } from "./facts.ts";
 import { openMigration } from "../owner.ts";
 import { targetAttachments } from "./target-nics.ts";
 
-/** Reason of a VMI whose guest was lost in a migration. */
+/** `status.reason` of a VMI whose guest was lost in a migration. */
 const GUEST_LOST = "GuestLost";
 
 function buildPodEntry(pod: Pod | undefined): Readonly<Record<string, string>> {

@@ -38,7 +38,7 @@ interface ServingFacts {
 
 const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
-/** Checks whether the pod should serve the NIC. The start requires complete wiring; a served NIC requires only its bridge. */
+/** Checks whether the pod can serve DHCP on the NIC. Starting requires complete wiring; continuing requires only the bridge. */
 function isServable(
   { isWired, bridge }: IfaceFacts["links"],
   bridgeName: string,
@@ -209,7 +209,7 @@ function computeSearchSize(domains: readonly string[]): number {
     const newSuffixes = suffixes.slice(0, repeated === -1 ? suffixes.length : repeated);
     size += newSuffixes.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
     size += repeated === -1 ? 1 : 2;
-    // dnsmasq creates pointers only to suffixes of domains that precede the first domain with a pointer.
+    // After the first domain with a pointer, dnsmasq records no more suffixes to which later pointers could refer.
     hasPointer ||= repeated !== -1;
     if (!hasPointer) for (const suffix of newSuffixes) written.add(suffix);
   }
@@ -241,8 +241,8 @@ function describeOmissions(
 }
 
 /**
- * Bytes for options in a message of 576 bytes, which every client accepts: the options field without magic cookie and option
- * overload, and the fields `file` and `sname` without the end of their list. Source: RFC 2131 sections 2 and 4.1
+ * Bytes for options in a 576-byte message, which every client accepts: in the options field, `file` and `sname`. Excludes the
+ * magic cookie, the option that declares overload, and the end marks of `file` and `sname`. Source: RFC 2131 sections 2 and 4.1
  */
 const [OPTIONS_FIELD_SIZE, FILE_FIELD_SIZE, SNAME_FIELD_SIZE] = [308 - 3, 128 - 1, 64 - 1];
 /** Bytes of the options for message type, server identifier, lease times, netmask, broadcast address, MTU and the end of the list. */

@@ -53,8 +53,8 @@ export interface ForeignAttachment extends PresentAttachment {
 
 /**
  * Components that attach networks. `alone`: net-agent only. `multus`: Multus attaches networks at pod creation, and net-agent
- * adopts these attachments so that it can remove them. `multus-dynamic`: Multus and its dynamic networks controller, and not
- * net-agent.
+ * adopts these attachments so that it can remove them. `multus-dynamic`: Multus and its dynamic networks controller; net-agent
+ * attaches none.
  */
 export type AgentMode = "alone" | "multus" | "multus-dynamic";
 
@@ -208,8 +208,8 @@ function planOrphans<Owned extends OwnedAttachment>(
 
 /**
  * Plans the operations in this order: removals of attachments with a device (so that the device can be reused), wanted
- * attachments in the order of the annotation, other removals. Neither an invalid annotation nor mode `multus-dynamic` changes the
- * current sandbox.
+ * attachments in the order of the annotation, other removals. If the annotation is invalid or the mode is `multus-dynamic`,
+ * does not change attachments of the current sandbox.
  */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
@@ -287,7 +287,7 @@ function normalizeAttribute(value: unknown): unknown {
   return isEmpty ? undefined : value;
 }
 
-/** Checks whether a different MAC is requested. Removing the request is not a change. */
+/** Checks whether the element requests another MAC than at ADD. The removal of a MAC request does not count as a change. */
 function isOtherMac(recorded: NetworkSelection, requested: NetworkSelection): boolean {
   const requestedMac = normalizeMac(requested.mac ?? "");
   return requestedMac !== "" && requestedMac !== normalizeMac(recorded.mac ?? "");

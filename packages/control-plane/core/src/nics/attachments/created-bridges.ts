@@ -7,7 +7,7 @@ import { listNamedBridges } from "./tenant-policy.ts";
 
 export interface CreatedBridge {
   readonly name: string;
-  /** ifindex of the bridge, by which it differs from a later bridge with the same name. */
+  /** ifindex of the bridge. A later bridge with the same name has a different ifindex. */
   readonly index: number;
 }
 

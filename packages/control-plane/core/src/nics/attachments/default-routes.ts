@@ -66,7 +66,7 @@ export function listRoutesToRecord(
 
 /**
  * Returns the routes to restore after an attachment is removed. `others` are the remaining attachments in the order of their
- * ADD. The last of them that claims a route's address family prevents the restore, unless the route belongs to its NIC.
+ * ADD. The last attachment that claims a route's address family prevents the restore, unless the route uses its NIC.
  */
 export function listRoutesToRestore(
   removed: RouteClaim,

@@ -91,7 +91,7 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   return { ok: false, reason: `the pod has no more devices of ${resource}: ${usages.join(", ")}` };
 }
 
-/** Checks whether a device of the pod may be meant for the attachment, which must then wait until the kubelet reports the devices. */
+/** Checks whether the kubelet may have allocated a device for the attachment, which then waits for the kubelet's list of devices. */
 export function mayHaveDevice({ resource, id }: DeviceRequest, pod: Pod | undefined): boolean {
   if (pod === undefined || resource === undefined || id !== undefined || isShared(resource)) {
     return true;

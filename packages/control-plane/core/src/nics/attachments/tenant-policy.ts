@@ -41,7 +41,7 @@ function isAllowed(name: string, patterns: Patterns): boolean {
 
 /** Endings of member names. Values of members with such a name count as paths even if they do not look like paths. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
-/** Length of the longest alternative of {@link PATH_MEMBER}. Longer names are cut, because each item of a list repeats the search. */
+/** Length of the longest alternative of {@link PATH_MEMBER}. Only a name's end is matched, because each list item repeats the match. */
 const PATH_MEMBER_LENGTH_MAX = "socket".length;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -193,7 +193,7 @@ function findBridgeProblems(
   });
 }
 
-/** Checks the IPAM program. An entry with its full name suffices. Otherwise the program must also be allowed as a plugin. */
+/** Checks the IPAM program. If `ipams` allows the program only by a pattern, the program must also be allowed as a plugin. */
 function findIpamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
@@ -343,7 +343,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** Checks whether the KubeVirt object can set the policy: it is Patchbay's own object, or the field is already set. */
+/** Checks whether users can set the policy in the KubeVirt object. They can if it is Patchbay's own object or already has the field. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (

@@ -24,7 +24,7 @@ import type {
   NatSubnet,
 } from "./pod-wiring.ts";
 
-/** Kinds of bindings. The last four are provided by registered plugins. */
+/** Kinds of bindings. Registered plugins provide all kinds except `bridge` and `masquerade`. */
 export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
 
 export interface Binding {

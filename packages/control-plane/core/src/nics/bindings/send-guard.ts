@@ -61,7 +61,7 @@ export function withoutPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Returns the allowed source addresses. Returns undefined to allow all if the mode checks only MACs or no address is known. */
+/** Returns the allowed source addresses. Returns undefined, which allows all, if the mode checks only MACs or if no address is known. */
 function listAllowedSources(
   facts: SendGuardFacts,
   security: PortSecurity,

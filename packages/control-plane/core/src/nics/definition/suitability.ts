@@ -22,7 +22,7 @@ interface RangeUse {
   readonly used: number;
 }
 
-/** Parses an address. Returns `fallback` if it is unset, and undefined if it is not in the subnet. */
+/** Parses an address. Returns `fallback` if `text` is undefined. Returns undefined if the address is invalid or not in the subnet. */
 function parseWithin(
   text: string | undefined,
   subnet: IpPrefix,

@@ -189,10 +189,10 @@ export function collectBindingFacts(
     : binding;
 }
 
-/** By interface: ifindex of the tap, or inode of the socket, that the device has open. QEMU does not reopen a recreated tap. */
+/** Maps an interface's name to the ifindex of its device's tap, or the inode of its socket. QEMU does not reopen a recreated tap. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
-/** Updates the indices after an observation. Drops the index of a removed device, because its replacement opens the current tap. */
+/** Updates the map after an observation. Drops the entry of a removed device, because its replacement opens the current tap. */
 export function updateDeviceTaps(ifaces: readonly IfaceFacts[], previous: DeviceTaps): DeviceTaps {
   return new Map(
     ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {

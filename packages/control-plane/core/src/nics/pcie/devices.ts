@@ -25,8 +25,8 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
 }
 
 /**
- * Returns the KubeVirt layout that the VMI's annotations name, or undefined. A VM whose recorded addresses lack the guest
- * agent's channel first started with Patchbay's own layout, even if it has these annotations.
+ * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined without such annotations, or if the recorded
+ * addresses lack the guest agent's channel, because the VM then first started with Patchbay's own layout.
  */
 export function planTakenOverLayout(vmi: VirtualMachineInstance): KubeVirtLayout | undefined {
   const annotated = parseKubeVirtPci(vmi.metadata);

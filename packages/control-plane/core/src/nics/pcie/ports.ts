@@ -180,7 +180,7 @@ function findPlacementProblem(
 
 /**
  * Assigns PCI addresses to `newcomers` in order. Without a requested address, a NIC gets its recorded address if free,
- * otherwise the best free address. A NIC that needs more interrupt vectors than the guest has left gets none.
+ * otherwise the best free address. A NIC that needs more interrupt vectors than the guest has left gets no address.
  */
 export function planLivePlacements(
   facts: LivePlacementFacts,

@@ -429,13 +429,13 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
 
 type DriftFacts = Pick<NodeVmFacts, "vmi" | "ifaces" | "role" | "domain">;
 
-/** Checks whether repairs count as drift. An ending guest loses its NICs, and a migration target must wire NICs that are already ready. */
+/** Checks whether repairs count as drift. They do not while the guest is ending or incoming, because its links then change anyway. */
 function canDrift({ vmi, role, domain }: DriftFacts): boolean {
   const isEnding = vmi.metadata.deletionTimestamp !== undefined || isVmiFinal(vmi);
   return role === "owner" && domain?.running === true && !isEnding;
 }
 
-/** Lists repairs of NICs that were ready. Ignores interfaces that are being unplugged and guests that start, stop or arrive. */
+/** Lists repairs of NICs that were ready. Ignores interfaces with an unplug, and guests that are starting, ending or incoming. */
 export function findDrift(plan: readonly NodeAction[], facts: DriftFacts): readonly Drift[] {
   if (!canDrift(facts)) return [];
   const { ifaces } = facts;

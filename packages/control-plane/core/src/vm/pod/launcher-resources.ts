@@ -134,8 +134,8 @@ const TPM_MIB = 24;
 /** Memory per disk for pending requests and a part of the qcow2 table cache. The whole cache may reach 32 MiB. */
 const DISK_MIB = 8;
 /**
- * Temporary memory per port during the initialization of ports, when QEMU rebuilds its memory maps. Measured on QEMU
- * 7.2, peak anonymous memory in 6 starts each: 87 MiB without ports, 139 with 32 ports, 217 with 64, 329 with 128.
+ * Memory per PCIe port that QEMU needs only while it initializes the ports and rebuilds its memory maps. Measured on QEMU 7.2,
+ * peak anonymous memory in 6 starts each: 87 MiB without ports, 139 with 32 ports, 217 with 64, 329 with 128.
  */
 const PEAK_MIB_PER_PORT = 2;
 

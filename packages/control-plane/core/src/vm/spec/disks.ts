@@ -136,7 +136,7 @@ const SOURCE_READERS: {
 const SOURCE_KIND_NAMES = Object.keys(SOURCE_READERS) as readonly DiskSourceKind[];
 
 function readAs(kind: DiskSourceKind, volume: Volume): DiskSource | undefined {
-  // The type assertion is safe, because a reader and its member have the same key.
+  // The type assertion is safe, because each function of SOURCE_READERS reads the volume member with the same key.
   const read = SOURCE_READERS[kind] as (member: unknown) => DiskSource | undefined;
   const member = volume[kind];
   return member === undefined ? undefined : read(member);
