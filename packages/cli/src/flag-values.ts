@@ -24,7 +24,7 @@ function isCommand({ name, aliases = [] }: CommandSpec, words: readonly string[]
   return word === undefined || [word, ...aliases].includes(words[first + 1] ?? "");
 }
 
-/** Replaces `--flag -value` by `--flag=-value` in the arguments before `--`. */
+/** Replaces `--flag -value` by `--flag=-value` in the arguments before `--`, because commander would parse `-value` as a flag. */
 export function joinFlagValues(
   args: readonly string[],
   commands: readonly CommandSpec[],

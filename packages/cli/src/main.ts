@@ -23,5 +23,5 @@ function createProcessContext(): ProcessContext {
   };
 }
 
-process.stdout.on("error", () => undefined); // the reader may exit early, as in `patchbay ... | head`
+process.stdout.on("error", () => undefined); // The reader of the output may exit early, as in `patchbay ... | head`.
 process.exitCode = await runCall(createProcessContext(), process.argv.slice(2));

@@ -67,7 +67,7 @@ function addGlobalFlags(command: ParsedCommand): void {
 }
 
 function toGlobal(options: Readonly<Record<string, unknown>>): GlobalOptions {
-  return options as unknown as GlobalOptions; // the cast is safe: commander parsed the options that addGlobalFlags declares
+  return options as unknown as GlobalOptions; // The cast is safe, because commander returns the options that addGlobalFlags declares.
 }
 
 function addCommand(parent: ParsedCommand, added: Command, processContext: ProcessContext): void {

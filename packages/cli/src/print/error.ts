@@ -37,7 +37,7 @@ const CAUSE_EXIT_CODES: Readonly<Record<string, number>> = {
   FieldValueDuplicate: CONFLICT,
 };
 
-/** Hints by error code. `{look}` is replaced by the command in the error's details that shows the object. */
+/** Hints by error code. `{look}` stands for a command that shows the object. The error's details contain the command. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
@@ -66,7 +66,7 @@ export function exitCodeOf(error: unknown): number {
   if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE_STATUSES.has(error.details["status"])) {
     return UNREACHABLE;
   }
-  // The type of the cause distinguishes a missing object from a name in use.
+  // By the type of the cause, a missing object and a name in use get different exit codes.
   const causeExitCode = CAUSE_EXIT_CODES[String(error.details["causeType"])];
   return EXIT_CODES[error.code] ?? causeExitCode ?? FAILED;
 }
@@ -94,7 +94,7 @@ function stripFieldPath(line: string): string {
   return line.replace(/^[\w.[\]]+: /, "");
 }
 
-/** Returns the causes that `head` does not contain, because servers repeat causes in their messages. */
+/** Returns the causes that `head` does not contain. A server's message often repeats the causes. */
 function listCauseLines(error: unknown, head: string): readonly string[] {
   const causes = isAppError(error) ? error.details["causes"] : undefined;
   const fields = typeof causes === "string" ? causes.split("\n") : [];
@@ -103,7 +103,7 @@ function listCauseLines(error: unknown, head: string): readonly string[] {
   );
 }
 
-/** Returns what the user should do next, or undefined if the hint requires a missing detail. */
+/** Returns the hint for the error's code. Returns undefined if the hint contains `{look}`, but the error's details lack the command. */
 function findHint({ code, details }: AppError): string | undefined {
   const hint = HINTS[code];
   if (hint?.includes("{look}") !== true) return hint;

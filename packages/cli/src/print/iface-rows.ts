@@ -89,7 +89,7 @@ export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Returns `Stopped` if the VM is not running, otherwise the reported phase. Estimates a phase that is not reported. */
+/** Returns `Stopped` if the VM is not running, otherwise the phase in the status. If the status lacks the phase, estimates the phase. */
 export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Stopped" {
   if (!isRunning) return "Stopped";
   const phase = row.status?.hotplug?.phase;

@@ -6,7 +6,7 @@ export interface RequestOrigin {
   readonly method: string;
   readonly host: string | undefined;
   readonly origin: string | undefined;
-  /** Header Sec-Fetch-Site, which browsers set and pages cannot. Source: Fetch Metadata */
+  /** Value of the header Sec-Fetch-Site. Browsers set the header, and pages cannot change it. Source: Fetch Metadata */
   readonly site: string | undefined;
 }
 

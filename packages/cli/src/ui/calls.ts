@@ -36,7 +36,7 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
   DELETE: [new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/(?:${VM_KINDS})/${NAME}$`)],
 };
 
-const METHODS = Object.keys(PATHS) as readonly HttpMethod[]; // the cast is safe, because PATHS has only methods as keys
+const METHODS = Object.keys(PATHS) as readonly HttpMethod[];
 const PARAMETERS: ReadonlySet<string> = new Set(["dryRun", "fieldSelector", "interface", "limit"]);
 
 function isMethod(text: string): text is HttpMethod {

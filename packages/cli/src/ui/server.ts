@@ -86,7 +86,7 @@ class PanelServer implements Panel {
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port; // the cast is safe for a TCP server
+    return (this.#server.address() as AddressInfo).port; // A TCP server has an AddressInfo.
   }
 
   createLink(): string {

@@ -21,7 +21,7 @@ const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
 /** Maximum size of unread data, in bytes. If a browser tab exceeds the limit, its connection is closed and the page reconnects. */
 const UNREAD_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Interval and time limit of health requests, in milliseconds. A silent watch does not show whether the server hangs. */
+/** Interval and time limit of health requests, in milliseconds. The requests are needed, because a watch without events may hang. */
 const PULSE_INTERVAL_MS = 4000;
 
 interface AccessReview {
@@ -42,12 +42,12 @@ async function mayListEverywhere(
     },
   });
   if (status >= 300) return false;
-  const review = JSON.parse(text) as AccessReview; // the cast is safe for JSON of the API server
+  const review = JSON.parse(text) as AccessReview; // The API server answers with the AccessReview.
   return review.status?.allowed === true;
 }
 
 export interface WatchScope {
-  /** Namespace to watch. If unset, all namespaces are watched, or only `namespace` if the user may not list objects in all of them. */
+  /** Namespace to watch. If unset, all namespaces are watched if the user may list objects in all of them, otherwise only `namespace`. */
   readonly onlyIn?: string;
   readonly namespace: string;
 }

@@ -41,7 +41,10 @@ function countEdits(from: string, to: string): number {
 /** Maximum length of a name to compare, because the comparison takes quadratic time. */
 const LENGTH_MAX = 64;
 
-/** Returns the nearest name, or undefined if no name is near. Of equally near names, returns the first in alphabetical order. */
+/**
+ * Returns the name with the fewest edits, or undefined if all need too many edits. Of equally near names, returns the
+ * first in alphabetical order.
+ */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   if (name.length > LENGTH_MAX) return undefined;
   const near = names

@@ -7,7 +7,7 @@ import { messageOf, type Logger } from "@patchbay/base";
 
 import type { DaemonHealth } from "./health.ts";
 
-/** `createServer` of node:http. An import would load WebSocket and fetch too, which need 7 MB. Source: Node.js, lib/http.js. */
+/** `createServer` of node:http. A plain import would also load WebSocket and fetch, which need 7 MB. Source: Node.js, lib/http.js. */
 export const { createServer } = createRequire(import.meta.url)("node:http") as typeof http;
 
 const REQUEST_TIMEOUT_MS = 5000;

@@ -55,7 +55,7 @@ export function stopSignals(
           () => {
             stop.abort(reason);
           },
-          () => undefined, // the wait after another signal has ended first
+          () => undefined, // Another stop signal ended the wait.
         );
     });
   }

@@ -19,7 +19,7 @@ const SPEC_CHANGED: MatchCondition = {
   expression: "oldObject == null || object.spec != oldObject.spec",
 };
 
-/** Skips updates by virt-api and virt-controller, because both write complete objects. */
+/** Skips updates by virt-api and virt-controller, which always write complete objects. */
 const MAY_BE_INCOMPLETE: MatchCondition = {
   name: "may-lack-something",
   expression: `request.operation == 'CREATE' || !(request.userInfo.username in [${accountExpression("virt-api")}, ${accountExpression("virt-controller")}])`,

@@ -76,7 +76,10 @@ const ADMISSION = {
   namespaced: false,
 } as const;
 
-/** Types that are applied separately, because a server may lack them. Bindings are deleted before their policies. */
+/**
+ * Types that are applied separately, because a server may lack them. Bindings come first, because they are deleted
+ * before their policies.
+ */
 export const SEPARATE_TYPES: readonly ResourceType<KubeObject>[] = [
   {
     ...ADMISSION,

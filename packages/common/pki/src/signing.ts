@@ -45,7 +45,7 @@ function printCertificate(
   return { certPem: `${certificate.toString("pem")}\n`, keyPem: printKey(keys.privateKey) };
 }
 
-/** Authority to create. If name and key equal an existing authority's, clients that trust one authority also trust the other. */
+/** Authority to create. If it has the name and key of an existing authority, clients that trust one of them also trust the other. */
 export interface AuthorityRequest {
   readonly commonName: string;
   /** Expiration time, in milliseconds since 1970. */

@@ -65,7 +65,7 @@ interface LoggerOptions {
   readonly stream?: NodeJS.WritableStream & { readonly isTTY?: boolean };
 }
 
-/** Redacts a line in place, so that the symbols that winston stores in the object are preserved. */
+/** Redacts a line in place, because winston stores symbols in the object that must be preserved. */
 function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo {
   for (const [name, value] of Object.entries(info)) {
     if (name !== "level") info[name] = redactField(name, value);
@@ -75,7 +75,7 @@ function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo 
 
 function redactField(name: string, value: unknown): unknown {
   const redacted = redactValue({ [name]: value });
-  return (redacted as Record<string, unknown>)[name]; // the cast is safe, because redactValue returns a record for a record
+  return (redacted as Record<string, unknown>)[name]; // redactValue returns an object for an object.
 }
 
 const HEAD_FIELDS: ReadonlySet<string> = new Set([
@@ -117,10 +117,10 @@ function createLevelMethods(
   };
 }
 
-/** Creates a logger, which loses lines instead of failing if the stream fails. */
+/** Creates a logger. If the stream fails, the logger drops lines and does not throw. */
 export function createLogger(options: LoggerOptions): Logger {
   const stream = options.stream ?? stderr;
-  stream.on("error", () => undefined); // an error of the stream must not end the program
+  stream.on("error", () => undefined); // A failed stream must not end the program.
   const shape = stream.isTTY === true ? format.printf(printLine) : format.json();
   const transport = new transports.Stream({ stream, eol: "\n" });
   const winston = createWinston({

@@ -5,7 +5,7 @@ import { createClock } from "@patchbay/os";
 
 /** Code of Ctrl-], the escape character of telnet and virsh. */
 const ESCAPE_KEY = 0x1d;
-/** Milliseconds without output after which the console ends. Applies after the end of the input, for example of a file. */
+/** Milliseconds without output until the console ends, after the input has ended. Input from a file ends, for example. */
 const SILENCE_MS = 1000;
 
 export interface TerminalStreams {
@@ -64,6 +64,6 @@ export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal
     input.off("end", onInputEnd);
     input.pause();
     signal.removeEventListener("abort", finish);
-    stream.end(); // sends the remaining input
+    stream.end(); // Sends the remaining input before it closes the stream.
   }
 }

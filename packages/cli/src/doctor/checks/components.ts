@@ -58,7 +58,7 @@ function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
   return ok(check, `${String(ready)} of ${String(wanted)} pods are ready${outdatedNote}`);
 }
 
-/** Checks each workload. An empty list is a fault. */
+/** Checks each workload. The absence of workloads is a fault. */
 function judgeWorkloads(kind: string, workloads: readonly Workload[]): readonly Finding[] {
   if (workloads.length > 0) return workloads.map(judgeWorkload);
   return [

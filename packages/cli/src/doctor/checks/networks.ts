@@ -10,7 +10,7 @@ import { REASONS } from "@patchbay/core/reasons";
 import type { Facts } from "../facts.ts";
 import { ifObserved, ok, warning, wrong, type Finding } from "../finding.ts";
 
-/** Reason for a NetworkAttachmentDefinition that violates the policy, but is still used. */
+/** Reason that net-agent reports for a NetworkAttachmentDefinition that violates the policy, but is still used. */
 const TOLERATED = "DefinitionTolerated";
 
 function printCheck({ metadata }: NetworkAttachmentDefinition): string {

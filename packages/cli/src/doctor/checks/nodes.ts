@@ -82,7 +82,7 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
-/** Returns whether nodes should offer /dev/net/tun and /dev/kvm. False only if the cluster has no virt-handler, which offers them. */
+/** Returns whether nodes must have the resources for /dev/net/tun and /dev/kvm. Only a cluster without virt-handler need not have them. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");
@@ -134,7 +134,7 @@ function findClockProblems(lease: Lease | undefined, nowMs: number): readonly No
   const aheadMs = parseTime(lease.spec.renewTime) - nowMs;
   const seconds = String(Math.round(Math.abs(aheadMs) / 1000));
   const fix = "set its clock by NTP: timedatectl set-ntp true";
-  // One second is added to the limit, because the server reports whole seconds.
+  // The limit is one second longer, because the server reports whole seconds.
   if (aheadMs > AHEAD_MAX_MS + 1_000) {
     return [{ message: `has a clock that is ${seconds} s ahead of the API server's`, fix }];
   }

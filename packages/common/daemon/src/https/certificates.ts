@@ -103,7 +103,7 @@ export class ClientAuthority {
     return caPem;
   }
 
-  /** Calls `listener` when the authority must be read again, until the signal is aborted. */
+  /** Calls `listener` after each change of the authority's source, until the signal is aborted. `read` must then be called again. */
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#source.onChange(listener, signal);
   }

@@ -30,7 +30,7 @@ export interface ServerSettings {
 /** Handler of an upgraded connection. `head` contains the bytes after the request. */
 export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** The server runs until `signal` is aborted. */
+/** `signal` stops the server. */
 export interface ServerDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -59,9 +59,9 @@ async function readCertificates(settings: ServerSettings): Promise<Certificates>
   return {
     cert: certPem,
     key: keyPem,
-    // Set even if the list is empty, because Node.js would otherwise trust the public authorities.
+    // An empty list is set too, because Node.js would trust the public authorities if `ca` were unset.
     ca: (await Promise.all(authorities)).filter((pem) => pem !== ""),
-    // Disables session resumption, so that every client presents its certificate. Must also be set on each reload.
+    // Disables session resumption, so that every client presents its certificate. A reload without this option would enable it again.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }
@@ -121,7 +121,7 @@ export async function startServer(
     {
       ...certificates,
       requestCert: settings.clientAuthorities.length > 0,
-      // By default false, because probes connect without a certificate.
+      // Defaults to false, because probes connect without a certificate.
       rejectUnauthorized: settings.demandsCertificate === true,
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,

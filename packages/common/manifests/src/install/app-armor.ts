@@ -8,7 +8,7 @@ import { isWorkload } from "./settings.ts";
 const FIELD_SINCE = { major: 1, minor: 30 };
 const ANNOTATION = "container.apparmor.security.beta.kubernetes.io/";
 
-/** Returns whether the API server knows `appArmorProfile`. Assumes so if the version cannot be parsed. */
+/** Returns whether the API server supports `appArmorProfile`. Returns true if the version cannot be parsed. */
 function hasField(answer: string): boolean {
   const version = parseJson(answer);
   const gitVersion = isJsonObject(version) ? String(version["gitVersion"]) : "";

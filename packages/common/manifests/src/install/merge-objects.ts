@@ -25,7 +25,7 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "selector",
 ]);
 
-/** Fields that operators may set, so that a difference counts as an operator's change. */
+/** Fields that operators may set. A difference in such a field counts as an operator's change. */
 const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
   "affinity",
   "args",
@@ -53,7 +53,7 @@ const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["volumes", "name"],
   ["volumeMounts", "mountPath"],
 ]);
-/** Lists in which an entry of the manifest always replaces the cluster's entry with the same key. */
+/** Lists in which an entry of the manifest always replaces the entry with the same key in the cluster. */
 const OWN_ENTRIES: ReadonlySet<string> = new Set(["volumes", "volumeMounts"]);
 /** Lists whose entries are merged field by field. */
 const MERGED_ENTRIES: ReadonlySet<string> = new Set(["containers", "initContainers"]);
@@ -147,7 +147,10 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Returns whether objects are merged field by field. An object that the manifest lacks is merged only if all its values are strings. */
+/**
+ * Returns whether two objects are merged field by field. If the manifest lacks the object, they are merged only if all
+ * values are strings.
+ */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");
@@ -162,7 +165,7 @@ function mergeMember(name: string, versions: Versions, isInherited: boolean): un
   if (key !== undefined) return mergeList(name, key, versions);
   if (ATOMIC_MEMBERS.has(name)) return mergeAtomic(versions, true);
   if (isMergeable(versions)) return mergeObjects(versions, isOperatorField);
-  // Operators' fields are compared exactly, because an additional field changes the meaning, for example of a toleration.
+  // Operators' fields must be equal, because even an additional field can change the meaning, for example of a toleration.
   return mergeAtomic(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
 }
 
@@ -184,7 +187,10 @@ function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/** Estimates what the last `install` wrote, if there is no record. Differences in operators' fields count as operators' changes. */
+/**
+ * Estimates what the last `install` wrote, for an installation without a record. Differences in operators' fields count
+ * as operators' changes.
+ */
 function estimateBase(name: string, found: unknown, wanted: unknown): unknown {
   if (OPERATOR_MEMBERS.has(name)) return limitToFound(name, found, wanted);
   const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;

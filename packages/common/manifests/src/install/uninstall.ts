@@ -97,7 +97,10 @@ async function findObjectsReason(
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Returns why a shared CRD may belong to another component. Patchbay's label proves nothing, because old versions labeled Multus' CRD. */
+/**
+ * Returns why a shared CRD may belong to another component. Patchbay's label on it proves nothing, because old versions
+ * of Patchbay labeled Multus' CRD.
+ */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined

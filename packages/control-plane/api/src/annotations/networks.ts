@@ -18,7 +18,7 @@ export interface NetworkSelection {
   /** Name of an IPAMClaim. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
-  /** {@link parseNetworks} accepts any value in the fields of type `unknown`; {@link validateNetworkSelection} checks them. */
+  /** Fields of type `unknown` may have any value after {@link parseNetworks}; {@link validateNetworkSelection} checks them. */
   readonly portMappings?: unknown;
   readonly bandwidth?: unknown;
   readonly "infiniband-guid"?: unknown;
@@ -26,7 +26,7 @@ export interface NetworkSelection {
   readonly deviceID?: unknown;
   /** Earlier addresses of the NIC, which net-agent requests from IPAM again if possible. Multus ignores this field. */
   readonly "io.patchbay.kept-ips"?: readonly string[];
-  /** Whether the network may assign another MAC than `mac`. Patchbay's own field. */
+  /** Whether the network may assign a MAC other than `mac`. Multus ignores this field. */
   readonly "io.patchbay.kept-mac"?: boolean;
 }
 

@@ -21,7 +21,7 @@ export interface FieldMark {
 /** Schema keyword that marks a field as unsupported. CRDs omit the keyword. */
 const MARK_KEYWORD = "patchbayField";
 
-/** Schema of an unsupported field. The value has type `unknown`, so that no code uses the field by mistake. */
+/** Schema of an unsupported field. Its value has type `unknown`, so that no code reads the field by mistake. */
 type UnreadField = TOptional<TUnsafe>;
 
 function withMark(schema: JsonSchema, mark: FieldMark): UnreadField {

@@ -4,7 +4,7 @@ import type { Type as TypeBox } from "typebox";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Schemas of optional properties, in a WeakSet because the schema's JSON must not contain a flag. */
+/** Schemas of optional properties. A WeakSet marks them, because a flag in the schema would appear in its JSON. */
 const optionalSchemas = new WeakSet<Schema>();
 
 /** Key pattern of maps, equal to TypeBox's output for Record. */

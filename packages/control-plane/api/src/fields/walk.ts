@@ -191,7 +191,7 @@ function findType(schema: JsonSchema): string {
     : readText(schema["type"]);
 }
 
-/** Lists all fields below `path`. A field without a mark inherits the level of its parent. */
+/** Lists all fields below `path`. A field without a mark inherits the support level of its parent. */
 export function listSchemaFields(
   schema: object,
   path: string,
