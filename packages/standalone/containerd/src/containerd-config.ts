@@ -48,7 +48,7 @@ export const CNI_PLUGINS = "/usr/lib/cni";
 /** Runtime handler for pods that name their own default network. Runs runc with another CNI configuration. */
 export const OWN_NETWORK_RUNTIME = "own-network";
 
-/** Snapshotters that would log errors at each start, and NRI, because its default socket belongs to the host's containerd. */
+/** Plugins to disable: snapshotters that log errors at each start, and NRI, whose default socket belongs to the host's containerd. */
 const DISABLED_PLUGINS = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -106,7 +106,7 @@ function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): 
     [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI_PATH, "containerd"],
-      // Snapshot annotations name each layer's image, by which node-runtime finds a pull that fills the disk.
+      // Adds each layer's image to its snapshot's annotations, by which node-runtime identifies a pull that fills the disk.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
     ...buildRuntime("runc", layout),

@@ -47,7 +47,7 @@ function toStep(match: RegExpExecArray): Step {
 
 function parseSteps(path: string): Step[] {
   const steps: Step[] = [];
-  // Parsing is recursive, and a sticky RegExp has state, so each call needs its own copy.
+  // Each call needs its own RegExp, because parsing is recursive and a sticky RegExp stores its position.
   const token = new RegExp(TOKEN);
   while (token.lastIndex < path.length) {
     const match = token.exec(path);

@@ -128,7 +128,7 @@ class GuardedPulls implements PullGuard {
     const disk = await files.readSpace(imagesDir);
     const hasSpaceDropped = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
     if (!hasSpaceDropped && !isLowForImages(disk)) {
-      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // the next decrease is measured from the maximum
+      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // the next drop is measured from the highest free space
       return;
     }
     this.#freeBytes = disk.freeBytes;

@@ -70,7 +70,7 @@ export function buildNodeLabels(
     "kubernetes.io/arch": ARCHITECTURES[architecture] ?? architecture,
     "kubernetes.io/hostname": name,
     "kubernetes.io/os": "linux",
-    // Required by node selectors of KubeVirt's clients. Source: NodeSchedulable of KubeVirt's api/core/v1.
+    // Node selectors of KubeVirt's clients require this label. Source: NodeSchedulable of KubeVirt's api/core/v1.
     "kubevirt.io/schedulable": "true",
   };
 }

@@ -103,7 +103,7 @@ export function buildConditions(facts: ConditionFacts): readonly Condition[] {
   ];
 }
 
-/** Returns whether the list contains a condition of another writer. */
+/** Returns whether any of the conditions belongs to another writer. */
 export function hasForeignCondition(conditions: readonly Condition[]): boolean {
   return conditions.some(({ type }) => !OWN_CONDITIONS.includes(type));
 }
@@ -235,7 +235,7 @@ function findPreviousState(
   return terminated === undefined ? (reported?.lastState ?? {}) : { terminated };
 }
 
-/** Returns the state of the previous run. Prefers the runtime's data to the reported status. */
+/** Returns the state of the container's previous run, from the runtime or else from the reported status. */
 function findLastState(
   facts: LivePodFacts,
   name: string,

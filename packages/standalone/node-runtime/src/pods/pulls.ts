@@ -23,7 +23,7 @@ export interface ImageUse {
   readonly uid: string;
   readonly reference: string;
   readonly policy: PullPolicy;
-  /** Id of the use: `volume NAME` or `CONTAINER ATTEMPT`. With policy Always, the image is pulled at most once for each id. */
+  /** Volume or container run that uses the image: `volume NAME` or `CONTAINER ATTEMPT`. With policy Always, each id pulls at most once. */
   readonly startId: string;
 }
 

@@ -61,7 +61,7 @@ async function evictOrWait(
   const message = `Deleting pod: it does not tolerate the taint ${taint.key}:NoExecute of the node`;
   deps.recorder.record(pod, { type: "Normal", reason: "TaintManagerEviction", message });
   await deps.client.store.delete(PODS, keyOf(pod), { uid: pod.metadata.uid ?? "" });
-  firstObservations.delete(key); // a pod without a grace period is deleted at once, and no later pass would remove its entry
+  firstObservations.delete(key); // deleted now, because no later pass handles a pod that was removed without a grace period
   deps.log.info("pod evicted by a taint", { pod: key, taint: taint.key });
   return done();
 }

@@ -45,7 +45,7 @@ export class SizeBudget {
 
   consume(text: string): boolean {
     const bytes = Buffer.byteLength(text);
-    this.#remainingBytes -= bytes + 1; // plus the terminating zero byte
+    this.#remainingBytes -= bytes + 1; // includes the terminating zero byte
     return bytes <= TEXT_MAX_BYTES && this.#remainingBytes >= 0;
   }
 }
@@ -97,7 +97,7 @@ function buildRejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/** Sets a variable. Throws if the value is too long. An undefined value means that its expansion was too long. */
+/** Sets a variable. Throws if it is too long, or if the value is undefined because its expansion would be too long. */
 function setVariable(
   variables: Variables,
   container: Container,

@@ -9,7 +9,7 @@ const TTL_SECONDS = 5;
 const UDP_MIN_BYTES = 512;
 /** Maximum size of a message with EDNS, which prevents IP fragmentation. Source: DNS flag day 2020. */
 const UDP_MAX_BYTES = 1232;
-/** Position of the opcode in the flags. Source: RFC 1035 section 4.1.1. */
+/** Shift and mask of the opcode in the flags. Source: RFC 1035 section 4.1.1. */
 const [OPCODE_SHIFT, OPCODE_MASK] = [11, 15];
 
 /** Response codes. Source: RFC 1035 section 4.1.1. */

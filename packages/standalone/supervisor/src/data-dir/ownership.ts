@@ -21,7 +21,7 @@ function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
 }
 
 /**
- * Rejects an unmarked directory that contains files which a machine does not create.
+ * Rejects an unmarked directory that contains files that are not part of a data directory.
  * @throws AppError with STANDALONE_NOT_OURS
  */
 export async function rejectForeignFiles(files: Files, paths: Paths): Promise<void> {

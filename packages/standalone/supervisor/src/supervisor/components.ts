@@ -169,7 +169,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       // In mode `alone`, net-agent ignores pods of other runtimes on the host.
       "--mode",
       "alone",
-      // node-runtime does not support device plugins, so pods have no devices of device plugins.
+      // node-runtime has no device plugins, so net-agent need not query the devices of pods.
       "--pod-resources-socket",
       "none",
       // NetworkAttachmentDefinitions of tenants may not use this bridge, which connects the pods' default network.

@@ -104,7 +104,7 @@ export function parseSelection(call: Call): Selection {
   };
 }
 
-/** Returns at most `limit` matches. Yields to other requests, which must not change `objects`. */
+/** Returns at most `limit` matches. Other requests run meanwhile, so `objects` must be an array that they do not change. */
 export async function selectMatching(
   objects: readonly StoredObject[],
   selection: Selection,
