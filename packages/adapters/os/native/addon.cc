@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system calls that Node.js lacks. No policy here: TypeScript decides, this only calls.
+// System calls that Node.js lacks. This addon contains no policy, because TypeScript makes all decisions.
 #include <napi.h>
 
 #include "files/files.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a failed system call becomes a JavaScript error.
+// Converts failed system calls to JavaScript errors.
 #include "error.h"
 
 #include <cstring>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a failed system call becomes a JavaScript error: like those of node:fs, with `code`, `errno` and `syscall`.
+// Converts failed system calls to JavaScript errors with `code`, `errno` and `syscall`, like those of node:fs.
 #pragma once
 #include <napi.h>
 
-// The error of `call` for the errno value `number`.
+// Returns an error that `call` failed with the errno value `number`.
 Napi::Error systemError(Napi::Env env, const char *call, int number);
 
-// Descriptors and process ids come from our own TypeScript; anything else is a bug there.
+// Returns an integer argument, such as a descriptor or a pid. Throws a TypeError for other types, which only a bug passes.
 int intArgument(const Napi::CallbackInfo &info, size_t index);

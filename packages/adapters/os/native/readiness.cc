@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that become readable: one thread, one epoll.
+// Reports readable descriptors with one thread and one epoll instance.
 #include "readiness.h"
 
 #include <sys/epoll.h>
@@ -37,7 +37,7 @@ Readiness::Readiness() : epoll_(epoll_create1(EPOLL_CLOEXEC)), stop_(eventfd(0, 
   if (epoll_ >= 0 && stop_ >= 0) epoll_ctl(epoll_, EPOLL_CTL_ADD, stop_, &event);
 }
 
-// SAFETY: runs on the JavaScript thread when the environment ends. After the join nobody else has a reference.
+// SAFETY: runs on the JavaScript thread when the environment ends. After the join, no other thread has a reference.
 Readiness::~Readiness() {
   const uint64_t one = 1;
   if (thread_.joinable() && write(stop_, &one, sizeof one) == sizeof one) thread_.join();
@@ -85,7 +85,7 @@ void Readiness::cancel(uint32_t id) {
   if (found != watches_.end()) end(found);
 }
 
-// The waiting thread.
+// Body of the waiting thread.
 void Readiness::run() {
   struct epoll_event events[16];
   for (;;) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that become readable.
+// Reports readable descriptors.
 //
-// One thread for each environment waits with epoll for all of them. It touches JavaScript only through a thread-safe
-// function for each watch, which keeps the event loop alive until the watch is over.
+// In each environment, one thread waits with epoll for all descriptors. It calls JavaScript only through a thread-safe
+// function for each watch, which keeps the event loop alive until the watch ends.
 #pragma once
 #include <napi.h>
 
@@ -13,7 +13,7 @@
 
 class Readiness {
  public:
-  // The environment's own; it ends with that.
+  // Returns the instance of the environment, which lives as long as the environment.
   static Readiness &of(Napi::Env env);
 
   Readiness();
@@ -22,20 +22,20 @@ class Readiness {
   Readiness &operator=(const Readiness &) = delete;
 
   enum class Mode {
-    kOnce,   // the watch is over when the call was made
+    kOnce,   // the watch ends after one call
     kAgain,  // one call for each `arm`
   };
 
-  // Watches a descriptor, which belongs to the watch from now on, also when this throws. Armed at once.
+  // Watches a descriptor and arms the watch. Takes ownership of the descriptor, even if it throws.
   uint32_t add(Napi::Env env, int fd, Napi::Function ready, Mode mode);
 
-  // The next call may come. Not there: nothing to do.
+  // Allows the next call. Ignores unknown watches.
   void arm(uint32_t id);
 
-  // The descriptor of a watch that is not over, else -1. It is closed on the JavaScript thread only, by `cancel`.
+  // Returns the descriptor of an active watch, otherwise -1. With kAgain, it is closed only on the JavaScript thread.
   int descriptorOf(uint32_t id);
 
-  // Not there (over already, or cancelled before): nothing to do.
+  // Ends the watch. Ignores watches that have already ended.
   void cancel(uint32_t id);
 
  private:

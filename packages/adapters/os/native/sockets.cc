@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets: who listens, and descriptors that travel.
+// Identifies the listeners of Unix sockets, and passes descriptors between processes.
 #include "sockets.h"
 
 #include <poll.h>
@@ -16,8 +16,8 @@
 
 namespace {
 
-// connectPeer(socketFd): connects once to the socket whose inode is open (O_PATH), and answers who listens there.
-// The connection is closed at once. Never waits: a full backlog is EAGAIN. Source: unix(7), SO_PEERCRED.
+// connectPeer(socketFd) connects to the socket whose inode is open (O_PATH), closes the connection, and returns the pid, uid
+// and gid of the listener. Never waits: a full backlog causes EAGAIN. Source: unix(7), SO_PEERCRED.
 Napi::Value connectPeer(const Napi::CallbackInfo &info) {
   const int inode = intArgument(info, 0);
   struct sockaddr_un address = {};
@@ -43,7 +43,7 @@ Napi::Value connectPeer(const Napi::CallbackInfo &info) {
   return result;
 }
 
-// socketPair(): two ends over which descriptors travel, message by message.
+// socketPair() returns two connected sockets for descriptors. Message boundaries are preserved.
 Napi::Value socketPair(const Napi::CallbackInfo &info) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
@@ -60,7 +60,7 @@ union ControlBuffer {
   struct cmsghdr align;
 };
 
-// sendDescriptor(end, fd, token): never waits; EAGAIN when the other side does not read. Source: unix(7), SCM_RIGHTS.
+// sendDescriptor(end, fd, token) never waits. Throws EAGAIN if the receiver does not read. Source: unix(7), SCM_RIGHTS.
 Napi::Value sendDescriptor(const Napi::CallbackInfo &info) {
   const int end = intArgument(info, 0);
   const int fd = intArgument(info, 1);
@@ -83,7 +83,7 @@ Napi::Value sendDescriptor(const Napi::CallbackInfo &info) {
   return info.Env().Undefined();
 }
 
-// receiveDescriptor(end): the next descriptor with its token; EAGAIN when there is none.
+// receiveDescriptor(end) returns the next descriptor and its token. Throws EAGAIN if none is pending.
 Napi::Value receiveDescriptor(const Napi::CallbackInfo &info) {
   const int end = intArgument(info, 0);
   uint32_t token = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets: who listens, and descriptors that travel.
+// Identifies the listeners of Unix sockets, and passes descriptors between processes.
 #pragma once
 #include <napi.h>
 

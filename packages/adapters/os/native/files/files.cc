@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a path that someone else controls; locks on files; which descriptors children get.
+// Opens paths that tenants control, locks files, and keeps descriptors from child processes.
 #include "files.h"
 
 #include <dirent.h>
@@ -18,8 +18,8 @@
 
 namespace {
 
-// openBeneath(directoryFd, path, kind): `path` below the directory, through no symbolic or magic link.
-// Source: openat2(2), RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS.
+// openBeneath(directoryFd, path, kind) opens `path` below the directory. Rejects paths with symbolic or magic
+// links. Source: openat2(2), RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS.
 Napi::Value openBeneath(const Napi::CallbackInfo &info) {
   const int directory = intArgument(info, 0);
   const std::string path = info[1].As<Napi::String>();
@@ -29,7 +29,7 @@ Napi::Value openBeneath(const Napi::CallbackInfo &info) {
   how.flags |= kind == "path" ? O_PATH : kind == "directory" ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   long fd = -1;
-  // EAGAIN: the kernel could not be sure because of a rename elsewhere; a few tries are the manual's advice.
+  // The kernel returns EAGAIN if a concurrent rename prevents the check. openat2(2) recommends a few retries.
   for (int attempt = 0; attempt < 16; attempt++) {
     fd = syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
     if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) break;
@@ -38,16 +38,16 @@ Napi::Value openBeneath(const Napi::CallbackInfo &info) {
   return Napi::Number::New(info.Env(), static_cast<double>(fd));
 }
 
-// lockDescriptor(fd): whether this open file has the lock now; never waits. The kernel gives it back when the last
-// copy of the descriptor is closed, however its process ended. Source: flock(2).
+// lockDescriptor(fd) returns whether it acquired the lock, and never waits. The kernel releases the lock when
+// the last copy of the descriptor is closed, even after a crash. Source: flock(2).
 Napi::Value lockDescriptor(const Napi::CallbackInfo &info) {
   if (flock(intArgument(info, 0), LOCK_EX | LOCK_NB) == 0) return Napi::Boolean::New(info.Env(), true);
   if (errno == EWOULDBLOCK) return Napi::Boolean::New(info.Env(), false);
   throw systemError(info.Env(), "flock", errno);
 }
 
-// sealDescriptors(): no program that is started from now on gets a descriptor of this process that is not handed to it,
-// whoever left it open. Source: fcntl(2), FD_CLOEXEC.
+// sealDescriptors() sets FD_CLOEXEC on all descriptors except the standard streams, so that programs do not
+// inherit descriptors that a library left open. Source: fcntl(2).
 Napi::Value sealDescriptors(const Napi::CallbackInfo &info) {
   DIR *directory = opendir("/proc/self/fd");
   if (directory == nullptr) throw systemError(info.Env(), "opendir", errno);
@@ -59,7 +59,7 @@ Napi::Value sealDescriptors(const Napi::CallbackInfo &info) {
   return info.Env().Undefined();
 }
 
-// setAttribute(path, name, value): an extended attribute of what the path leads to. Source: setxattr(2).
+// setAttribute(path, name, value) sets an extended attribute and follows symbolic links. Source: setxattr(2).
 Napi::Value setAttribute(const Napi::CallbackInfo &info) {
   const std::string path = info[0].As<Napi::String>();
   const std::string name = info[1].As<Napi::String>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a path that someone else controls.
+// Opens paths that tenants control, locks files, and keeps descriptors from child processes.
 #pragma once
 #include <napi.h>
 

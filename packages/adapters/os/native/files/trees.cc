@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removal of trees that someone else made: of any depth, through no symbolic link, across no mount.
+// Removes directory trees that tenants control. Follows no symbolic links and enters no mounts.
 //
-// A directory that is not empty is moved up beside the others of the first floor before it is looked into, so two
-// descriptors and short names are enough for any depth. What cannot be moved is a mount point: it stays, and is the error.
+// A nested directory that is not empty is first moved into the top directory, so two descriptors and short names suffice
+// for any depth. A mount point cannot be moved, so it remains and causes the error.
 #include "trees.h"
 
 #include <dirent.h>
@@ -37,7 +37,7 @@ class Descriptor {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-// Takes away what forbids changes (chattr +i, +a). Devices and the like are not opened.
+// Clears the flags that forbid changes (chattr +i, +a). Does not open other files than regular files and directories.
 void makeChangeable(int directory, const char *name) {
   struct stat status = {};
   if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return;
@@ -49,7 +49,7 @@ void makeChangeable(int directory, const char *name) {
   ioctl(file.get(), FS_IOC_SETFLAGS, &flags);
 }
 
-// Does `change` to an entry; again, when the entry or its directory may have been made immutable. Answers an errno.
+// Runs `change` on an entry. Clears flags and retries if the entry or its directory may be immutable. Returns an errno.
 template <typename Change>
 int changeEntry(int directory, const char *name, Change change) {
   if (change() == 0) return 0;
@@ -63,7 +63,7 @@ class Tree {
  public:
   explicit Tree(int top) : top_(top) {}
 
-  // Removes everything below the top. Answers an errno.
+  // Removes everything below the top directory. Returns an errno.
   int empty() {
     for (;;) {
       bool isEmpty = true;
@@ -94,7 +94,7 @@ class Tree {
     return error;
   }
 
-  // 0 when it is gone, ENOTEMPTY when it is a directory that has something in it, or another errno.
+  // Returns 0 if the entry no longer exists, ENOTEMPTY for a directory that is not empty, or another errno.
   static int removeOne(int directory, const char *name) {
     const int error = changeEntry(directory, name, [&] { return unlinkat(directory, name, 0); });
     if (error == 0 || error == ENOENT) return 0;
@@ -115,7 +115,7 @@ class Tree {
     return inner != 0 ? inner : removeOne(top_, name);
   }
 
-  // Moves a directory to the first floor, under a name that nothing has there.
+  // Moves a directory into the top directory, under an unused name.
   int raise(int directory, const char *name) {
     for (;;) {
       const std::string target = "." + std::to_string(++raised_);
@@ -130,7 +130,7 @@ class Tree {
   uint64_t raised_ = 0;
 };
 
-// Answers an errno; not there is success.
+// Returns an errno. A missing tree is not an error.
 int removeTree(const std::string &path) {
   const size_t slash = path.rfind('/');
   const std::string parent = slash == 0 ? "/" : path.substr(0, slash);
@@ -143,7 +143,7 @@ int removeTree(const std::string &path) {
   int error = unlinkTop(0);
   if (error == EISDIR) error = unlinkTop(AT_REMOVEDIR);
   if (error == 0 || error == ENOENT) return 0;
-  if (error != ENOTEMPTY && error != EEXIST) return error;  // EBUSY: a mount point, and nothing in it was touched
+  if (error != ENOTEMPTY && error != EEXIST) return error;  // for example EBUSY for a mount point, whose content is unchanged
   {
     const Descriptor top(openat(directory.get(), name.c_str(), kDirectory));
     if (top.get() < 0) return errno;
@@ -175,11 +175,11 @@ class Removal : public Napi::AsyncWorker {
   int error_ = 0;
 };
 
-// removeTree(path): a promise; the path is absolute. Another thread does the work.
+// removeTree(path) returns a promise. `path` is absolute. Another thread removes the tree.
 Napi::Value startRemoval(const Napi::CallbackInfo &info) {
   auto *removal = new Removal(info.Env(), info[0].As<Napi::String>());
   const Napi::Promise promise = removal->deferred.Promise();
-  removal->Queue();  // which deletes it when it is over
+  removal->Queue();  // the work deletes itself when it ends
   return promise;
 }
 

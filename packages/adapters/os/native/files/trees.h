@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removal of trees that someone else made.
+// Removes directory trees that tenants control.
 #pragma once
 #include <napi.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of the links of a network namespace: what the kernel shows to whoever is in it. A thread of its own enters and
-// ends there, so that no other thread is ever elsewhere than it was. Source: setns(2), proc_pid_net(5).
+// Reads the counters of all links in a network namespace, on a short-lived thread that enters the namespace.
+// Other threads never change their namespace. Source: setns(2), proc_pid_net(5).
 #include "counters.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// A line has about 130 bytes: enough for 2,000 links, of which whoever reads takes half.
+// Maximum size of the text. A line has about 130 bytes, so 2,000 links fit, twice as many as the caller accepts.
 constexpr size_t kTextBytesMax = 256 * 1024;
 
 struct Reading {
@@ -26,7 +26,7 @@ struct Reading {
 
 void fail(Reading &reading, const char *call) { reading = {{}, call, errno}; }
 
-// On the thread that is in the namespace.
+// Runs on the thread that has entered the namespace.
 void readCounters(Reading &reading) {
   const int fd = open("/proc/thread-self/net/dev", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail(reading, "open");
@@ -43,7 +43,7 @@ void readCounters(Reading &reading) {
 
 class CountersReading : public Napi::AsyncWorker {
  public:
-  // Takes the descriptor over.
+  // Takes ownership of the descriptor.
   CountersReading(Napi::Env env, int netns)
       : Napi::AsyncWorker(env), deferred(Napi::Promise::Deferred::New(env)), netns_(netns) {}
   ~CountersReading() override { close(netns_); }
@@ -73,13 +73,13 @@ class CountersReading : public Napi::AsyncWorker {
   Reading reading_;
 };
 
-// readLinkCounters(netnsFd): a promise of the text; the descriptor may be closed at once.
+// readLinkCounters(netnsFd) returns a promise of the text. The caller may close the descriptor immediately.
 Napi::Value startReading(const Napi::CallbackInfo &info) {
   const int netns = fcntl(intArgument(info, 0), F_DUPFD_CLOEXEC, 0);
   if (netns < 0) throw systemError(info.Env(), "fcntl", errno);
   auto *reading = new CountersReading(info.Env(), netns);
   const Napi::Promise promise = reading->deferred.Promise();
-  reading->Queue();  // which deletes it when it is over
+  reading->Queue();  // the work deletes itself when it ends
   return promise;
 }
 

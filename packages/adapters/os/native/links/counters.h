@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of the links of network namespaces.
+// Reads the counters of all links in a network namespace.
 #pragma once
 #include <napi.h>
 

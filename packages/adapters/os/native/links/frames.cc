@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of our own, and where they and what answers them are seen: packet sockets on several links, which may be in several
-// network namespaces. A thread of its own enters those and ends there, so that no other thread is ever elsewhere than it was.
+// Sends test frames, and captures them and their replies with packet sockets on several links in several
+// network namespaces. A short-lived thread enters the namespaces, so other threads never change theirs.
 // Source: packet(7), setns(2), linux/filter.h.
 #include "frames.h"
 
@@ -26,13 +26,13 @@
 
 namespace {
 
-// What is kept of a frame: all heads that a reader of ours looks at.
+// Number of bytes to capture of each frame. It covers all headers that callers parse.
 constexpr size_t kFrameBytesMax = 400;
-// Of one link. Whoever sends more that looks like an answer is not heard out.
+// Maximum number of captured frames per link, because a guest may send any number of frames that match the filter.
 constexpr size_t kFramesMax = 64;
 
-// The head of a frame that goes through a socket with PACKET_VNET_HDR. Source: struct virtio_net_hdr, linux/virtio_net.h,
-// which names a field as C++ must not.
+// Header of frames that are sent with PACKET_VNET_HDR. struct virtio_net_hdr of linux/virtio_net.h has a field
+// whose name is not valid in C++.
 struct VnetHead {
   uint8_t flags;
   uint8_t gsoType;
@@ -55,7 +55,7 @@ struct Test {
 struct Port {
   int netns;
   std::string link;
-  // Why nothing is heard or sent there; 0: it is.
+  // errno if the link cannot be captured and nothing can be sent on it; otherwise 0.
   int error = 0;
   int ear = -1;
   int mouth = -1;
@@ -65,11 +65,11 @@ struct Port {
 struct Send {
   uint32_t port;
   std::string frame;
-  // From where on the checksum is that a link is to make, and where it goes; none where it is all of the frame.
+  // Offsets for a checksum that the link must compute: start of its input, and its position. Unused without `isPartial`.
   bool isPartial = false;
   uint32_t checksumFrom = 0;
   uint32_t checksumAt = 0;
-  // Why it was not sent; 0: it was.
+  // errno if sending failed; otherwise 0.
   int error = 0;
 };
 
@@ -81,12 +81,12 @@ struct Seen {
 
 uint16_t loadOf(uint32_t size) { return size == 1 ? BPF_B : size == 2 ? BPF_H : BPF_W; }
 
-// Lets through what passes all tests of one of the groups. A load beyond the end of a frame refuses it, so that the groups of
-// short frames come first.
+// Builds a filter that accepts frames that pass all tests of a group. A load beyond the end of a frame rejects
+// the frame, so groups for short frames must come first.
 std::vector<struct sock_filter> programOf(const std::vector<std::vector<Test>> &groups) {
   std::vector<struct sock_filter> code;
   for (const std::vector<Test> &group : groups) {
-    // After the last test comes the word that lets it through.
+    // Number of instructions to skip after a failed test: the remaining tests and the accepting instruction.
     size_t left = 2 * group.size() + 1;
     for (const Test &test : group) {
       code.push_back(BPF_STMT(static_cast<uint16_t>(BPF_LD | BPF_ABS | loadOf(test.size)), test.offset));
@@ -101,7 +101,7 @@ std::vector<struct sock_filter> programOf(const std::vector<std::vector<Test>> &
 
 class Exchange : public Napi::AsyncWorker {
  public:
-  // Takes the descriptors of the ports over.
+  // Takes ownership of the descriptors of the ports.
   Exchange(Napi::Env env, std::vector<Port> ports, std::vector<Send> sends, std::vector<std::vector<Test>> groups, int ms)
       : Napi::AsyncWorker(env),
         deferred(Napi::Promise::Deferred::New(env)),
@@ -149,7 +149,7 @@ class Exchange : public Napi::AsyncWorker {
     return list;
   }
 
-  // On the thread that enters the namespaces.
+  // Runs on the thread that enters the namespaces.
   void perform() {
     for (Port &port : ports_) port.error = open(port) ? 0 : errno;
     for (Send &send : sends_) {
@@ -177,7 +177,7 @@ class Exchange : public Napi::AsyncWorker {
     return sendmsg(mouth, &message, 0) >= 0;
   }
 
-  // By a socket of its own: all that goes through it has such a head. Source: packet(7), PACKET_VNET_HDR.
+  // Uses a separate socket, because all frames of a socket with PACKET_VNET_HDR need the header. Source: packet(7).
   static bool sendPartial(const Port &port, const Send &send) {
     if (setns(port.netns, CLONE_NEWNET) < 0) return false;
     const int mouth = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -195,7 +195,7 @@ class Exchange : public Napi::AsyncWorker {
     return isSent;
   }
 
-  // A socket is not told of what it sends itself: so there are two.
+  // Opens two sockets, because a packet socket does not capture the frames that it sends.
   bool open(Port &port) {
     if (setns(port.netns, CLONE_NEWNET) < 0) return false;
     port.index = static_cast<int>(if_nametoindex(port.link.c_str()));
@@ -222,13 +222,13 @@ class Exchange : public Napi::AsyncWorker {
       if (left <= 0) return;
       if (poll(polled.data(), polled.size(), static_cast<int>(left)) < 0 && errno != EINTR) return;
       for (uint32_t index = 0; index < polled.size(); index++) {
-        // One that is gone, or has told enough, would wake for ever.
+        // Stops polling a socket that failed or reached its limit, because poll would return immediately each time.
         if (polled[index].revents != 0 && !readFrom(index)) polled[index].fd = -1;
       }
     }
   }
 
-  // False when nothing more is to be heard there.
+  // Returns false if no more frames can be captured on this link.
   bool readFrom(uint32_t index) {
     char buffer[kFrameBytesMax];
     struct sockaddr_ll from = {};
@@ -284,7 +284,7 @@ std::vector<Send> sendsIn(const Napi::Array &list, size_t ports) {
   return sends;
 }
 
-// exchangeFrames(ports, sends, groups, ms): a promise; all are heard before the first frame is sent.
+// exchangeFrames(ports, sends, groups, ms) returns a promise. Captures on all ports before it sends the first frame.
 Napi::Value exchangeFrames(const Napi::CallbackInfo &info) {
   const auto list = info[0].As<Napi::Array>();
   std::vector<Port> ports;
@@ -303,7 +303,7 @@ Napi::Value exchangeFrames(const Napi::CallbackInfo &info) {
   const int ms = intArgument(info, 3);
   auto *exchange = new Exchange(info.Env(), std::move(ports), std::move(sends), std::move(groups), ms);
   const Napi::Promise promise = exchange->deferred.Promise();
-  exchange->Queue();  // which deletes it when it is over
+  exchange->Queue();  // the work deletes itself when it ends
   return promise;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of our own, and where they are seen.
+// Sends test frames, and captures frames on several links.
 #pragma once
 #include <napi.h>
 

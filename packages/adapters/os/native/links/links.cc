@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links of network namespaces: when they change. One netlink socket for each namespace, opened in it by a thread of its
-// own, so that no other thread is ever elsewhere than it was. Source: netlink(7), rtnetlink(7), setns(2).
+// Reports changes of links in network namespaces. A short-lived thread enters each namespace and opens a netlink socket
+// there, so other threads never change their namespace. Source: netlink(7), rtnetlink(7), setns(2).
 #include "links.h"
 
 #include <linux/filter.h>
@@ -23,9 +23,9 @@
 
 namespace {
 
-// A message about one link has 1 to 2 KiB; what is larger is cut off, of which the kernel tells.
+// Buffer size. A message about a link has 1 to 2 KiB. The kernel reports a truncated message with MSG_TRUNC.
 constexpr size_t kReadBytes = 16 * 1024;
-// Messages that one reading takes at most: whoever makes more of them is told of at once, as "anything".
+// Maximum number of messages per read. If there are more, the result is marked incomplete.
 constexpr int kReadsMax = 256;
 
 struct Failure {
@@ -39,7 +39,7 @@ int failed(Failure &failure, const char *call, int fd) {
   return -1;
 }
 
-// Neighbours are the kernel's own, as busy as the traffic: only entries of bridges' forwarding databases are let through.
+// Accepts neighbor messages only for forwarding databases of bridges, because ARP and NDP entries change with the traffic.
 bool keepOnlyBridgeNeighbours(int fd) {
   constexpr uint32_t kAll = 0xffffffff;
   struct sock_filter code[] = {
@@ -56,7 +56,7 @@ bool keepOnlyBridgeNeighbours(int fd) {
   return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
 }
 
-// On the thread that is in the namespace.
+// Runs on the thread that has entered the namespace.
 int openSocket(Failure &failure) {
   const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
   if (fd < 0) return failed(failure, "socket", fd);
@@ -70,7 +70,8 @@ int openSocket(Failure &failure) {
   return fd;
 }
 
-// watchLinks(netnsFd, callback): number for the others. One call when there is something to read, and one for each arming.
+// watchLinks(netnsFd, callback) returns the number of a watch. Calls `callback` when messages can be read: once, and once
+// more after each armLinks.
 Napi::Value watchLinks(const Napi::CallbackInfo &info) {
   const int netns = intArgument(info, 0);
   const auto readable = info[1].As<Napi::Function>();
@@ -85,7 +86,7 @@ Napi::Value watchLinks(const Napi::CallbackInfo &info) {
 }
 
 struct ReadChanges {
-  // Names by index; empty where no message has it.
+  // Names by link index. A name is empty if no message contained it.
   std::map<int, std::string> links;
   bool isComplete = true;
 };
@@ -124,7 +125,7 @@ void note(ReadChanges &changes, const struct nlmsghdr *header) {
   }
 }
 
-// One message of the kernel; false when there is no more now.
+// Reads one datagram of the kernel. Returns false if none is pending.
 bool readOne(int fd, ReadChanges &changes) {
   alignas(struct nlmsghdr) char buffer[kReadBytes];
   struct sockaddr_nl sender = {};
@@ -137,11 +138,11 @@ bool readOne(int fd, ReadChanges &changes) {
   const ssize_t size = recvmsg(fd, &message, MSG_DONTWAIT);
   if (size < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
-    // ENOBUFS: messages were lost. Whatever else: what happened is not known either.
+    // After ENOBUFS, messages were lost. After any other error, changes are unknown too.
     if (errno != EINTR) changes.isComplete = false;
     return true;
   }
-  if (sender.nl_pid != 0) return true;  // somebody else's
+  if (sender.nl_pid != 0) return true;  // not from the kernel
   if ((message.msg_flags & MSG_TRUNC) != 0) changes.isComplete = false;
   auto left = static_cast<unsigned int>(size);
   for (auto *header = reinterpret_cast<const struct nlmsghdr *>(buffer); NLMSG_OK(header, left);
@@ -151,7 +152,7 @@ bool readOne(int fd, ReadChanges &changes) {
   return true;
 }
 
-// readLinks(watch): what has changed since the last reading, as far as one reading goes.
+// readLinks(watch) returns the changes since the last read, at most kReadsMax messages.
 Napi::Value readLinks(const Napi::CallbackInfo &info) {
   const Napi::Env env = info.Env();
   const int fd = Readiness::of(env).descriptorOf(static_cast<uint32_t>(intArgument(info, 0)));
@@ -172,13 +173,13 @@ Napi::Value readLinks(const Napi::CallbackInfo &info) {
   return result;
 }
 
-// armLinks(watch): the next call may come.
+// armLinks(watch) allows the next call of the callback.
 Napi::Value armLinks(const Napi::CallbackInfo &info) {
   Readiness::of(info.Env()).arm(static_cast<uint32_t>(intArgument(info, 0)));
   return info.Env().Undefined();
 }
 
-// cancelLinks(watch): no call comes any more, and the socket is closed.
+// cancelLinks(watch) ends the calls and closes the socket.
 Napi::Value cancelLinks(const Napi::CallbackInfo &info) {
   Readiness::of(info.Env()).cancel(static_cast<uint32_t>(intArgument(info, 0)));
   return info.Env().Undefined();

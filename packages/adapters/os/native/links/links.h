@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links of network namespaces: when they change.
+// Reports changes of links in network namespaces.
 #pragma once
 #include <napi.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages to the kernel over netlink, and what only a thread in a network namespace can see or make. A thread of its own
-// enters and ends there, so that no other thread is ever elsewhere than it was. Source: netlink(7), setns(2), glob(3).
+// Netlink requests, settings, taps and frames in network namespaces. A short-lived thread enters the
+// namespace, so other threads never change theirs. Source: netlink(7), setns(2), glob(3).
 #include "netlink.h"
 
 #include <fcntl.h>
@@ -26,11 +26,11 @@
 
 namespace {
 
-// A dump comes in parts of at most 32 KiB. Source: linux/net/netlink/af_netlink.c, netlink_dump
+// Buffer size. The kernel sends a dump in parts of at most 32 KiB. Source: linux/net/netlink/af_netlink.c, netlink_dump.
 constexpr size_t kReadBytes = 64 * 1024;
-// A pod has a few links, each of some KiB: who makes more than this is told that there is too much.
+// Maximum size of an answer. A pod has a few links of some KiB each. A larger answer fails with EMSGSIZE.
 constexpr size_t kAnswerBytesMax = 8 * 1024 * 1024;
-// The kernel answers at once, or when it has taken links down, some 100 ms. Seconds.
+// Timeout in seconds. The kernel usually answers immediately, and within 100 ms after it has deleted links.
 constexpr int kAnswerSeconds = 10;
 constexpr size_t kSettingsBytesMax = 1024 * 1024;
 
@@ -42,7 +42,7 @@ struct Failure {
 
 Failure failed(const char *call) { return {call, errno}; }
 
-// Something to be done by a thread in a namespace. It owns its copy of the descriptor.
+// Work for a thread in a network namespace. Owns its copy of the namespace descriptor.
 class InNamespace : public Napi::AsyncWorker {
  public:
   InNamespace(Napi::Env env, int netns)
@@ -65,9 +65,9 @@ class InNamespace : public Napi::AsyncWorker {
   const Napi::Promise::Deferred deferred;
 
  protected:
-  // On the thread that is in the namespace.
+  // Runs on the thread that has entered the namespace.
   virtual Failure perform() = 0;
-  // On the JavaScript thread, after it.
+  // Runs on the JavaScript thread after `perform`.
   virtual Napi::Value result() = 0;
 
  private:
@@ -75,7 +75,7 @@ class InNamespace : public Napi::AsyncWorker {
   Failure failure_;
 };
 
-// Starts the work, which deletes itself when it is over; `make` gets a copy of the descriptor in the first argument.
+// Starts the work, which deletes itself when it ends. `make` receives a copy of the descriptor in the first argument.
 Napi::Value start(const Napi::CallbackInfo &info, const std::function<InNamespace *(int)> &make) {
   const int netns = fcntl(intArgument(info, 0), F_DUPFD_CLOEXEC, 0);
   if (netns < 0) throw systemError(info.Env(), "fcntl", errno);
@@ -101,7 +101,7 @@ class Socket {
 
 struct Answer {
   std::string data;
-  // errno with which the message was refused; 0: it was carried out.
+  // errno if the kernel rejected the message; otherwise 0.
   int error = 0;
 };
 
@@ -141,7 +141,7 @@ class Conversation : public InNamespace {
   }
 
  private:
-  // Every message asks to be answered: by an error, of which number 0 is success, or by the end of a dump.
+  // Reads until NLMSG_ERROR, in which 0 means success, or the end of a dump. All requests must ask for one of these.
   static Failure readAnswer(int fd, Answer &answer) {
     alignas(struct nlmsghdr) char buffer[kReadBytes];
     for (;;) {
@@ -161,7 +161,7 @@ class Conversation : public InNamespace {
     }
   }
 
-  // Both begin with it: struct nlmsgerr, and the status of a dump.
+  // Reads the error number, with which both struct nlmsgerr and the status of a dump begin.
   static int errorOf(const struct nlmsghdr *header) {
     int number = 0;
     if (header->nlmsg_len >= NLMSG_LENGTH(sizeof number)) memcpy(&number, NLMSG_DATA(header), sizeof number);
@@ -173,7 +173,7 @@ class Conversation : public InNamespace {
   std::vector<Answer> answers_;
 };
 
-// Copies of byte arrays, for another thread.
+// Copies byte arrays, so that another thread can read them.
 std::vector<std::string> bytesIn(const Napi::Array &list) {
   std::vector<std::string> copies;
   for (uint32_t index = 0; index < list.Length(); index++) {
@@ -183,7 +183,7 @@ std::vector<std::string> bytesIn(const Napi::Array &list) {
   return copies;
 }
 
-// talkNetlink(netnsFd, protocol, messages): a promise of an answer for each message up to the first that is refused.
+// talkNetlink(netnsFd, protocol, messages) returns a promise of the answers. Stops after the first rejected message.
 Napi::Value talkNetlink(const Napi::CallbackInfo &info) {
   const int protocol = intArgument(info, 1);
   std::vector<std::string> messages = bytesIn(info[2].As<Napi::Array>());
@@ -211,7 +211,7 @@ class SettingsReading : public InNamespace {
   Napi::Value result() override { return Napi::String::New(Env(), text_); }
 
  private:
-  // A setting that goes meanwhile is none.
+  // Ignores a setting that was removed meanwhile.
   void readOne(const char *path) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;
@@ -228,7 +228,7 @@ class SettingsReading : public InNamespace {
   std::string text_;
 };
 
-// readSettings(netnsFd, patterns): a promise of lines PATH:VALUE; what no pattern matches is not there.
+// readSettings(netnsFd, patterns) returns a promise of lines PATH:VALUE. Ignores patterns without a match.
 Napi::Value readSettings(const Napi::CallbackInfo &info) {
   const auto list = info[1].As<Napi::Array>();
   std::vector<std::string> patterns;
@@ -270,7 +270,7 @@ class TapMaking : public InNamespace {
   const bool several_;
 };
 
-// makeTap(netnsFd, name, owner, several): a promise. Equivalent to: `ip tuntap add dev NAME mode tap user ID group ID`
+// makeTap(netnsFd, name, owner, several) returns a promise. Equivalent to: `ip tuntap add dev NAME mode tap user ID group ID`
 Napi::Value makeTap(const Napi::CallbackInfo &info) {
   const std::string name = info[1].As<Napi::String>().Utf8Value();
   const int owner = intArgument(info, 2);
@@ -285,7 +285,7 @@ class Sending : public InNamespace {
 
  protected:
   Failure perform() override {
-    // Of no protocol: it is told of nothing that comes.
+    // Protocol 0, so that the socket receives no frames.
     const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
     if (fd < 0) return failed("socket");
     const Failure failure = sendAll(fd);
@@ -312,7 +312,7 @@ class Sending : public InNamespace {
   const std::vector<std::string> frames_;
 };
 
-// sendFrames(netnsFd, link, frames): a promise. Source: packet(7).
+// sendFrames(netnsFd, link, frames) returns a promise. Source: packet(7).
 Napi::Value sendFrames(const Napi::CallbackInfo &info) {
   const std::string link = info[1].As<Napi::String>().Utf8Value();
   std::vector<std::string> frames = bytesIn(info[2].As<Napi::Array>());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to the kernel over netlink, in network namespaces.
+// Netlink requests, settings, taps and frames in network namespaces.
 #pragma once
 #include <napi.h>
 

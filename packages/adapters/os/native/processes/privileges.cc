@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Giving up everything that a root process has, in all its threads.
+// Drops all privileges of a root process, in all of its threads.
 //
-// setresuid reaches all threads through glibc; no_new_privs and the bounding set belong to one thread, and Node.js has
-// started some before any code of ours runs. So every other thread runs the same calls in a signal handler, as
-// libcap's libpsx does; afterwards /proc says whether each thread obeyed.
+// glibc applies setresuid to all threads. no_new_privs and the bounding set apply to one thread only, and Node.js starts
+// threads before this code runs. So every other thread makes the same calls in a signal handler, as libcap's libpsx does.
+// Afterwards, this code checks the privileges of each thread in /proc.
 #include "privileges.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@ namespace {
 std::atomic<int> confined{0};
 constexpr int kWaitMs = 1000;
 
-// Async-signal-safe: system calls only.
+// Runs in a signal handler, so it makes only system calls.
 void confineThread() {
   for (unsigned long capability = 0; capability <= CAP_LAST_CAP; capability++) {
     prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
@@ -80,11 +80,11 @@ void confineOtherThreads() {
   }
   const struct timespec pause = {0, 1000000};
   for (int waited = 0; confined.load() < asked && waited < kWaitMs; waited++) nanosleep(&pause, nullptr);
-  // After a time-out a late handler must still be there: the default action would end the process.
+  // After a timeout, the handler must remain, because the default action of a late signal would end the process.
   if (confined.load() >= asked) sigaction(number, &previous, nullptr);
 }
 
-// What /proc/self/task/*/status must say of each thread. Source: proc(5).
+// Checks a line of /proc/self/task/*/status. Returns true for lines without privileges. Source: proc(5).
 bool isConfined(const std::string &line) {
   for (const char *set : {"CapInh:\t", "CapPrm:\t", "CapEff:\t", "CapBnd:\t", "CapAmb:\t"}) {
     if (line.rfind(set, 0) == 0) return line.find_first_not_of('0', strlen(set)) == std::string::npos;
@@ -96,7 +96,7 @@ bool isConfined(const std::string &line) {
 bool areAllConfined() {
   for (const pid_t thread : listThreads()) {
     std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
-    if (!status) continue;  // ended meanwhile
+    if (!status) continue;  // the thread has ended
     for (std::string line; std::getline(status, line);) {
       if (!isConfined(line)) return false;
     }
@@ -104,7 +104,7 @@ bool areAllConfined() {
   return true;
 }
 
-// dropPrivileges(uid, gid): for ever, in every thread, or it throws.
+// dropPrivileges(uid, gid) drops the privileges of all threads permanently, or throws.
 Napi::Value dropPrivileges(const Napi::CallbackInfo &info) {
   const uid_t uid = static_cast<uid_t>(intArgument(info, 0));
   const gid_t gid = static_cast<gid_t>(intArgument(info, 1));
@@ -114,7 +114,7 @@ Napi::Value dropPrivileges(const Napi::CallbackInfo &info) {
   if (setgroups(0, nullptr) < 0) throw systemError(info.Env(), "setgroups", errno);
   if (setresgid(gid, gid, gid) < 0) throw systemError(info.Env(), "setresgid", errno);
   if (setresuid(uid, uid, uid) < 0) throw systemError(info.Env(), "setresuid", errno);
-  // Nobody of the same user may trace it; also the kernel's default after setresuid.
+  // Other processes of the user must not trace this process. This is also the kernel's default after setresuid.
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (!areAllConfined()) throw systemError(info.Env(), "dropPrivileges", EPERM);
   return info.Env().Undefined();

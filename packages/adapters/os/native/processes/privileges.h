@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Giving up everything that a root process has.
+// Drops all privileges of a root process, in all of its threads.
 #pragma once
 #include <napi.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that are not children: when they end.
+// Reports the end of processes that are not children of this process.
 #include "processes.h"
 
 #include <fcntl.h>
@@ -14,14 +14,13 @@
 
 namespace {
 
-// openProcess(pid): a pidfd. Source: pidfd_open(2).
+// openProcess(pid) returns a pidfd. Source: pidfd_open(2).
 Napi::Value openProcess(const Napi::CallbackInfo &info) {
   const long fd = syscall(SYS_pidfd_open, intArgument(info, 0), 0);
   if (fd < 0) throw systemError(info.Env(), "pidfd_open", errno);
   return Napi::Number::New(info.Env(), static_cast<double>(fd));
 }
 
-// hasEnded(pidfd)
 Napi::Value hasEnded(const Napi::CallbackInfo &info) {
   struct pollfd process = {intArgument(info, 0), POLLIN, 0};
   const int count = poll(&process, 1, 0);
@@ -29,7 +28,7 @@ Napi::Value hasEnded(const Napi::CallbackInfo &info) {
   return Napi::Boolean::New(info.Env(), count > 0);
 }
 
-// watchEnd(pidfd, callback): number for cancelEnd; keeps a copy of the descriptor.
+// watchEnd(pidfd, callback) returns a number for cancelEnd. Copies the descriptor.
 Napi::Value watchEnd(const Napi::CallbackInfo &info) {
   const int pidfd = fcntl(intArgument(info, 0), F_DUPFD_CLOEXEC, 3);
   if (pidfd < 0) throw systemError(info.Env(), "fcntl", errno);

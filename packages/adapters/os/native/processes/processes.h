@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that are not children: when they end.
+// Reports the end of processes that are not children of this process.
 #pragma once
 #include <napi.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting programs without holding up the JavaScript thread.
+// Starts programs without blocking the JavaScript thread.
 //
 // Node.js forks: the kernel copies the page tables of the whole process, and the JavaScript thread waits until the child
-// has had its turn on a processor, which takes long where many programs run. Here another thread waits, and the child
-// borrows the memory until it becomes the program. Source: vfork(2).
+// has run, which takes long on a busy host. Here, another thread waits, and the child shares the memory of the parent
+// until it executes the program. Source: vfork(2).
 #include "programs.h"
 
 #include <fcntl.h>
@@ -23,20 +23,20 @@
 
 namespace {
 
-// What a program without PATH in its environment is looked up in. Source: confstr(3), _CS_PATH.
+// Search path for programs whose environment has no PATH. Source: confstr(3), _CS_PATH.
 constexpr const char *kDefaultPath = "/bin:/usr/bin";
 
-// Everything that the child needs, made before it is there: it may only make system calls.
+// Data for the child, allocated before vfork, because the child may only make system calls.
 struct Launch {
   std::vector<const char *> candidates;  // paths, tried in order
   std::vector<char *> argv;
   std::vector<char *> env;
-  std::vector<int> fds;  // what it gets as 0, 1, ...; each is above all of these numbers
+  std::vector<int> fds;  // become 0, 1, ... in the child; their own numbers are all higher
   bool diesWithParent;
   pid_t parent;
 };
 
-// A program that is there is taken; else the error tells most that is not "there is none".
+// Executes the first candidate that exists. Otherwise returns ENOENT, or a more specific error of another candidate.
 int becomeProgram(const Launch &launch) {
   int error = ENOENT;
   for (const char *path : launch.candidates) {
@@ -46,12 +46,12 @@ int becomeProgram(const Launch &launch) {
   return error;
 }
 
-// Runs in the child, in the memory of the parent. Answers an errno; nothing when all went well.
+// Runs in the child, which shares the memory of the parent. Returns an errno, and does not return on success.
 int runChild(const Launch &launch) {
   setsid();
   if (launch.diesWithParent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != launch.parent) return ESRCH;  // it has died before
+    if (getppid() != launch.parent) return ESRCH;  // the parent has already ended
   }
   for (size_t number = 0; number < launch.fds.size(); number++) {
     if (dup2(launch.fds[number], static_cast<int>(number)) < 0) return errno;
@@ -65,7 +65,7 @@ int runChild(const Launch &launch) {
   return becomeProgram(launch);
 }
 
-// The child's pid, or minus an errno. Not inlined: nothing of the caller's frame may live in what both use.
+// Returns the pid of the child, or a negative errno. It must not be inlined, because the child shares the stack frame.
 __attribute__((noinline)) pid_t launchChild(const Launch &launch) {
   volatile int error = 0;
   const pid_t pid = vfork();
@@ -88,8 +88,8 @@ void closeAll(const std::vector<int> &fds) {
   for (const int fd : fds) close(fd);
 }
 
-// Starts one program on a thread of libuv's pool, which lives as long as the process: a parent that dies is this thread.
-// Source: prctl(2), PR_SET_PDEATHSIG.
+// Starts a program on a thread of libuv's pool. The kernel sends PR_SET_PDEATHSIG when the parent thread ends,
+// and pool threads live as long as the process. Source: prctl(2).
 class Start : public Napi::AsyncWorker {
  public:
   Start(Napi::Env env, std::vector<std::string> argv, std::vector<std::string> environment, std::vector<int> fds,
@@ -111,7 +111,7 @@ class Start : public Napi::AsyncWorker {
     launch.fds = fds_;
     launch.diesWithParent = diesWithParent_;
     launch.parent = getpid();
-    // A handler that ran in the child would run in our memory.
+    // Blocks signals, because a handler in the child would change the memory of the parent.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -127,7 +127,7 @@ class Start : public Napi::AsyncWorker {
     if (pid_ < 0) {
       deferred.Reject(systemError(Env(), "exec", -pid_).Value());
     } else if (pidfd_ < 0) {
-      kill(-pid_, SIGKILL);  // nobody would notice its end
+      kill(-pid_, SIGKILL);  // without a pidfd, the end of the program could not be detected
       waitpid(pid_, nullptr, 0);
       deferred.Reject(systemError(Env(), "pidfd_open", error_).Value());
     } else {
@@ -148,7 +148,7 @@ class Start : public Napi::AsyncWorker {
     return pointers;
   }
 
-  // As execvp(3) does it, but in the PATH of the program's own environment.
+  // Searches like execvp(3), but in the PATH of the program's own environment.
   std::vector<std::string> findCandidates() const {
     const std::string &program = argv_[0];
     if (program.find('/') != std::string::npos) return {program};
@@ -183,7 +183,7 @@ std::vector<std::string> textsOf(const Napi::Value &value) {
   return texts;
 }
 
-// Copies of what the program gets as 0, 1, ..., all of them above these numbers. Empty: errno tells why.
+// Copies the descriptors for the program to numbers above 0, 1, .... Returns an empty list and sets errno on failure.
 std::vector<int> copyAll(const std::vector<int> &fds) {
   std::vector<int> copies;
   for (const int fd : fds) {
@@ -199,7 +199,7 @@ std::vector<int> copyAll(const std::vector<int> &fds) {
   return copies;
 }
 
-// The descriptors of one start, until they are handed on.
+// Pipes of a program. Closes the parent's ends unless `handOn` was called.
 class Pipes {
  public:
   ~Pipes() {
@@ -209,7 +209,7 @@ class Pipes {
     }
   }
 
-  // False: errno tells why.
+  // Returns false and sets errno on failure.
   bool open(bool hasInput) {
     int fds[2];
     if (hasInput) {
@@ -236,7 +236,7 @@ class Pipes {
   bool areHandedOn_ = false;
 };
 
-// startProgram(argv, env, fds, hasInput, diesWithParent): our ends of its pipes, and a promise of its pid and a pidfd.
+// startProgram(argv, env, fds, hasInput, diesWithParent) returns our ends of the pipes, and a promise of pid and pidfd.
 Napi::Value startProgram(const Napi::CallbackInfo &info) {
   const Napi::Env env = info.Env();
   Pipes pipes;
@@ -255,11 +255,11 @@ Napi::Value startProgram(const Napi::CallbackInfo &info) {
   program.Set("errors", Napi::Number::New(env, pipes.errors.ours));
   program.Set("started", start->deferred.Promise());
   pipes.handOn();
-  start->Queue();  // which deletes it when it is over
+  start->Queue();  // the work deletes itself when it ends
   return program;
 }
 
-// reapProgram(pid): how a program that was started here, and has ended, has ended, and whether its group has others left.
+// reapProgram(pid) returns how the program ended, and whether its process group still has members.
 Napi::Value reapProgram(const Napi::CallbackInfo &info) {
   int status = 0;
   const pid_t pid = waitpid(intArgument(info, 0), &status, WNOHANG);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are started here.
+// Starts programs without blocking the JavaScript thread.
 #pragma once
 #include <napi.h>
 
