@@ -16,7 +16,7 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
   const countResult = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
     try {
       const result = await operation;
-      // A false result means that the network's configuration or CNI version does not support the operation.
+      // `false` means that the network's configuration or CNI version does not support the operation.
       count({ command, result: result === false ? "unasked" : "done" });
       return result;
     } catch (error) {

@@ -32,7 +32,7 @@ export interface GuestAgents {
   queryDueInMs(uid: string, inputs: string): number | undefined;
   /** Records an answer. Returns whether the VMI's status must be updated. */
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
-  /** Records whether the agent is silent: hung on an open channel (`isListening`), or disconnected after it had answered. */
+  /** Records whether the agent is silent, because it hangs on an open channel (`isListening`) or has disconnected after an answer. */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
   /** Returns the RFC 3339 time since which the agent has been silent; undefined if it answers or its silence is too short for a report. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;

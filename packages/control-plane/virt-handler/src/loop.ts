@@ -179,7 +179,7 @@ async function converge(
   for (let round = 1; ; round += 1) {
     const facts = await observeNodeVm(vmi, { ...launcher, ...known }, deps);
     const plan = planNodeVm(facts);
-    // The migration target records no phases. Once it owns the guest, it continues from the phases in the status.
+    // Only the owner records phases. A migration target that becomes the owner continues from the phases in the status.
     if (launcher.role === "owner") {
       deps.phaseTimings.observe(vmi, listStages(facts.ifaces, vmi.metadata.namespace ?? ""));
     }

@@ -59,7 +59,7 @@ const JSON_TYPE = "application/json";
 /** Content type of a JSON patch. Source: RFC 6902, section 6. */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Returns an ID. A change replaces a pending change with the same ID. An interface's link and network have different IDs. */
+/** Returns an ID. A change replaces a pending change with the same ID. Changes of an interface's link and network have different IDs. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":

@@ -16,7 +16,7 @@ interface KubeVirtMachine {
 export interface KubeVirtLayout {
   /** Addresses by interface name. */
   readonly nicAddresses: ReadonlyMap<string, PciAddress>;
-  /** Omits devices that KubeVirt does not place behind a root port. */
+  /** Addresses by device. Omits devices that KubeVirt does not place behind a root port. */
   readonly fixedAddresses: ReadonlyMap<FixedDevice, PciAddress>;
   /** Total number of root ports. */
   readonly portCount: number;
@@ -25,9 +25,9 @@ export interface KubeVirtLayout {
 const DEFAULT_SLOT_COUNT = 4;
 /** Highest index of a root port that KubeVirt adds. */
 const PORT_INDEX_MAX = 31;
-/** A VM with more memory than this has more ports. */
+/** Maximum memory of a VM with the numbers of ports in {@link SMALL}. A VM with more memory has those in {@link LARGE}. */
 const SMALL_MEMORY_MIB = 2048;
-/** Target for the total number of ports, and minimum number of free ports. */
+/** `total`: number of root ports, if enough of them are free. `free`: minimum number of free ports, which takes precedence. */
 const SMALL = { total: 8, free: 3 };
 const LARGE = { total: 16, free: 6 };
 

@@ -28,8 +28,8 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
 }
 
 /**
- * Returns whether the attachment's sandbox has ended: the pod has another sandbox, or the pod has ended and has none. A living
- * pod may lack a sandbox in the runtime's list, because the runtime is still creating the sandbox.
+ * Returns whether the attachment's sandbox has ended, because the pod has another sandbox or has itself ended. A living pod may
+ * lack a sandbox in the runtime's list, because the runtime is still creating the sandbox.
  */
 async function hasSandboxEnded(
   containerId: string,
@@ -78,7 +78,7 @@ const SWEEP_INTERVAL_MS = 3_600_000;
 /** Delay between the end of a pod or sandbox and the sweep, in milliseconds, because Multus may still be removing the pod's attachments. */
 const SETTLE_MS = 10_000;
 
-/** Addresses of the pod network, which change with the sandbox. */
+/** Returns the pod's addresses on the pod network. A new sandbox has new addresses. */
 function readAddresses({ status }: Pod): unknown {
   return status?.podIPs ?? status?.podIP;
 }

@@ -215,10 +215,7 @@ async function undoAll(
   }
 }
 
-/**
- * Attaches the default network. Requests the MAC of the launcher's guest, and accepts another one if the network rejects the
- * request.
- */
+/** Attaches the default network. Requests the MAC of the launcher's guest, or no MAC if the network rejects that request. */
 async function addPreferringMac(
   network: DefaultNetwork,
   facts: PodFacts,
@@ -258,7 +255,7 @@ async function addDefault(
 }
 
 async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Promise<CniResult> {
-  // Resolves the default network first, so that nothing is attached if that fails.
+  // Resolves the default network first, so that nothing is attached if it cannot be resolved.
   const network = await resolveDefaultNetwork(call, facts, deps);
   await releaseFormer(facts, deps);
   const result = await addPreferringMac(network, facts, deps);

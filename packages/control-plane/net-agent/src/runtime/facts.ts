@@ -14,7 +14,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badEnvironment });
 }
 
-/** Returns the path, and the same path below the host's root, because this process may not see the mount. */
+/** Returns the path, and its equivalent below the host's root, because this process may not see mounts of network namespaces. */
 function listPaths(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
   return hostProcess === undefined ? [path] : [path, `/proc/${String(hostProcess)}/root${path}`];
 }
@@ -53,7 +53,7 @@ export async function listRows(
   return rows.filter(({ request }) => request.containerId === containerId);
 }
 
-/** Reads the facts about the pod of the call; `source` live bypasses the cache. @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN */
+/** Reads the facts about the call's pod. `live` bypasses the cache. @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN */
 export async function readFacts(
   call: PluginCall,
   deps: RuntimeDeps,

@@ -23,7 +23,7 @@ import { dirname } from "node:path";
 import { createHttpServer } from "@patchbay/daemon";
 import { isSocketServed, publishSocket, touchFile } from "@patchbay/os";
 
-/** Plugin-specific error code. Source: CNI SPEC 1.1 section 5, codes from 100 on. */
+/** Error code of a failed CHECK. Plugins may choose codes from 100 on. Source: CNI SPEC 1.1 section 5. */
 const CNI_CHECK_FAILED = 100;
 
 function reject(reason: string): never {

@@ -58,7 +58,7 @@ function buildMatcherOperations(
   return [{ op: "add", path: `${path}/kind`, value: findDefaultKind(part) }];
 }
 
-/** Builds operations that set default kinds and inferred names of matchers, and remove memory that an inferred instancetype defines. */
+/** Builds operations that complete instancetype and preference matchers, and remove memory that an inferred instancetype defines. */
 function buildMatcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
   if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
   const path = `${findBasePath(subject)}/domain/memory`;
@@ -233,7 +233,7 @@ export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Ver
   if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);
   if (isUnchanged(subject, old)) return ALLOWED;
-  // The validating webhook rejects the object.
+  // Makes no changes, because the validating webhook rejects the object.
   if (denyOversizedLists(subject) !== undefined) return ALLOWED;
   const inferred = await inferSubject(deps, request, { subject, old });
   if (typeof inferred === "string")

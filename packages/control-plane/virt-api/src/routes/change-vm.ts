@@ -109,7 +109,7 @@ function findServerMessage(conflict: unknown): string {
   return typeof message === "string" ? message : "";
 }
 
-/** Repeats `attempt` after a conflict or the result "again". `count` is the number of earlier attempts. Finally responds with 409. */
+/** Repeats `attempt`, at most ATTEMPTS_MAX times, after a conflict or the result "again". `count` is the number of earlier attempts. */
 async function retryOnConflict(
   attempt: (count: number) => Promise<Answer | "again">,
   { log }: Pick<Deps, "log">,
@@ -210,7 +210,7 @@ async function execute(
   return toAcceptedAnswer(planned.plan.message);
 }
 
-/** Checks whether a plan from the cache is safe. A plan for the next start is unsafe, because its patch cannot detect a started guest. */
+/** Checks whether a plan from the cache is safe. A plan for the next start is not, because its patch cannot detect a started guest. */
 function isSafeOnCache(planned: PlannedChange): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;

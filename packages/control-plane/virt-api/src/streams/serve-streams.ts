@@ -168,7 +168,7 @@ function joinGuest(
     return Promise.resolve({});
   }
   const { promise, resolve } = Promise.withResolvers<Partial<Traffic>>();
-  // handleUpgrade closes the socket of a client that does not request a WebSocket upgrade.
+  // handleUpgrade closes the socket if the client requests no WebSocket upgrade.
   socket.once("close", () => {
     guest.destroy();
     resolve({});

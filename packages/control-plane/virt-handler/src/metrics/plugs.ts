@@ -43,7 +43,7 @@ export interface PlugMetrics {
   ): (labels: Labels, value: number) => void;
 }
 
-/** Histogram of the time from a request until this node observes that it is completed, in seconds. */
+/** Histogram of the time from a request until this node observes its completion, in seconds. */
 const PLUG_DURATION = {
   name: "patchbay_plug_seconds",
   help: "Duration of a plug, swap or unplug while the guest runs.",

@@ -191,7 +191,7 @@ async function readJob(connection: HypervisorConnection, name: string): Promise<
   }
 }
 
-/** Reads the job first. In the opposite order, a migration that ends in between would look like a paused guest without migration. */
+/** Reads the job before the domain. Otherwise, a migration that ends between the reads would look like a paused guest without migration. */
 async function observeMigration({ vmi, session }: OutgoingMigration): Promise<{
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;

@@ -72,7 +72,7 @@ export function createOpenGuestStream(
     current?.destroy();
     try {
       const socket = await connect(pod, SOCKETS[stream]);
-      // Without a listener, an error that precedes the caller's listener would end the process.
+      // Without this listener, an error before the caller adds its own listener would end the process.
       socket.on("error", () => socket.destroy());
       // Another client may have opened the stream in the meantime.
       openSockets.get(slot)?.destroy();

@@ -69,7 +69,7 @@ class BackoffSessions implements Sessions {
     });
   }
 
-  /** Starts a backoff unless one is in progress. After a timeout, the connection also ends, which must not count as a second failure. */
+  /** Starts a backoff unless one is in progress. A timeout also ends the connection, which must not count as a second failure. */
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
     // All failures have the same code, because a different code would reset the backoff.

@@ -111,7 +111,7 @@ function describeState(tone: Tone, hotplug: IfaceStatus["hotplug"]): string {
 
 function omitUnset<T extends object>(values: T): Partial<T> {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== "");
-  return Object.fromEntries(entries) as Partial<T>; // the entries are those of `values`
+  return Object.fromEntries(entries) as Partial<T>; // safe, because the entries are those of `values`
 }
 
 function buildHotplugFields({
@@ -137,7 +137,7 @@ function buildObservedFields(status: IfaceStatus = {}): Partial<Plug> {
     podNic: toShortText(status.podInterfaceName),
     mtu: status.mtu,
   };
-  return { ...buildHotplugFields(status.hotplug ?? {}), ...(omitUnset(observed) as Partial<Plug>) }; // omitUnset drops only unset fields
+  return { ...buildHotplugFields(status.hotplug ?? {}), ...(omitUnset(observed) as Partial<Plug>) }; // safe, because omitUnset only drops fields
 }
 
 interface Entries {

@@ -110,7 +110,7 @@ interface RuntimeUnavailable {
   readonly report: AttachmentError;
 }
 
-/** Returns undefined unless the error means that the runtime is unavailable. Records an event for the first such error. */
+/** Records an event for the first error that means that the runtime is unavailable. Returns undefined for any other error. */
 function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,
@@ -158,7 +158,7 @@ async function hasOnlyFormerRows(
 interface MissingSandbox {
   /** Error that triggers another pass. Set if the pod's status reports a running pod, although no sandbox exists. */
   readonly error: AppError | undefined;
-  /** Whether the journal contains attachments, and all of these belong to former sandboxes. */
+  /** Whether the journal contains attachments, and only attachments of former sandboxes. */
   readonly isReleasable: boolean;
 }
 

@@ -59,7 +59,7 @@ function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/** Checks whether a migration, even a deleted one, has left an unused pod, or state in the VMI. */
+/** Checks whether the VMI has an open migration, a target label or an unused pod, possibly of a deleted migration. */
 function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;

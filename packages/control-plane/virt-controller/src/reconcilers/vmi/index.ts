@@ -334,7 +334,7 @@ function buildPreconditions(current: VmiStatus | undefined): readonly JsonPatchO
     .map((field) => ({ op: "test", path: `/status/${field}`, value: current?.[field] }));
 }
 
-/** Includes `attachments` even if it is undefined, because statusPatch removes only undefined fields, not missing fields. */
+/** Sets a missing `attachments` to undefined, because statusPatch removes only fields that are present with the value undefined. */
 function toStatusFields(status: ControllerVmiStatus): object {
   return { ...status, attachments: status.attachments };
 }

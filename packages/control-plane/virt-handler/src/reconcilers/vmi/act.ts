@@ -380,7 +380,7 @@ function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean 
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** Runs the steps in order. After a lost connection or a busy domain, later device steps fail with the same error without a call. */
+/** Runs the steps in order. After a lost connection or a busy domain, device steps fail with the same error without calling libvirt. */
 function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
   let stopError: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {

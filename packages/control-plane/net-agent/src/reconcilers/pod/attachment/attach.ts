@@ -53,7 +53,7 @@ function toValuesByName(selection: NetworkSelection): ReadonlyMap<string, unknow
   return new Map<string, unknown>(Object.entries(selection));
 }
 
-/** @throws AppError with CNI_REQUEST_INVALID, with all causes */
+/** @throws AppError with CNI_REQUEST_INVALID, whose reason contains all causes */
 function assertValid({ network, selection }: WantedAttachment): void {
   const causes = validateNetworkSelection(selection).map(
     ({ field, message }) => `${field}: ${message}`,
@@ -433,7 +433,7 @@ async function adoptOrThrow(
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Returns whether libcni's cache contains this NIC for this network. The network-status annotation may lack the NIC after another writer replaced it. */
+/** Returns whether libcni's cache contains this NIC for this network. Another writer may have removed the NIC from network-status. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },

@@ -36,7 +36,7 @@ async function listRecordedNics(
   return recorded;
 }
 
-/** Records the settings of the node's NICs that ADD moves into the pod. If an earlier record is not fully restored, reuses that record. */
+/** Records the settings of the node's NICs that ADD moves into the pod. Reuses a NIC's earlier record if it is not fully restored yet. */
 export async function recordNodeNics(
   request: AttachmentRequest,
   deps: Deps,

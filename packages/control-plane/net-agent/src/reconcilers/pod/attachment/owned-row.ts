@@ -22,7 +22,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/** Builds the status entries of a network. If virt-controller waits for the NIC's name, adds an entry even for a result without NIC. */
+/** Builds a network's status entries. If virt-controller waits for the NIC's name, adds an entry even if the result has no NIC. */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,

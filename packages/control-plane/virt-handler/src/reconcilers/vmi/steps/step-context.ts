@@ -46,7 +46,7 @@ export type FailedNodeStep = FailedStep<NodeStep, BlockedReason>;
 export interface NodeStep extends Step {
   /** Ifaces that report a failure of the step. A step with one iface is skipped if an earlier step of that iface has failed. */
   readonly ifaces: readonly string[];
-  /** Whether the step calls libvirt about a device. After a lost connection or a busy domain, such steps fail without a call. */
+  /** Whether the step calls libvirt about a device. After a lost connection or a busy domain, such steps fail without the call. */
   readonly isDeviceStep: boolean;
   readonly perform: () => Promise<void>;
   readonly explain: (error: unknown) => BlockedReason;
