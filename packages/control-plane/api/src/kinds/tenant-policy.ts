@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Policy for tenants' NetworkAttachmentDefinitions. One table defines the schema in kind KubeVirt, and net-agent's flags and messages.
+// Policy for tenants' NetworkAttachmentDefinitions. POLICY_FIELDS defines both its schema in the kind KubeVirt and net-agent's flags.
 import { Type } from "../fields/schema.ts";
 import type { Cause } from "./kubernetes/meta.ts";
 
@@ -69,7 +68,7 @@ export const POLICY_FIELDS = {
     entries: "patterns",
     description:
       "IPAM plugins that they may name; one that only a pattern with * matches must be allowed as a plugin too",
-    // The list contains no `*`, because CNI executes any plugin that `ipam.type` names.
+    // The list does not contain `*`, because CNI executes any plugin that `ipam.type` names.
     fallback: ["host-local", "static", "dhcp", "whereabouts"],
   },
   paths: {

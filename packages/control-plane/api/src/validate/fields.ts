@@ -16,7 +16,7 @@ import { memoize, memoizeAt } from "../values/memoize.ts";
 import { parseQuantity } from "../values/quantity.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 
-/** Problem of a field. `message` continues a sentence that starts with `field`. */
+/** Problem of a field. `message` is the rest of a sentence that starts with `field`. */
 export interface FieldProblem {
   readonly field: string;
   readonly message: string;
@@ -42,7 +42,7 @@ function splitByMark(fields: readonly UnsupportedField[]): UnsupportedFields {
   };
 }
 
-/** Splits unsupported fields into `unbuilt` and `harmless`. Omits fields of absent interfaces. `base` is the path of `spec`. */
+/** Drops the fields of absent interfaces, and splits the other fields into `unbuilt` and `harmless`. `base` is the path of `spec`. */
 function withoutAbsentIfaces(
   fields: readonly UnsupportedField[],
   spec: VmiSpec,
@@ -119,7 +119,7 @@ function isOfType(schema: JsonSchema, value: unknown): boolean {
 }
 
 function asSchemas(value: unknown): Readonly<Record<string, JsonSchema>> {
-  // The cast is safe, because callers read only keywords whose values are schemas.
+  // Callers read only keywords whose values are schemas.
   return isJsonObject(value) ? (value as Readonly<Record<string, JsonSchema>>) : {};
 }
 

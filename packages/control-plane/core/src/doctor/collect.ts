@@ -83,7 +83,7 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
   return [...new Set(entries.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
-/** Time limits: for a guest to boot and start its agent, and for a guest with a running agent to configure its NICs. */
+/** Time after the guest's start during which it counts as booting, without and with a response of its agent, in milliseconds. */
 const [BOOT_MS, CONFIGURATION_MS] = [300_000, 60_000];
 
 function isBooting({ answer, runningMs }: PathSources): boolean {

@@ -57,7 +57,7 @@ function isPodFault(hops: readonly HopReport[], firstDead: HopName): boolean {
 
 const HOPS_IN_POD: readonly HopName[] = ["tap", "podBridge", "addresses", "translation", "podNic"];
 
-/** Returns the link for a hop's commands: for the gateway, the last link before it; for services of the pod, the pod NIC. */
+/** Returns the link that the commands for a hop name: the last link before the gateway, or the pod NIC for a service of the pod. */
 function findLink(
   hop: HopName,
   { guest, observed }: PathFacts,
@@ -75,7 +75,10 @@ function findLink(
   return name;
 }
 
-/** Guesses the link to which the peer should belong: the bridge in the guest's subnet, the only bridge, or the peer if no bridge exists. */
+/**
+ * Guesses where the peer belongs: to the bridge in the guest's subnet, otherwise to the only bridge. If no bridge
+ * exists, returns the peer.
+ */
 function findLostBridge({ observed }: PathFacts): PathLink | undefined {
   const { bridges = [], nodePeer }: Partial<ObservedPath["links"]> = observed?.links ?? {};
   const guest = parseIp(observed?.source ?? observed?.target?.address ?? "");

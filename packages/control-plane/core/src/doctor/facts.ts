@@ -27,7 +27,7 @@ export interface PathLinks {
   readonly nodeBridge?: PathLink;
   /** All bridges of the node. Unset if the peer is a port of a bridge. */
   readonly bridges?: readonly PathLink[];
-  /** Ports of the node's bridge that lead out of the node. If the pod NIC is not a veth, the pod NIC's parent link. */
+  /** Ports of the node's bridge that lead out of the node. For a pod NIC that is not a veth, only its parent link. */
   readonly uplinks: readonly PathLink[];
   /** Link of the node to which the pod NIC is connected: its veth peer or its parent. `unseen` if Patchbay cannot observe it. */
   readonly onNode: "peer" | "parent" | "unseen";
@@ -119,7 +119,7 @@ export interface ForwardedPing {
 
 export interface RefusedFrames {
   readonly description: string;
-  /** Whether the frames were refused because of their IPv4 source address. Frames that were refused for another reason prove no fault. */
+  /** Whether the frames were refused for their IPv4 source address. Only such a refusal can prove a fault. */
   readonly isOfIpv4Address: boolean;
   readonly frames: number;
   readonly recentFrames: number;
@@ -134,7 +134,7 @@ export interface ProbeTarget {
   /** Set if no route leads through the gateway that CNI returned. IPAM may have invented it, so a missing reply proves no fault. */
   readonly isUnrouted?: true;
   readonly isDefault?: true;
-  /** Set if the node should be the gateway, because it has NAT rules for the guest, but does not have the gateway's address. */
+  /** Set if the node has NAT rules for the guest, and so should be its gateway, but does not have the gateway's address. */
   readonly isMissing?: true;
 }
 
@@ -155,7 +155,7 @@ export interface ObservedPath {
   readonly entries?: readonly FixedEntry[];
   /** Filters along the path. They are read only if a probe was lost or the pod NIC's peer is in no bridge. */
   readonly filters?: readonly FrameFilter[];
-  /** Whether the node routes packets to `links.nodePeer`. Unset if the peer is in a bridge or the routes are unknown. */
+  /** Whether the node has a route to `links.nodePeer`. Unset if the peer is in a bridge or the routes are unknown. */
   readonly isPeerRouted?: boolean;
   readonly forwarded?: ForwardedPing;
   readonly routeFaults?: readonly RouteFault[];
@@ -190,7 +190,7 @@ export interface PathFacts {
   /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns no addresses to this NIC. */
   readonly serves?: boolean;
   readonly offersDefaultRoute: boolean;
-  /** Values of the VM and the interface for the placeholders of fixes. */
+  /** Values of the VM and the interface, which replace placeholders in fixes. */
   readonly names?: FixValues;
   /** Inode of the pod's network namespace, as decimal text. */
   readonly netns?: string;

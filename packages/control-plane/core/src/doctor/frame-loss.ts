@@ -31,7 +31,7 @@ const FROM_GUEST_STAGES: readonly Stage[] = [
   stage("podNic", "nodePeer"),
   stage("nodePeer", "nodeBridge"),
 ];
-/** Stages if Patchbay cannot observe the pod NIC's peer and therefore sends the probes from the pod's bridge. */
+/** Stages of probes to the guest that start at the pod's bridge, because Patchbay cannot observe the pod NIC's peer. */
 const TO_GUEST_IN_POD_STAGES: readonly Stage[] = [stage("tap", "guest")];
 const FROM_GUEST_IN_POD_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge"),
@@ -43,7 +43,7 @@ const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
   stage("podNic"),
 ];
 
-/** Unicast probes. A capture on the node's bridge sees such a probe only if the bridge itself has the destination MAC. */
+/** Unicast probes. On the node's bridge, a capture contains such a probe only if the bridge itself has the destination MAC. */
 const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
 const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
 
@@ -137,7 +137,7 @@ function hasCause(hop: HopName, observed: ObservedPath): boolean {
   return leavesPath || findFilter(hop, observed) !== undefined;
 }
 
-/** Checks whether no link observed the `outward` probe or its reply. If so, the pod NIC probably loses the guest's frames too. */
+/** Checks whether no link captured the `outward` probe or its reply. Then the pod NIC probably loses the guest's frames too. */
 function losesAllOutgoing({ traces }: ObservedPath): boolean {
   const outwardTrace = traces.find(({ probe }) => probe === "outward");
   return outwardTrace?.probeSeenAt.length === 0 && outwardTrace.replySeenAt.length === 0;
@@ -178,13 +178,16 @@ export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopNam
     : chooseBlamed(findBlamed(replyStages, trace.replySeenAt, lastBlamed) ?? [], observed);
 }
 
-// A loss is a fault if it reaches both this number and this share of the frames. Load may cause smaller losses.
+// A loss is a fault if it reaches both this number and this share of the frames. Smaller losses may result from load.
 const LOST_MIN = 2;
 const LOST_SHARE_MIN = 0.15;
 
 type Direction = "toward the guest" | "from the guest" | "or their answers";
 
-/** Returns the direction of the frames that a step of the path lost. At the target, either probes or replies may be lost. */
+/**
+ * Returns the direction of the frames that were lost at a step of the path. At the last step of the probe, its reply
+ * may be lost instead.
+ */
 function findDirection(probe: LossCount["probe"], step: number, probeSteps: number): Direction {
   if (step === probeSteps) return "or their answers";
   const isProbe = step < probeSteps;
@@ -266,7 +269,10 @@ function isBlamed(trace: FrameTrace, observed: ObservedPath, hop: HopName): bool
   return lost === hop;
 }
 
-/** Returns true if a fault of this or a neighboring hop explains the loss: only `MtuSmaller` if `isOfSize`, else any other. */
+/**
+ * Returns whether a fault of this hop or a neighboring hop explains the loss. `MtuSmaller` explains losses of large
+ * frames (`isOfSize`), any other fault explains other losses.
+ */
 function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   const position = HOPS_IN_ORDER.indexOf(hop);
   return HOPS_IN_ORDER.slice(Math.max(0, position - 1), position + 2).some(

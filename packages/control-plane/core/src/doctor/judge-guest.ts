@@ -113,7 +113,7 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   if (!observed.isBridged && observed.wiringFaults.some(({ link }) => link === bridge)) {
     return undefined;
   }
-  // Without an ARP reply from its gateway, a guest with bridge binding cannot answer by IP, so a missing answer proves no fault.
+  // Without an ARP reply from its gateway, a guest with bridge binding cannot send IP packets, so a missing IP answer proves no fault.
   const doesGatewayReply = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
   if (observed.isBridged && !doesGatewayReply) return undefined;
   if (traces.some((trace) => findProbeLoss(trace, observed) !== undefined)) return undefined;

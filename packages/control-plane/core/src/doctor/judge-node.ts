@@ -22,7 +22,10 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Returns the MACs that must not answer for the gateway: all but the node's if the node is the gateway, else all but the first. */
+/**
+ * Returns the MACs that should not answer for the gateway. If the node is the gateway, only its MACs may answer,
+ * otherwise only the first.
+ */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
@@ -159,7 +162,10 @@ function isGatewayLost(facts: PathFacts): boolean {
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
-/** Judges a peer that is in no bridge. If the peer has an address or `outward` got a reply, the node routes the peer's packets. */
+/**
+ * Judges a peer that is in no bridge. Returns undefined if the node routes the peer's packets: the peer has an address,
+ * or `outward` got a reply.
+ */
 function judgePeerMaster(
   facts: PathFacts,
   peer: PathLink,
@@ -356,7 +362,10 @@ export function judgeGateway(facts: FactsWithFaults): Verdict {
 /** Size of the headers of a ping, in bytes: IPv4 and ICMP. */
 const IPV4_PING_BYTES = 28;
 
-/** Judges only the loss of large frames and of frames with unfinished checksums, because a gateway may ignore ordinary pings. */
+/**
+ * Judges the loss of large frames and of frames with unfinished checksums. Ignores other losses, because a gateway need
+ * not answer pings.
+ */
 function judgeSpecialFrameLoss(facts: FactsWithFaults, address: string): Verdict | undefined {
   const loss = judgeFrameLoss(facts, "gateway", address);
   if (loss?.reason === "FramesLost" || loss?.reason === "LossyLink") return undefined;

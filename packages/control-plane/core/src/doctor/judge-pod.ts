@@ -232,7 +232,7 @@ function judgeNicLink(
   if (!nic.up) return dead("NicDown", "it is down", nic.name);
   if (nic.carrier) return undefined;
   const { onNode, nodePeer } = observed.links;
-  // The verdict is unknown here, because the verdict on `nodePeer` reports the cause.
+  // The verdict on `nodePeer` reports the cause, so this verdict is unknown.
   if (onNode === "peer" && nodePeer?.up === false) {
     return unknown("it has no carrier, since its other end is down", nic.name);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Fix for each reason. Words in capitals are placeholders, which docs/doctor.md lists. The doctor replaces placeholders with known values.
- * It adds a prefix to commands for links of the pod, so that they run in the pod's network namespace.
+ * Fix for each reason. Words in capitals are placeholders, which docs/doctor.md lists. The doctor replaces placeholders
+ * with known values. Commands for the pod's links get a prefix, so that they run in the pod's network namespace.
  */
 export const DOCTOR_FIXES = {
   AddressServerDown:

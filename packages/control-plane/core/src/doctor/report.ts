@@ -41,7 +41,7 @@ type FixWord =
   | ("ADDRESS" | "BRIDGE" | "CIDR" | "DEV" | "INTERFACE" | "LENGTH")
   | ("MAC" | "MTU" | "NAMESPACE" | "SIZE" | "VLAN" | "VM");
 
-/** A hop's report before the placeholders of its fix are replaced. */
+/** A hop's report whose fix still contains placeholders. */
 export interface Verdict extends Omit<HopReport, "hop"> {
   readonly values?: FixValues;
 }
@@ -87,7 +87,7 @@ function quote(value: string): string {
 
 const KERNEL_TOOL = /^(?:bridge|ethtool|ip|nft|sysctl|tc|tcpdump) /;
 
-/** Replaces placeholders in a fix's commands. If `netns`, the inode of a network namespace, is set, network commands run there. */
+/** Replaces placeholders in a fix's commands. If `netns` is set, network commands run in the network namespace with this inode. */
 export function printFix(fix: string, values: FixValues, netns?: string): string {
   const known = new Map(Object.entries(values));
   return fix.replaceAll(/`([^`]*)`/g, (_whole, command: string) => {

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Merges the reports of a guest agent over time. An item that one reply omits is retained, because a busy agent may send an empty reply.
+// Merges the reports of a guest agent over time. A busy agent may send an empty reply, so an item is retained if a single reply omits it.
 import type { IfaceStatus } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
 import type { GuestLink } from "./links.ts";
@@ -14,7 +13,7 @@ interface PollHistory {
 
 /** Times of the first queries, in milliseconds after a change. A guest may need seconds to configure a new NIC. */
 const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
-/** Interval of later queries in milliseconds. Each of two or more failures in a row doubles it. Source: KubeVirt's agent poller. */
+/** Interval of later queries in milliseconds. The second and each further failure in a row doubles it. Source: KubeVirt's agent poller. */
 const POLL_INTERVAL_MS = 120_000;
 /** Delay of the query after the first failure in a row, in milliseconds. */
 const FIRST_RETRY_DELAY_MS = 15_000;
@@ -60,7 +59,7 @@ export interface GuestView {
 
 export const EMPTY_GUEST_VIEW: GuestView = { nics: new Map(), otherLinks: [] };
 
-// An item is removed when it has been missing for this many milliseconds and from this many replies in a row.
+// An item is removed if it was missing for at least this many milliseconds and in this many replies in a row.
 const REMOVE_AFTER_MS = 60_000;
 const REMOVE_AFTER_REPLIES = 3;
 const OTHER_LINKS_MAX = 256;
@@ -178,7 +177,10 @@ export function updateGuestView(
   };
 }
 
-/** Restores the agent's addresses of one family. An empty list counts as reported only if the agent is the only source. */
+/**
+ * Restores the addresses of one family that the agent reported. No addresses prove an empty report only if the agent is
+ * the only source.
+ */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,
   family: 4 | 6,

@@ -83,9 +83,9 @@ function checkForwarding({ status }: VirtualMachineInstance): Refusal | undefine
 }
 
 /**
- * Returns the pod's address for port forwarding, or the refusal. Does not use addresses that the guest reports, which are not
- * trusted. The address on a NetworkAttachmentDefinition is not used either: a tenant chooses it, and virt-api would connect to
- * it from its own network.
+ * Returns the pod's address for port forwarding, or the refusal. Addresses that the guest reports are not used, because
+ * they are not trusted. Addresses on a NetworkAttachmentDefinition are not used either: a tenant chooses them, and
+ * virt-api would connect to them from its own network.
  */
 export function findForwardAddress(
   vmi: VirtualMachineInstance,

@@ -61,7 +61,7 @@ export type GuestStream = (typeof STREAMS)[number];
 /** WebSocket subprotocol for raw bytes. Source: KubeVirt kubecli PlainStreamProtocolName. */
 export const STREAM_PROTOCOL = "plain.kubevirt.io";
 
-/** Query parameter. If `true`, the request is rejected while another client is connected. Source: KubeVirt PreserveSessionParamName. */
+/** Query parameter. `true` rejects the request while another client is connected. Source: KubeVirt PreserveSessionParamName. */
 export const PRESERVE_SESSION = "preserveSession";
 
 /** Query parameter that only virt-handler accepts. If it is `true`, the new client shares the screen with the current client. */

@@ -49,7 +49,7 @@ interface Droppable extends OperationEvent {
   readonly bytes: number;
 }
 
-/** Compares operations by their order of removal: oldest first, but each interface's newest operation after all others. */
+/** Orders operations for removal: the oldest first, and after them each interface's newest operation. */
 function compareDropOrder(left: Droppable, right: Droppable): number {
   if (left.isLast !== right.isLast) return left.isLast ? 1 : -1;
   const [leftStart, rightStart] = [left.operation.startTimestamp, right.operation.startTimestamp];
@@ -57,7 +57,7 @@ function compareDropOrder(left: Droppable, right: Droppable): number {
 }
 
 function listDroppable({ name, operations }: IfaceHistory[number]): readonly Droppable[] {
-  // Each size includes a comma and the interface's entry, so that the sum of all sizes is an upper bound of the history's size.
+  // Each size includes the interface's entry and a comma, so the sum of the sizes is at least the size of the history.
   const overheadBytes = countBytes({ name, operations: [] }) + 1;
   return operations.map((operation, index) => ({
     name,

@@ -18,7 +18,7 @@ export interface HookedCloudInit {
 /** Answer of a hook. Each member is JSON text or empty. */
 interface CloudInitAnswer {
   readonly data: string;
-  /** Volume source `cloudInitNoCloud`, which hooks with an older protocol return. */
+  /** Volume source `cloudInitNoCloud`. Hooks with an older protocol set it instead of `data`. */
   readonly noCloudSource: string;
 }
 
@@ -38,7 +38,10 @@ function readWith(decode: (base64: string) => string): ReadText {
   };
 }
 
-/** Returns one entry per cloud-init disk. An entry is undefined if a Secret contains user or network data. `decode` decodes base64. */
+/**
+ * Returns one entry per cloud-init disk. An entry is undefined if its user data or network data is in a Secret.
+ * `decode` decodes base64.
+ */
 export function cloudInitForHooks(
   vmi: VirtualMachineInstance,
   decode: (base64: string) => string,

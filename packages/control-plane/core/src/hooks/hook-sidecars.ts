@@ -130,7 +130,7 @@ function toHookParts(
       ...script.volumes,
       ...claim.volumes,
     ],
-    // The launcher mounts the sockets of each hook container in a separate subdirectory, as in KubeVirt.
+    // As in KubeVirt, the launcher mounts the sockets of each hook container in a subdirectory of their own.
     mounts: [
       { name, mountPath: `${names.HOOK_SOCKETS_DIR}/${name}`, readOnly: true },
       ...claim.shared,

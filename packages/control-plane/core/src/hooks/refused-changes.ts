@@ -156,7 +156,7 @@ function refuseChange(
 ): string | undefined {
   const { kind, path } = change;
   if (path[1] === "devices") return refuseDeviceChange(change, spec, hookNics);
-  // Accepts missing elements, which the merge restores. Hooks drop elements that their XML parser does not know.
+  // Missing elements are no change, because the merge restores them. Hooks drop elements that their XML parser does not know.
   if (kind === "missing") return undefined;
   const place = path.slice(1).join("/");
   if (isNamespace(place, change.newValue)) return undefined;

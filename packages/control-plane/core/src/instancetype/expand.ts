@@ -127,7 +127,7 @@ export function requirementCauses(parts: Parts, spec: VmiSpec): readonly Cause[]
 const SPEC_PATH = "spec.template.spec";
 
 export interface Expansion {
-  /** VM with the values of the instancetype and preference instead of matchers. Valid only if `causes` is empty. */
+  /** VM in which the values of the instancetype and preference replace the references to them. Valid only if `causes` is empty. */
   readonly vm: VirtualMachine;
   readonly causes: readonly Cause[];
 }

@@ -35,7 +35,7 @@ function buildRef(vm: VirtualMachine, part: Part, revision: string): MatcherRef 
   return { name, kind: kind === "" ? findDefaultKind(part) : kind, controllerRevisionRef };
 }
 
-/** Returns the reference for the VM's status; undefined without a matcher. If no revision exists, returns the current reference. */
+/** Returns the reference for the VM's status. Returns undefined without a matcher, and the current reference if no revision exists. */
 function buildWantedReference(
   vm: VirtualMachine,
   part: Part,
@@ -72,7 +72,7 @@ export function usesParts(vm: VirtualMachine): boolean {
   return hasParts(vm) || PARTS.some((part) => findMatcherRef(vm, part) !== undefined);
 }
 
-/** Plans no revision while fields conflict, because a correction of the instancetype would not change an existing revision. */
+/** Plans no revision while fields conflict, because a revision is not updated when a user corrects the instancetype. */
 export function collectPartsFacts(vm: VirtualMachine, readParts: ReadParts): PartsFacts {
   const { missing } = readParts;
   const { vm: expanded, causes } = expandWith(vm, readParts);

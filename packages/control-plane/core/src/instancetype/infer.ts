@@ -187,7 +187,7 @@ function withInference(vm: VirtualMachine, part: Part, inference: Inference): In
     : { kind: "refused", message: inference.message };
 }
 
-/** Sets the names in matchers that infer them from a volume. The VM must have a namespace, but may otherwise be invalid. */
+/** Sets the names in matchers that infer a name from a volume. The VM must have a namespace, but may otherwise be invalid. */
 export async function inferParts(vm: VirtualMachine, find: FindObject): Promise<InferredVm> {
   let inferred: InferredVm = { kind: "vm", vm };
   for (const part of PARTS) {

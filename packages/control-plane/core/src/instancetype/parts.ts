@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Matchers of a VM. Its instancetype and its preference are called parts.
+// References of a VM to its instancetype and its preference, here called parts.
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,

@@ -24,7 +24,7 @@ export interface ClaimedDescriptor {
 export interface ChildChannel {
   /** @throws AppError with OS_MESSAGE_TOO_LONG, without sending the message */
   send(message: unknown): void;
-  /** Sets the only listener, and first passes it the messages that have already arrived. */
+  /** Sets the only listener, which first receives the messages that have already arrived. */
   onMessage(listener: (message: unknown) => void): void;
   /**
    * Sends a copy of an open descriptor, which the receiver claims with `token`.

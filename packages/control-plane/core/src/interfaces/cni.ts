@@ -52,9 +52,9 @@ export interface Cni {
   /** Runs DEL of all plugins, even after a failure. `prevResult` is the result of ADD, if known. */
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;
   /**
-   * Runs CHECK of the plugins in order and stops at the first error. Returns false if the configuration disables CHECK or
-   * its version does not support CHECK. A failure is no reason to detach the interface, because CHECK of some plugins fails
-   * on interfaces that they created themselves.
+   * Runs CHECK of the plugins in order and stops at the first error. Returns false if the configuration disables CHECK
+   * or its version does not support CHECK. Do not detach an interface because CHECK fails: some plugins reject
+   * interfaces that they created themselves.
    * @throws AppError with CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID, CNI_PLUGIN_MISSING, CNI_TIMED_OUT
    */
   check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean>;
@@ -75,6 +75,9 @@ export interface Cni {
     config: NetworkConfigList,
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
-  /** Runs DEL of the IPAM plugins only. The NIC must no longer exist, because other NICs may get its addresses at once. */
+  /**
+   * Runs DEL of the IPAM plugins only. Call it only after the NIC was deleted, because its addresses may be assigned to
+   * other NICs at once.
+   */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

@@ -11,7 +11,7 @@ export interface Files {
   /** Removes a file or a directory tree without following symbolic links or crossing mounts. Succeeds if the path does not exist. */
   remove(path: string): Promise<void>;
   exists(path: string): Promise<boolean>;
-  /** Returns the size of the file system and the space available to users other than root, in bytes. Equivalent to: `df` */
+  /** Returns the size of the file system, and its free space for users other than root, in bytes, as `df` prints them. */
   readSpace(path: string): Promise<{ readonly sizeBytes: number; readonly freeBytes: number }>;
   /** Until aborted, calls `onChange` after each change of names in `directory` (inotify). */
   watchDirectory(directory: string, onChange: () => void, signal: AbortSignal): void;

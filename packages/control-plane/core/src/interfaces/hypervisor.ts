@@ -16,7 +16,7 @@ export interface DomainInfo {
   readonly uuid: string;
   readonly state: DomainState;
   readonly persistent: boolean;
-  /** Whether a disk error paused the domain. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
+  /** Whether the domain is paused because of a disk error. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
   readonly hasDiskError?: true;
   /**
    * State of an outgoing migration. `left`: the domain is shut off because it migrated. `leaving`: the domain is paused for the

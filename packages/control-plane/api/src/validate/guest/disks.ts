@@ -21,7 +21,7 @@ type Target = (typeof TARGETS)[number];
 /** Default bus of a disk. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS = "sata";
 
-/** Returns a disk's target and bus, or the defaults. Ignores all targets but the first, because another rule rejects such disks. */
+/** Returns a disk's target and bus, or their defaults. Reads only the first target, because another rule rejects disks with several. */
 function findTarget(disk: Disk): { readonly target: Target; readonly bus: string } {
   const target = TARGETS.find((each) => disk[each] !== undefined) ?? "disk";
   const bus = disk[target]?.bus ?? "";
@@ -269,7 +269,7 @@ const cacheSuitsSharing = forEachDisk(({ shareable, cache = "" }, path) =>
   }),
 );
 
-/** Use of a claim or file by a volume. */
+/** A volume's use of a claim or of a file on the host. */
 interface ImageUse {
   readonly image: string;
   readonly field: string;
@@ -277,7 +277,10 @@ interface ImageUse {
   readonly isShared: boolean;
 }
 
-/** Returns the volume's use of a claim or file. A volume without a disk gets a default disk. Source: KubeVirt SetDefaultVolumeDisk. */
+/**
+ * Returns the volume's use of a claim or file. Assumes a default disk for a volume without a disk. Source: KubeVirt
+ * SetDefaultVolumeDisk.
+ */
 function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
@@ -306,8 +309,8 @@ function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefi
 }
 
 /**
- * Checks whether two uses conflict. QEMU locks a writable image against a second use, even by the same process, unless both share it.
- * Source: QEMU block/file-posix.c, raw_check_perm.
+ * Checks whether two volumes cannot use an image together. QEMU locks a writable image against a second use, even by
+ * the same process, unless both share it. Source: QEMU block/file-posix.c, raw_check_perm.
  */
 function conflicts(use: ImageUse, otherUse: ImageUse): boolean {
   const areBothShared = use.isShared && otherUse.isShared;

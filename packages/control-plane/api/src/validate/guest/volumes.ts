@@ -204,7 +204,7 @@ const SECRET_FIELDS = {
 /** Returns the length in UTF-8 bytes, or a lower bound if that already exceeds {@link INLINE_MAX_BYTES}. */
 function countBytes(text: string): number {
   if (text.length > INLINE_MAX_BYTES) return text.length;
-  // Array.from passes whole code points, not UTF-16 code units.
+  // Array.from iterates over code points, not over UTF-16 code units.
   return Array.from(text, (character) => countCodePointBytes(character.codePointAt(0) ?? 0)).reduce(
     (sum, bytes) => sum + bytes,
     0,
