@@ -91,7 +91,7 @@ const RESOURCES = {
   virtualmachineinstance: VIRTUAL_MACHINE_INSTANCES.resource,
 } as const;
 
-/** Returns the path of a subresource. Source: KubeVirt v1.0 virt-api/api.go. */
+/** Source: KubeVirt v1.0 virt-api/api.go. */
 export function subresourcePath(target: Target, ...subresource: readonly string[]): string {
   const { kind, namespace, name } = target;
   const parts = ["namespaces", namespace, RESOURCES[kind], name, ...subresource];

@@ -40,7 +40,7 @@ export interface PluginCall extends KnownAttachment {
   readonly attributes: JsonObject;
 }
 
-/** Error codes of CNI. Source: CNI SPEC 1.1 section 5, "Error" */
+/** Source: CNI SPEC 1.1 section 5, "Error" */
 export const CNI_CODES = {
   versionUnknown: 1,
   badEnvironment: 4,
@@ -53,7 +53,7 @@ export const CNI_CODES = {
 } as const;
 
 const COMMANDS: readonly PluginCommand[] = ["ADD", "DEL", "CHECK", "GC", "STATUS"];
-/** Pattern of container IDs. Source: CNI pkg/utils ValidateContainerID */
+/** Source: CNI pkg/utils ValidateContainerID */
 const CONTAINER_ID = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 /** Pattern of interface names of at most IFNAMSIZ - 1 bytes. Source: CNI pkg/utils ValidateInterfaceName */
 const INTERFACE_NAME = /^(?!\.{1,2}$)[^/:\s]{1,15}$/;

@@ -15,7 +15,7 @@ type ParsedNetworkConfig =
 
 /** Field of a NetworkAttachmentDefinition with the configuration. Paths in error causes begin with this field by default. */
 const DEFAULT_FIELD = "spec.config";
-/** Pattern of network names. Source: CNI pkg/utils ValidateNetworkName */
+/** Source: CNI pkg/utils ValidateNetworkName */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 type Plugin = NetworkConfigList["plugins"][number];

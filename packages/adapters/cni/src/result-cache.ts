@@ -35,7 +35,7 @@ export interface ResultCache {
   find(containerId: string, interfaceName: string): Promise<CachedAttachment | undefined>;
 }
 
-/** Kind of a cache entry. Source: CNI libcni/api.go CNICacheV1 */
+/** Source: CNI libcni/api.go CNICacheV1 */
 const CACHE_KIND = "cniCacheV1";
 
 function isPair(value: unknown): value is readonly [string, string] {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Watches sandboxes and containers over containerd's event service, or over CRI's event stream if the runtime lacks the
 // service. A runtime without either is reported as changed at each reconnect, at least every ten seconds.
 import { isAppError, type Clock } from "@patchbay/base";

@@ -7,7 +7,7 @@ import { AppError, messageOf, type Clock } from "@patchbay/base";
 import type { PodDevices } from "@patchbay/core/interfaces";
 import { callKubelet } from "./kubelet-client.ts";
 
-/** Devices of one pod's containers. Source: kubelet podresources v1 PodResources */
+/** Source: kubelet podresources v1 PodResources */
 interface PodResources {
   readonly name: string;
   readonly namespace: string;

@@ -7,10 +7,10 @@ import { loadSync } from "@grpc/proto-loader";
 export const DEVICE_PLUGIN_DIRECTORY = "device-plugins";
 /** File name of kubelet's socket. Source: kubelet deviceplugin v1beta1 constants, KubeletSocket */
 export const KUBELET_SOCKET = "kubelet.sock";
-/** Version of the API. Source: kubelet deviceplugin v1beta1 constants, Version */
+/** Source: kubelet deviceplugin v1beta1 constants, Version */
 export const API_VERSION = "v1beta1";
 
-/** Registration of a plugin. Source: kubelet deviceplugin v1beta1 RegisterRequest */
+/** Source: kubelet deviceplugin v1beta1 RegisterRequest */
 export interface RegisterRequest {
   readonly version: string;
   /** File name of the plugin's socket, which is in the same directory as the kubelet's socket. */

@@ -75,7 +75,7 @@ type AgentCall = (question: string, file?: string) => Promise<unknown>;
 
 /** Pattern of a route whose destination and mask are zero, in /proc/net/route. Source: Linux, fib_route_seq_show */
 const DEFAULT_ROUTE_LINE = /^\S+\s+0{8}\s+[0-9A-F]{8}\s+([0-9A-F]{4})\s+\d+\s+\d+\s+\d+\s+0{8}\s/;
-/** Flags of a route. Source: linux/route.h RTF_UP, RTF_REJECT */
+/** Source: linux/route.h RTF_UP, RTF_REJECT */
 const [ROUTE_UP, ROUTE_REJECT] = [0x1, 0x200];
 const ROUTE_FILE_HEADER = /^Iface\s+Destination\s+Gateway\s+Flags\s/;
 

@@ -2,7 +2,7 @@
 import { isJsonObject } from "@patchbay/api/json";
 import type { JobStats, Migration } from "@patchbay/core/interfaces";
 
-/** Migration flags. Source: libvirt virDomainMigrateFlags; a test compares the numbers with libvirt-domain.h */
+/** Source: libvirt virDomainMigrateFlags; a test compares the numbers with libvirt-domain.h */
 export const VIR_MIGRATE = {
   LIVE: 1,
   PEER2PEER: 2,
@@ -13,7 +13,7 @@ export const VIR_MIGRATE = {
   AUTO_CONVERGE: 8192,
 } as const;
 
-/** Job operations. Source: libvirt virDomainJobOperation; a test compares the numbers with libvirt-domain.h */
+/** Source: libvirt virDomainJobOperation; a test compares the numbers with libvirt-domain.h */
 export const VIR_DOMAIN_JOB_OPERATION = { MIGRATION_IN: 4, MIGRATION_OUT: 5 } as const;
 
 /**

@@ -10,7 +10,7 @@ import type {
   HypervisorEvent,
 } from "@patchbay/core/interfaces";
 
-/** Error of libvirt. Source: libvirt virError */
+/** Source: libvirt virError */
 export interface NativeError {
   readonly number: number;
   readonly domain: number;

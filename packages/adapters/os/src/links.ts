@@ -74,7 +74,7 @@ export function createLinkWatch(): LinkWatch {
   };
 }
 
-/** Numbers of netlink protocols. Source: linux/netlink.h */
+/** Source: linux/netlink.h */
 const PROTOCOLS: Readonly<Record<NetlinkProtocol, number>> = { route: 0, netfilter: 12 };
 
 async function withNetns<T>(netns: NetnsHandle, operation: (fd: number) => Promise<T>): Promise<T> {

@@ -106,7 +106,7 @@ export interface OsNative {
   ): Promise<readonly { readonly data: Uint8Array; readonly errno: number }[]>;
   /** Creates a persistent tap, like `ip tuntap add dev NAME mode tap [multi_queue] user ID group ID`. */
   makeTap(netnsFd: number, name: string, owner: number, isMultiQueue: boolean): Promise<void>;
-  /** Sends frames on a link. Source: packet(7) */
+  /** Source: packet(7) */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
    * Sends frames. For `ms` milliseconds, captures frames that pass all tests of at least one group. Returns at most 64

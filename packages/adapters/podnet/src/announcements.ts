@@ -10,7 +10,7 @@ import { parseMac } from "./netlink/message.ts";
 const FRAME_MIN = 60;
 /** EtherTypes. Source: IEEE 802 numbers */
 const [ARP, RARP, IPV6] = [0x0806, 0x8035, 0x86dd];
-/** ARP and RARP operations. Source: RFC 826, RFC 903 */
+/** Source: RFC 826, RFC 903 */
 const [ARP_REQUEST, RARP_REQUEST] = [1, 3];
 const BROADCAST_MAC = Buffer.alloc(6, 0xff);
 const ZERO_MAC = Buffer.alloc(6);

@@ -51,7 +51,7 @@ function readOrigin(request: IncomingMessage): RequestOrigin {
   return { method: request.method ?? "", host, origin, site };
 }
 
-/** Reads the body. @throws SyntaxError if the body is not JSON, RangeError if it is too long */
+/** @throws SyntaxError if the body is not JSON, RangeError if it is too long */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -205,7 +205,7 @@ class PanelServer implements Panel {
   }
 }
 
-/** Starts the server. @throws EADDRINUSE and other errors of listen(2) */
+/** @throws EADDRINUSE and other errors of listen(2) */
 export async function startPanel(deps: PanelDeps, port: number): Promise<Panel> {
   const server = new PanelServer(deps);
   await server.listen(port);

@@ -53,7 +53,7 @@ export function classifyRequest(request: ClassifiableRequest): RequestKind {
 /** Rate limit: each warning text is logged at most once an hour. */
 const REPEATED_WARNINGS = { burst: 1, refillMs: 3_600_000 };
 
-/** Pattern of a warning in the `Warning` header. Source: RFC 7234 5.5, Kubernetes apimachinery net.ParseWarningHeaders */
+/** Source: RFC 7234 5.5, Kubernetes apimachinery net.ParseWarningHeaders */
 const WARNING_HEADER = /299 \S+ "((?:[^"\\]|\\.)*)"/g;
 
 export function parseWarnings(header: string | readonly string[] | undefined): readonly string[] {

@@ -52,7 +52,7 @@ export class LineSplitter {
   }
 }
 
-/** Event of a watch. Source: Kubernetes API concepts, "Efficient detection of changes" */
+/** Source: Kubernetes API concepts, "Efficient detection of changes" */
 interface WatchEvent {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
   readonly object: KubeObject;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a reconcile loop over a work queue, with retries, logs and metrics. As in client-go's workqueue, a key is queued
 // once, processed by one worker, and queued again if it was added meanwhile. Unlike there, only a limited rate of
 // events ends a failed key's delay early, because a failure often causes events itself.

@@ -9,7 +9,7 @@ import { osNative } from "../native.ts";
 /** SELinux type of container files. Source: KubeVirt, selinux.go; container-selinux, `container_file_t` */
 const CONTAINER_FILE_TYPE = "container_file_t";
 const CONTAINER_FILE_LABEL = `system_u:object_r:${CONTAINER_FILE_TYPE}:s0`;
-/** Extended attribute of the SELinux label. Source: xattr(7), XATTR_NAME_SELINUX */
+/** Source: xattr(7), XATTR_NAME_SELINUX */
 const LABEL_ATTRIBUTE = "security.selinux";
 
 export interface Selinux {

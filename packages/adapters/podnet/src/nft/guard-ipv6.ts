@@ -21,11 +21,10 @@ const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AU
 /** Maximum size of a packet in which the kernel finds all headers, in bytes. Source: linux drivers/net/tun.c */
 const CONTIGUOUS_BYTES_MAX = 2048;
 const BITS_PER_BYTE = 8;
-/** Sizes of the fixed header, the fragment header and an option with a MAC, in bytes. */
 const [FIXED_HEADER_BYTES, FRAGMENT_HEADER_BYTES, MAC_OPTION_BYTES] = [40, 8, 8];
 
 const [CLIENT_PORT, SERVER_PORT] = [546, 547];
-/** Types of ICMPv6 messages. Source: RFC 4861 */
+/** Source: RFC 4861 */
 const [ROUTER_SOLICITATION, NEIGHBOR_SOLICITATION, NEIGHBOR_ADVERTISEMENT] = [133, 135, 136];
 /** Types of router messages: advertisement, redirect, MLD query, multicast router advertisement and termination. */
 const ROUTER_ICMP_TYPES: readonly number[] = [134, 137, 130, 151, 153];

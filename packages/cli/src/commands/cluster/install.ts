@@ -6,7 +6,7 @@ import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import { waitForObject } from "./wait-for-object.ts";
 
-/** Modes of net-agent. Source: its flag `--mode`. */
+/** Source: net-agent's flag `--mode`. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
 
 /** Returns the settings that flags set. Other settings stay unchanged. */

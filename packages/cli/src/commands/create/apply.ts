@@ -4,7 +4,7 @@ import { PERSISTENT_VOLUME_CLAIMS, SECRETS, VIRTUAL_MACHINES } from "@patchbay/a
 import type { CallOptions, Store } from "@patchbay/core/interfaces";
 import { withOwner, type VmObjects } from "@patchbay/core/new-vm";
 
-/** Creates the objects. @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED */
+/** @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED */
 export async function createObjects(
   store: Store,
   { claims, vm, secret }: VmObjects,

@@ -55,7 +55,7 @@ export async function requestPower(
 /** Label with a node's host name. Source: Kubernetes well-known labels. */
 const HOST_NAME_LABEL = "kubernetes.io/hostname";
 
-/** Requests a migration. @throws AppError with KUBE_REFUSED if the VM cannot migrate */
+/** @throws AppError with KUBE_REFUSED if the VM cannot migrate */
 export async function requestMigration(context: Context, input: Input): Promise<void> {
   const name = argumentAt(input, 0);
   const node = textOption(input, "to");
@@ -92,7 +92,7 @@ async function deleteMigration(
   return name;
 }
 
-/** Cancels the migration. @throws AppError with KUBE_NOT_FOUND if the VM has no running migration */
+/** @throws AppError with KUBE_NOT_FOUND if the VM has no running migration */
 export async function cancelMigration(context: Context, input: Input): Promise<void> {
   const vm = argumentAt(input, 0);
   await withSession(context, async (session) => {

@@ -138,7 +138,7 @@ export function feature(
   });
 }
 
-/** Builds the schema of a reference to an object. Source: Kubernetes LocalObjectReference. */
+/** Source: Kubernetes LocalObjectReference. */
 export function reference(description: string): JsonSchema {
   return object(description, { name: text("Name of the object, in the VM's namespace.") });
 }

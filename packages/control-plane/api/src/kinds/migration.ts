@@ -80,7 +80,7 @@ export const MIGRATION_CONFIGURATION = Type.Object(
   PRESERVE_UNKNOWN_FIELDS,
 );
 
-/** Default settings. Source: KubeVirt pkg/virt-config, defaults of migrations. */
+/** Source: KubeVirt pkg/virt-config, defaults of migrations. */
 const DEFAULT_SETTINGS = {
   allowAutoConverge: false,
   allowPostCopy: false,

@@ -12,7 +12,7 @@ interface PrivateDhcpOption {
   readonly value: string;
 }
 
-/** DHCP options of an interface. Source: KubeVirt api/core/v1 schema.go, type DHCPOptions. */
+/** Source: KubeVirt api/core/v1 schema.go, type DHCPOptions. */
 export interface DhcpOptions {
   readonly bootFileName?: string;
   readonly tftpServerName?: string;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policy for tenants' NetworkAttachmentDefinitions. POLICY_FIELDS defines both its schema in the kind KubeVirt and net-agent's flags.
 import { Type } from "../fields/schema.ts";
 import type { Cause } from "./kubernetes/meta.ts";

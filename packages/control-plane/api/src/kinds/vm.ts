@@ -12,7 +12,7 @@ import { VmiSpecSchema } from "./vmi-spec.ts";
 
 const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
 
-/** Run strategy of a VM. Source: KubeVirt VirtualMachineRunStrategy. */
+/** Source: KubeVirt VirtualMachineRunStrategy. */
 export type RunStrategy = (typeof RUN_STRATEGIES)[number];
 
 const stringMap = (description: string) =>

@@ -86,7 +86,7 @@ const VMI_PHASES = [
   "Unknown",
 ] as const;
 
-/** Phase of a VMI. Source: KubeVirt VirtualMachineInstancePhase. */
+/** Source: KubeVirt VirtualMachineInstancePhase. */
 export type VmiPhase = (typeof VMI_PHASES)[number];
 
 const BlockedReasonSchema = Type.Object(

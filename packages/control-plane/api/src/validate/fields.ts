@@ -85,7 +85,6 @@ function isNegative(text: string): boolean {
   return text.startsWith("-") && parseQuantity(text.slice(1)) !== undefined;
 }
 
-/** Returns the fields with malformed quantities. */
 export const findMalformedQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
   memoizeAt((spec, base) =>
     listQuantities(VmiSpecSchema, spec, base)

@@ -28,7 +28,7 @@ const quantitiesAreReadable: Rule = ({ spec, base }) =>
     ...problem,
   }));
 
-/** Rules for the guest. Source: KubeVirt pkg/virt-api/webhooks/validating-webhook/admitters, pkg/storage/admitters. */
+/** Source: KubeVirt pkg/virt-api/webhooks/validating-webhook/admitters, pkg/storage/admitters. */
 const GUEST_RULES: readonly Rule[] = [
   ...POD_RULES,
   ...PROBE_RULES,

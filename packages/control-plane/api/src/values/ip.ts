@@ -76,7 +76,7 @@ export function isWithin(address: IpPrefix, prefix: IpPrefix): boolean {
   );
 }
 
-/** Prefixes of link-local addresses. Source: RFC 3927; RFC 4291, 2.5.6. */
+/** Source: RFC 3927; RFC 4291, 2.5.6. */
 const LINK_LOCAL_PREFIXES = ["169.254.0.0/16", "fe80::/10"].flatMap((text) => parseIp(text) ?? []);
 const INTERFACE_BITS = 64n;
 const LINK_LOCAL_BASE = 0xfe80n << 112n;

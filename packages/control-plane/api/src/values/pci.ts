@@ -5,7 +5,7 @@
  */
 export const PCI_ADDRESS = /^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
 
-/** Default number of PCIe root ports. Source: docs/design/pci-topology.md */
+/** Source: docs/design/pci-topology.md */
 export const PCIE_ROOT_PORTS_DEFAULT = 32;
 
 /** Maximum number of PCIe root ports. Each port adds boot time. Source: docs/design/pci-topology.md */

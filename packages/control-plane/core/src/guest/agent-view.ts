@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Merges the reports of a guest agent over time. A busy agent may send an empty reply, so an item is retained if a single reply omits it.
 import type { IfaceStatus } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";

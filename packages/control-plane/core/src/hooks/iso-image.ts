@@ -2,7 +2,7 @@
 // Writer of small ISO 9660 images with Joliet names. Sources: ECMA-119, Joliet specification 1995.
 import { joinedBytes } from "@patchbay/base";
 
-/** Bytes of a logical sector. Source: ECMA-119 6.1.2. */
+/** Source: ECMA-119 6.1.2. */
 const SECTOR_BYTES = 2048;
 /** First sector after the system area (16 sectors) and three volume descriptors. Source: ECMA-119 6.2.1, 6.7.1. */
 const PATH_TABLES_SECTOR = 19;
@@ -119,7 +119,7 @@ function printRecord({ name, sector, size, isDirectory }: Entry): Uint8Array {
   return bytes;
 }
 
-/** Builds a path table. Source: ECMA-119 9.4. */
+/** Source: ECMA-119 9.4. */
 function printPathTable(
   { index, encode, directoryName }: Tree,
   directories: readonly Directory[],

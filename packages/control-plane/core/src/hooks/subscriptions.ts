@@ -5,7 +5,7 @@ import type { HookInfo, HookPoint, HookVersion } from "../interfaces/node/hook-s
 
 const PROTOCOL_VERSIONS: readonly HookVersion[] = ["v1alpha3", "v1alpha2"];
 
-/** Supported hook points. Source: KubeVirt pkg/hooks/info. */
+/** Source: KubeVirt pkg/hooks/info. */
 const HOOK_POINTS: readonly HookPoint[] = ["OnDefineDomain", "PreCloudInitIso", "Shutdown"];
 
 const REPORTED_TEXT_MAX = 63;

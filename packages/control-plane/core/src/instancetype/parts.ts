@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // References of a VM to its instancetype and its preference, here called parts.
 import {
   CLUSTER_INSTANCETYPES,

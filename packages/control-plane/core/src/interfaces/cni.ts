@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CNI operations of a container runtime. Source: CNI SPEC 1.1.
 
-/** A network configuration list. Source: CNI SPEC 1.1 section 1. */
+/** Source: CNI SPEC 1.1 section 1. */
 export interface NetworkConfigList {
   readonly cniVersion: string;
   readonly name: string;

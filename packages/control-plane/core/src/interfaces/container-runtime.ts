@@ -198,7 +198,7 @@ export interface ContainerImage {
   readonly username: string;
 }
 
-/** User and password, or an identity token. Source: CRI AuthConfig. */
+/** Source: CRI AuthConfig. */
 export interface RegistryCredentials {
   readonly username?: string;
   readonly password?: string;

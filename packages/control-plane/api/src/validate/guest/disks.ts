@@ -12,13 +12,13 @@ const LIST_MAX = 256;
 /** Maximum length of a serial number, in characters. Source: KubeVirt maxStrLen. */
 const SERIAL_MAX = 256;
 const SERIAL_SYNTAX = /^[A-Za-z0-9_.+-]+$/;
-/** Buses of disks. Source: KubeVirt DiskBus. */
+/** Source: KubeVirt DiskBus. */
 const BUSES: readonly string[] = ["virtio", "scsi", "sata", "usb"];
 const TARGETS = ["disk", "lun", "cdrom"] as const;
 
 type Target = (typeof TARGETS)[number];
 
-/** Default bus of a disk. Source: KubeVirt defaults of amd64. */
+/** Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS = "sata";
 
 /** Returns a disk's target and bus, or their defaults. Reads only the first target, because another rule rejects disks with several. */

@@ -151,7 +151,7 @@ export const RESOURCE_RULES: readonly Rule[] = [memoryIsInLimit, guestIsInLimit,
 /** Maximum length of a serial number, in characters. Source: KubeVirt maxStrLen. */
 const SERIAL_MAX = 256;
 const SERIAL_SYNTAX = /^[A-Za-z0-9_.+-]+$/;
-/** Syntax of a UUID. Source: RFC 9562 section 4. */
+/** Source: RFC 9562 section 4. */
 const UUID_SYNTAX = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 type Firmware = NonNullable<ValidatedSpec["spec"]["domain"]["firmware"]>;

@@ -3,9 +3,9 @@
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { causeIf, type ValidatedSpec, type Rule } from "../rule.ts";
 
-/** Maximum length of a label. Source: Kubernetes DNS1123LabelMaxLength. */
+/** Source: Kubernetes DNS1123LabelMaxLength. */
 const LABEL_MAX = 63;
-/** Maximum length of a subdomain. Source: Kubernetes DNS1123SubdomainMaxLength. */
+/** Source: Kubernetes DNS1123SubdomainMaxLength. */
 const SUBDOMAIN_MAX = 253;
 /**
  * Maximum length of a VM's name. The name of the pod's log directory, NAMESPACE_POD_UID, has at most 255 bytes. Source: Kubernetes kubelet,

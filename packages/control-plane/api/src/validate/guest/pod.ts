@@ -8,9 +8,9 @@ import { causeIf, type Rule } from "../rule.ts";
 import { labelFaults, subdomainFaults } from "./names.ts";
 import type { GuestProbe } from "../../kinds/vmi-spec.ts";
 
-/** Maximum number of name servers. Source: Kubernetes MaxDNSNameservers. */
+/** Source: Kubernetes MaxDNSNameservers. */
 const NAMESERVERS_MAX = 3;
-/** Maximum number of search domains. Source: Kubernetes MaxDNSSearchPaths, since 1.28. */
+/** Source: Kubernetes MaxDNSSearchPaths, since 1.28. */
 const SEARCHES_MAX = 32;
 
 function listConformityCauses(

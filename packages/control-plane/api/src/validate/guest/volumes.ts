@@ -23,7 +23,7 @@ function findPathFault(path: string, field: string): string | undefined {
   return `${field} must be an absolute path to a file without relative components`;
 }
 
-// Syntax of Base64. Source: RFC 4648 section 4.
+// Source: RFC 4648 section 4.
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const LINE_BREAKS = /[\r\n]/g;
