@@ -9,9 +9,9 @@ export interface CableRun {
   readonly from: Point;
   /** Vertical distance from the plug to the cable in the tray. It differs between neighboring cables, so that they do not overlap. */
   readonly drop: number;
-  /** X of the gap between the plugs in the rows below; undefined if there is no row below. */
+  /** X coordinate of the gap between the plugs in the rows below; undefined if there is no row below. */
   readonly pass: number | undefined;
-  /** X of the right edge of the rack. */
+  /** X coordinate of the right edge of the rack. */
   readonly edge: number;
   readonly to: Point;
 }

@@ -6,10 +6,13 @@ import { isNicMac } from "@patchbay/api/values";
 import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 
-/** Maximum length of the VMI's name in a pod's name, which has at most 253 characters and a suffix of 6. Source: Kubernetes names. */
+/**
+ * Maximum length of the VMI's name in a launcher pod's name, which has at most 253 characters and a suffix of 6. Source:
+ * Kubernetes names.
+ */
 const VMI_PART_MAX = 253 - "virt-launcher-".length - 6;
 
-/** Builds the launcher pod's name. Each attempt uses the same name, so a second create fails with "already exists". */
+/** Builds the launcher pod's name. Repeated calls return the same name, so a second create fails with "already exists". */
 export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: string): string {
   const { uid = "", name } = vmi.metadata;
   const uids = migrationUid === undefined ? uid : `${uid} ${migrationUid}`;

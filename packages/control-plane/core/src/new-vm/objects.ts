@@ -37,7 +37,7 @@ export interface NewVm {
   readonly disks: readonly string[];
   /** NetworkAttachmentDefinitions, as NAME or NAMESPACE/NAME. */
   readonly networks: readonly string[];
-  /** MACs by name of the interface. Admission or CNI assigns MACs to interfaces that are missing here. */
+  /** MACs by interface name. An interface without an entry gets its MAC from admission or CNI. */
   readonly macs: ReadonlyMap<string, string>;
   readonly isStopped: boolean;
 }

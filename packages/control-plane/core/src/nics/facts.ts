@@ -73,7 +73,7 @@ export interface IfaceFacts {
   readonly device?: DeviceFacts;
   /** Whether a hook created this NIC in the running guest. libvirt may not list such a NIC. */
   readonly isMadeByHook?: true;
-  /** UID of this node's pod while the guest is migrating to it. */
+  /** UID of the pod on this node. Set while the guest is migrating to this node. */
   readonly incomingPodUid?: string;
   /** Pod NIC on the new network during a network swap. */
   readonly swap?: SwapFacts;

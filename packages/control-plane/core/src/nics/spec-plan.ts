@@ -100,7 +100,7 @@ function withState(iface: Iface, state: string | undefined): Iface {
   return { ...(withoutState as Iface), ...(state === undefined ? {} : { state }) };
 }
 
-/** Checks whether both the pod and the node have stopped reporting the interface. */
+/** Checks whether virt-controller and virt-handler have both removed the interface from the status. */
 function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
   return (
     findByName(vmi.status?.attachments, name) === undefined &&

@@ -242,7 +242,7 @@ function hasNoNewEntry(oldEntries: readonly unknown[] = [], newEntries: readonly
   return newEntries.every((entry) => oldEntries.some((oldEntry) => isEqual(oldEntry, entry)));
 }
 
-/** Checks that the topology has no new address. A new address must be written immediately; the write of a removal can wait. */
+/** Checks whether the topology has no new address. A new address must be written immediately; a removal can wait. */
 function hasNoNewAddress(
   oldTopology: PcieTopology | undefined,
   next: PcieTopology | undefined,

@@ -7,7 +7,7 @@ import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/a
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, describeParseError } from "./check-document.ts";
 
-/** Elements whose paths `paths` omits. NicFacts contains NICs' paths; libvirt itself sets the other paths. Source: libvirt formatdomain. */
+/** Elements whose paths {@link DomainFacts} omits: NicFacts has NICs' paths, and libvirt sets the others. Source: libvirt formatdomain. */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
   "emulator",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases attachments of ended pods and replaced sandboxes that Multus has not released, for example because its daemon
-// was down.
+// Releases attachments that Multus did not release when a pod ended or lost its sandbox, for example because its daemon was down.
 import { PODS } from "@patchbay/api";
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { RememberedAttachment } from "@patchbay/cni";

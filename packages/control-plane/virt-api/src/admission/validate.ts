@@ -440,7 +440,7 @@ async function validateVm(
   if (matchers.length > 0) return toVerdict(matchers);
   const { name } = request.user;
   const expanded = await expandBoth(deps, update, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
-  // Skips the VMI for virt-api's own writes, which virt-api has already checked against the VMI.
+  // Skips the VMI for virt-api's own writes, because virt-api has already checked these writes against the VMI.
   const isWriteByVirtApi = name === OWN_ACCOUNT;
   const vmi = isWriteByVirtApi ? undefined : await findVmiToPlug(deps, vm, toSpecs(expanded));
   const causes = [...expanded.causes, ...listCauses(deps, request, { ...expanded, vmi })];

@@ -210,7 +210,7 @@ async function execute(
   return toAcceptedAnswer(planned.plan.message);
 }
 
-/** Checks whether a plan from the cache is safe. A plan for the next start is not, because its patch cannot detect a started guest. */
+/** Checks whether a plan from the cache is safe. A plan for the next start is unsafe, because its patch cannot detect a guest's start. */
 function isSafeOnCache(planned: PlannedChange): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;

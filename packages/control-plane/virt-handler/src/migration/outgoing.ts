@@ -106,7 +106,7 @@ async function migrate(
   const { vmi, run, wake, deps } = outgoing;
   try {
     await limitDowntime(outgoing, connection, 1);
-    // The migration call blocks this connection, so the session's connection sets the limit.
+    // The migration call blocks `connection`, so the session's connection sets the downtime limit.
     connection.onEvent((event) => {
       const { session } = outgoing;
       if (event.kind !== "migrationIteration" || session === undefined) return;

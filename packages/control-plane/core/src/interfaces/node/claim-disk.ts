@@ -9,7 +9,7 @@ export interface ClaimSize {
 
 /**
  * Stores each claim in a sparse file. All calls are idempotent. Paths are absolute, and only Patchbay writes to their parent
- * directories. File contents are never checked or repaired, except that a mount replays the journal.
+ * directories. File contents are never checked or repaired, except that a mount replays the file system's journal.
  * @throws AppError with an `OS_` code
  */
 export interface ClaimDisk {

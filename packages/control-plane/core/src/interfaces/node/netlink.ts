@@ -17,7 +17,7 @@ export interface NewTap {
   readonly isMultiQueue: boolean;
 }
 
-/** Comparison of a big-endian number in a frame with an expected value. */
+/** Test that a big-endian number in a frame has the expected value. */
 export interface FrameTest {
   readonly offset: number;
   readonly size: 1 | 2 | 4;

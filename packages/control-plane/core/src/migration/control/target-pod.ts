@@ -104,7 +104,7 @@ function buildAntiAffinity({ metadata, spec }: VirtualMachineInstance): Affinity
   };
 }
 
-/** Returns the target pod's node selector. In a conflict, the VM's node selector takes precedence, then the migration's. */
+/** Merges CPU labels and the node selectors of migration and VM. In a conflict, the VM takes precedence, and then the migration. */
 export function buildTargetNodeSelector(
   { spec }: VirtualMachineInstance,
   migration: VirtualMachineInstanceMigration,

@@ -103,7 +103,7 @@ function isAttachedNow(owned: OwnedAttachment): boolean {
   return owned.state === "attached" && !owned.isStale;
 }
 
-/** Checks whether KubeVirt may have connected the guest to the NIC. */
+/** Checks whether KubeVirt may have connected the guest to the NIC, which then must not be replaced. */
 function isWired(
   owned: OwnedAttachment,
   { isKubeVirtLauncher }: Pick<AttachmentFacts<OwnedAttachment>, "isKubeVirtLauncher">,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorizes DataVolumes that copy a disk from another namespace. CDI checks only the account that creates the DataVolume.
-// virt-controller creates DataVolumes, and its account may create pods, and therefore copy claims, in every namespace.
-// Source: CDI datavolume-auth.go; KubeVirt authorizeDataVolume.
+// Authorizes DataVolumes that copy a disk from another namespace. CDI checks only the account that creates the DataVolume. That
+// account is virt-controller's, which may create pods and thus copy claims in every namespace. Source: CDI datavolume-auth.go;
+// KubeVirt authorizeDataVolume.
 import { DATA_SOURCES, SUBJECT_ACCESS_REVIEWS, type DataVolume, type VmiSpec } from "@patchbay/api";
 import { isJsonObject, readTextAt, valueAt } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -15,7 +15,7 @@ const CLONE_ACCESS: Access = {
   resource: "datavolumes",
   subresource: "source",
 };
-/** Accounts that may create pods can mount, and therefore copy, a claim, but not a snapshot. */
+/** Access that permits copying a claim, but not a snapshot: an account that may create pods can mount the claim. */
 const POD_ACCESS: Access = { group: "", resource: "pods", subresource: "" };
 
 interface CloneSource {
