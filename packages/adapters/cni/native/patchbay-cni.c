@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/** Path of net-agent's socket, unless the configuration's `socket` has another. */
+/** Default path of net-agent's socket. The field `socket` of the configuration overrides it. */
 #define SOCKET_PATH "/run/net-agent/cni.sock"
-/** Maximum bytes of a configuration and of an answer, which have a few kilobytes. */
+/** Maximum size of a configuration and of an answer. Both usually have a few kilobytes. */
 #define CONFIG_MAX (1024 * 1024)
 #define ANSWER_MAX (4 * 1024 * 1024)
 /** Maximum bytes of one CNI_ variable; the longest is CNI_ARGS. */
@@ -31,7 +31,7 @@
 #define TALK_MS 10000
 /** Deadline of net-agent's answer, in milliseconds. Source: kubelet, twice --runtime-request-timeout for a sandbox. */
 #define WORK_MS 240000
-/** Seconds without a heartbeat after which net-agent is not merely restarting. */
+/** Seconds without a heartbeat after which net-agent counts as down. A restart takes less time. */
 #define GONE_S 600
 
 /** Error codes. Source: CNI SPEC 1.1 section 5, "Error". */
@@ -140,7 +140,7 @@ static bool wait_for(int descriptor, short events, int64_t until_ms) {
   }
 }
 
-/** Reads to the end of a descriptor. Errors have `code` as their code, and name `what`. */
+/** Reads a descriptor to its end. On failure, exits with the CNI error `code` and a message that names `what`. */
 static struct text read_all(int descriptor, size_t max, int64_t until_ms, int code, const char *what) {
   struct text text = {0};
   append_text(&text, "");
@@ -196,7 +196,7 @@ static void find_socket(const char *config, char *path, size_t room) {
   }
 }
 
-/** Returns the seconds since net-agent's last heartbeat, the socket's mtime; negative without a socket. */
+/** Returns the seconds since net-agent's last heartbeat, which updates the socket's mtime. Negative if there is no socket. */
 static int64_t seconds_silent(const char *path) {
   struct stat stat_of;
   if (lstat(path, &stat_of) != 0) return -1;
@@ -204,9 +204,9 @@ static int64_t seconds_silent(const char *path) {
 }
 
 /**
- * Reports that net-agent does not answer, and exits. The runtime repeats a failed DEL, so that operations stay in
- * order. If net-agent is down for longer, DEL succeeds so that pods can be deleted. Its journal lists what to release,
- * which it does at its start, because the sandbox no longer exists.
+ * Reports that net-agent does not answer, and exits. The runtime repeats a failed DEL, so that operations
+ * stay in order. If net-agent is down for longer, DEL succeeds so that pods can be deleted. When net-agent
+ * starts, it releases the networks in its journal whose sandboxes no longer exist.
  */
 __attribute__((noreturn)) static void fail_unreachable(const char *path, const char *why) {
   if (strcmp(command, "STATUS") == 0)
@@ -237,7 +237,7 @@ static int connect_to(const char *path) {
     }
     int failure = errno;
     close(descriptor);
-    // The queue of the socket is full, because all pods start together after a boot of the node.
+    // Retries EAGAIN, because the socket's queue may be full when all pods start together after a boot of the node.
     if (failure != EAGAIN || now_ms() > until_ms) fail_unreachable(path, strerror(failure));
     poll(NULL, 0, 20);
   }
@@ -280,7 +280,7 @@ static struct text build_request(const struct text *config) {
   return request;
 }
 
-/** Returns the length of the body by its header; negative if the header is missing. */
+/** Returns the Content-Length of the response; negative if the header is missing. */
 static long long content_length(const char *headers, const char *end) {
   static const char name[] = "\r\ncontent-length:";
   for (const char *at = headers; at + sizeof(name) < end; at++)

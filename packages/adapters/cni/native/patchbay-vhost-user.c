@@ -16,11 +16,11 @@
 
 /** Directory with one directory per pod, which the launcher and the dataplane share under the same path. */
 #define ROOT "/run/patchbay/vhost-user"
-/** Maximum bytes of a configuration, which has a few hundred. */
+/** Maximum size of a configuration, which usually has a few hundred bytes. */
 #define CONFIG_MAX (256 * 1024)
 /** Maximum bytes of a name that becomes a file name. */
 #define NAME_MAX_BYTES 64
-/** Resource that a pod requests for a directory. */
+/** Resource that a pod requests to get a directory for its sockets. */
 #define RESOURCE "vhost-user.patchbay.io/sockets"
 
 /** Error codes; plugins define those from 100 on. Source: CNI SPEC 1.1 section 5, "Error". */
@@ -132,7 +132,7 @@ static bool copy_argument(const char *key, char *value, size_t room) {
   return false;
 }
 
-/** Finds the pod's directory, named by the device that the kubelet allocated, otherwise by the pod's uid. */
+/** Finds the pod's directory. Its name is the id of the device that the kubelet allocated, otherwise the pod's uid. */
 static void find_directory(const char *config, char *path, size_t room) {
   char id[NAME_MAX_BYTES + 1] = "";
   if (!copy_text(member(config, "deviceID"), "deviceID", id, sizeof(id)) && !copy_argument("K8S_POD_UID", id, sizeof(id)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node.js addon for libvirt: one class without policy, which the TypeScript code has.
-// Load it once, in the child process, because libvirt's event loop is global to the process.
+// Node.js addon for libvirt. It exports one class without policy, because TypeScript makes all decisions. Load it once, in
+// the child process, because libvirt's event loop is global to the process.
 #include <napi.h>
 
 #include "connection.h"

@@ -33,7 +33,7 @@ struct GuestInterface {
   std::vector<std::string> addresses;  // as the agent reports them, without prefix lengths
 };
 
-// Facts of the guest agent about a topic, or of libvirt about a job, by name, for example os.id or data_total.
+// Named values, such as os.id from the guest agent, or data_total of a libvirt job.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 using Value = std::variant<std::monostate, std::string, DomainFacts, std::vector<GuestInterface>, Facts>;
@@ -43,13 +43,13 @@ struct CallResult {
   Value value;
 };
 
-// A call, which runs on the connection's thread, the only one that uses the connection.
+// A libvirt call. Runs on the connection's thread, because no other thread may use the connection.
 using Job = std::function<CallResult(virConnectPtr)>;
 
 // Maximum length of an error's text in bytes; a daemon may send 4 MB.
 constexpr size_t kErrorBytesMax = 1000;
 
-// Returns a text from the daemon or the guest, truncated; empty if it is null.
+// Returns the first `bytesMax` bytes of a text from the daemon or the guest. Returns an empty string for null.
 std::string textOf(const char *text, size_t bytesMax);
 
 // Returns an integer in decimal; empty for other types.

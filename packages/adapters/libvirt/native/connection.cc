@@ -118,7 +118,7 @@ void run(const Thread &thread) {
   }
   thread.link->failPendingTasks();
   if (connection == nullptr) return;
-  // A daemon may never answer a request to close. It also cleans up when its stream ends.
+  // Disconnects the socket first, because a daemon may never answer a close request. It also cleans up when its stream ends.
   thread.socket->disconnect();
   registrations.remove(connection);
   virConnectClose(connection);

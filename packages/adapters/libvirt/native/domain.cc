@@ -15,7 +15,7 @@
 
 namespace {
 
-// Deadline of the guest agent in seconds; it delays other calls of the connection.
+// Timeout of the guest agent in seconds. It is short, because other calls of the connection wait meanwhile.
 constexpr int kAgentSeconds = 2;
 // Maximum number of interfaces per guest, because an agent may report any number.
 constexpr int kGuestInterfacesMax = 256;
@@ -57,7 +57,7 @@ const char *stateName(int state) {
   }
 }
 
-// Returns the migration that explains the state; empty if there is none.
+// Returns `left` or `leaving` if a migration has caused the domain's state; otherwise an empty string.
 const char *moveName(int state, int reason) {
   if (state == VIR_DOMAIN_SHUTOFF && reason == VIR_DOMAIN_SHUTOFF_MIGRATED) return "left";
   if (state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_MIGRATION) return "leaving";
@@ -191,7 +191,7 @@ std::vector<std::string> addressesOf(const virDomainInterface &item, size_t addr
   return addresses;
 }
 
-// Reads interfaces from the agent, which is untrusted: this limits the length, and the caller validates the content.
+// Reads interfaces from the agent, which is untrusted. This function limits the length, and the caller validates the content.
 CallResult readGuestInterfaces(virDomainPtr domain, const Arguments &) {
   if (virDomainAgentSetResponseTimeout(domain, kAgentSeconds, 0) < 0) return outcomeOf(-1);
   GuestInterfaces found;

@@ -9,5 +9,5 @@
 // Maximum bytes of domain XML; a domain with all ports and NICs has under 200 000.
 constexpr size_t kXmlBytesMax = 256 * 1024;
 
-// Returns the job for an operation by its name; none if there is no such operation with that number of arguments.
+// Returns the job for an operation. Returns no job if no operation has that name and number of arguments.
 std::optional<Job> jobFor(const std::string &operation, const std::vector<std::string> &arguments);

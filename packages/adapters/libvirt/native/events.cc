@@ -19,10 +19,10 @@
 
 namespace {
 
-// Links by the number that libvirt passes to a registration's callbacks. Numbers replace pointers for two reasons. Drivers
-// without close callbacks accept one and never free it, so it must not own its link. libvirt 9.0 frees a registration that
-// failed during a dispatch of events, although it says that it does not, and may call it before. So a number may be removed
-// twice, and looked up afterwards.
+// Maps the numbers that libvirt passes to callbacks to links. Numbers replace pointers for two reasons. Drivers without
+// close callbacks accept a registration and never free its pointer, so it must not own the link. libvirt 9.0 frees a
+// registration that failed during a dispatch of events, although its documentation denies this, and may call it before. So a
+// number may be removed twice, and looked up after its removal.
 class LinkNumbers {
  public:
   void *add(const std::shared_ptr<Link> &link) {
@@ -55,7 +55,7 @@ LinkNumbers &linkNumbers() {
   return *numbers;
 }
 
-// Maximum bytes of a domain's name and of an alias; ours have under 200.
+// Maximum size of a domain name or an alias. Patchbay's names have fewer than 200 bytes.
 constexpr size_t kNameBytesMax = 512;
 
 void removeNumber(void *opaque) { linkNumbers().remove(opaque); }
@@ -196,7 +196,7 @@ void onPassed(int timer, void *opaque) {
   static_cast<std::promise<void> *>(opaque)->set_value();
 }
 
-// Frees the promise of a timer. The event loop may call this later than the wait ends.
+// Frees the promise of a timer. The event loop may call this function after the wait has ended.
 void freePromise(void *opaque) { delete static_cast<std::promise<void> *>(opaque); }
 
 }  // namespace

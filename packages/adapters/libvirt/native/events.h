@@ -14,7 +14,7 @@ bool startEventLoop();
 // Returns the milliseconds since the last beat of the event loop, without waiting.
 double eventLoopAgeMs();
 
-// Waits until the running callback of the event loop, if any, has returned. Not to be called on the loop's thread.
+// Waits until the running callback of the event loop, if any, has returned. Must not be called on the loop's thread.
 void awaitEventLoop();
 
 // Callbacks that are registered with one connection. Used on the connection's thread only.
@@ -23,7 +23,7 @@ class Registrations {
   // Registers all callbacks. Returns false if libvirt refuses one; `remove` removes those that were registered.
   bool add(virConnectPtr connection, const std::shared_ptr<Link> &link);
 
-  // Removes the callbacks. Afterwards nothing in libvirt holds the connection on their behalf.
+  // Removes the callbacks. Afterwards, libvirt holds no reference to the connection for them.
   void remove(virConnectPtr connection);
 
  private:

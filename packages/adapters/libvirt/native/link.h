@@ -25,8 +25,8 @@ struct Event {
   // jobCompleted
   std::string kind;
   std::string domain;
-  std::string what;  // alias, or the event of a lifecycle; empty for other kinds
-  int detail;        // detail of a lifecycle, number of the iteration, or downtime in milliseconds
+  std::string what;  // device alias or lifecycle event; empty for other kinds
+  int detail;        // detail of a lifecycle event, iteration number, or downtime in milliseconds
 };
 
 struct Task {
@@ -55,7 +55,7 @@ class Link : public std::enable_shared_from_this<Link> {
   bool push(Task task);
   void close();
 
-  // The connection's thread only. Waits for the next task; none if the connection is to be closed.
+  // The connection's thread only. Waits for the next task. Returns no task when the connection must close.
   std::optional<Task> take();
 
   // The connection's thread only, at its end. Fails all tasks that are still queued.

@@ -86,7 +86,7 @@ CallResult readJob(virDomainPtr domain, const Arguments &) {
   Facts facts = {{"type", jobTypeName(type)}};
   for (int index = 0; index < std::min(found.count, kJobFactsMax); index++) {
     const virTypedParameter &item = found.items[index];
-    // Includes numbers only; texts of a job are for people.
+    // The value of a text is empty, because the texts of a job are for humans.
     facts.emplace_back(textOf(item.field, VIR_TYPED_PARAM_FIELD_LENGTH), numberOf(item));
   }
   return {{}, std::move(facts)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the socket of a connection by SO_PEERCRED, which is the process that called listen.
+// Finds the socket of a connection by its peer. SO_PEERCRED returns the process that called listen.
 #include "peer.h"
 
 #include <dirent.h>
