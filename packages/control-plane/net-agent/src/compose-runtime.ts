@@ -43,7 +43,7 @@ function installHooks(
   };
 }
 
-/** Creates the server for the container runtime. Without a configured socket, `parts` is empty and `serving` resolves at once. */
+/** Creates the server for the container runtime. If no socket is configured, `parts` is empty and `serving` resolves at once. */
 export function composeRuntime(
   flags: Flags,
   adapters: RuntimeAdapters,

@@ -20,7 +20,7 @@ export function listRequestedNetworks(pod: Pod): readonly string[] {
   });
 }
 
-/** Serializes the inputs of a pod's attachments, with its network selection annotation, whose changes do not increment the generation. */
+/** Serializes the inputs of a pod's attachments. Includes the networks annotation, whose changes do not increment the generation. */
 export function serializeInputs(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }

@@ -65,7 +65,7 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
 interface UnplugRequests {
   /** Records an unplug request, and returns a function that undoes the record. `before` is the number of requests in the VMI's status. */
   record(uid: string, iface: string, before: number): () => void;
-  /** Records that libvirt reported the failure of the last request. Does nothing without a recorded request. */
+  /** Records that libvirt reported the failure of the last request. Does nothing if no request is recorded. */
   recordRefusal(uid: string, iface: string): void;
   find(uid: string, iface: string): UnplugRequest | undefined;
   retain(uid: string, ifaces: readonly string[]): void;

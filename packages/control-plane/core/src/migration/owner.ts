@@ -77,7 +77,7 @@ export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLaunc
   return { uid, name, role };
 }
 
-/** Copies the guest's MAC to each interface without a MAC, which would otherwise get the MAC of the target's pod NIC. */
+/** Copies the guest's MAC to each interface that has no MAC. The interface would otherwise get the MAC of the target's pod NIC. */
 function withGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   return ifacesOf(vmi.spec).map((iface) => {
     const mac = findByName(vmi.status?.interfaces, iface.name)?.mac ?? "";
@@ -85,7 +85,7 @@ function withGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   });
 }
 
-/** Returns the VMI as the target node must see it: with the target pod's attachments, and without reported interfaces. */
+/** Returns the target node's view of the VMI, which has the target pod's attachments and no reported interfaces. */
 export function targetView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const { migrationState, ...status } = vmi.status ?? {};
   const attachments = [...(migrationState?.targetAttachments ?? [])];

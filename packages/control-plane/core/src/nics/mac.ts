@@ -170,7 +170,7 @@ function listMacLocations(
   });
 }
 
-/** Returns the interfaces of `own` whose MAC another VM has on the same segment. Of several such VMs, prefers one that is not halted. */
+/** Returns the interfaces of `own` whose MAC another VM has on the same segment. Of several VMs, prefers a VM that is not halted. */
 export function findMacConflicts(
   own: MacOwner,
   others: readonly MacOwner[],

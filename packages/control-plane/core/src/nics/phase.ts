@@ -91,7 +91,7 @@ function findLastUsedNic(
   return deviceTap === undefined ? "" : parseTapName(deviceTap);
 }
 
-/** Returns the current pod NIC. With a device, prefers the NIC whose bridge contains its tap. Without a device, prefers the spec's NIC. */
+/** Returns the current pod NIC. Prefers the NIC whose bridge contains the device's tap, or the spec's NIC if the guest has no device. */
 function findCurrentNic(known: KnownNics, sources: NicSources): string {
   const { name, attachments, networkName, wantedNic } = known;
   if (!sources.hasDevice) {
@@ -332,7 +332,7 @@ function decidePlugPhase(facts: PhaseFacts): IfacePhase {
 }
 
 /**
- * Returns the phase of an interface. Returns undefined for an unwanted interface without attachment, links and device. A
+ * Returns the phase of an interface. Returns undefined for an unwanted interface that has no attachment, links or device. A
  * running unplug completes first, even if the interface is wanted again.
  */
 export function decidePhase(facts: PhaseFacts): IfacePhase | undefined {

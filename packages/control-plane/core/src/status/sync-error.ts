@@ -252,7 +252,7 @@ function findMissingPartError({ parts }: VmStatusFacts): SyncError | undefined {
   );
 }
 
-/** Returns the VMI's error. Without a VMI, returns the start error that the VM's condition retains after a failed start. */
+/** Returns the VMI's error. If no VMI exists, returns the start error that the VM's condition retains after a failed start. */
 function findVmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
   if (vmi !== undefined) return findSyncError(vmi.status?.conditions);
   const condition = vm.status?.startFailure && findSyncError(vm.status.conditions);

@@ -39,7 +39,7 @@ export function rejectFeature(feature: string): CallHandler {
   return () => Promise.resolve(toFailureAnswer({ code: 400, message }));
 }
 
-/** Rejects a stream request without WebSocket upgrade, with KubeVirt's message. Source: gorilla/websocket server.go */
+/** Rejects a stream request that does not request a WebSocket upgrade. The message is KubeVirt's. Source: gorilla/websocket server.go */
 export const streamOnly: CallHandler = () => {
   const message =
     "websocket: the client is not using the websocket protocol: 'upgrade' token not found in 'Connection' header";

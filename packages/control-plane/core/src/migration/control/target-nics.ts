@@ -83,8 +83,8 @@ function withAddresses(
 }
 
 /**
- * Omits the MAC unless the interface uses a registered binding: the target pod must not announce the MAC while the guest
- * runs on the source. See docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md.
+ * Omits the MAC, because the target pod must not announce it while the guest runs on the source. Keeps the MAC of an interface
+ * with a registered binding. See docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md.
  */
 function withoutMac({ macAddress, ...iface }: Iface): Iface {
   if (macAddress === undefined || iface.binding === undefined) return iface;
@@ -97,7 +97,7 @@ function withoutPorts(status: VmiStatus = {}): VmiStatus {
   return Object.fromEntries(otherFields) as VmiStatus;
 }
 
-/** Returns the VMI from which the target pod is built: with the migrating NICs, and without reported interfaces. */
+/** Returns the VMI from which the target pod is built. It has the migrating NICs, but no reported interfaces. */
 export function buildTargetPodView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const migratingNics = ifacesOf(vmi.spec).flatMap((iface) => toMigratingNic(vmi, iface));
   const networks = migratingNics.map(({ network }) => network);

@@ -125,7 +125,7 @@ function buildTargetLabels(
   return { ...Object.fromEntries(otherLabels), [names.MIGRATION_JOB_LABEL]: metadata.uid ?? "" };
 }
 
-/** Returns the target pod's number of PCIe ports: the planned number, but at least the number that the running guest has. */
+/** Returns the target pod's number of PCIe ports: the planned number, or the running guest's number if that is larger. */
 function countTargetPorts({ vmi }: VmiFacts, plannedPorts: number): number {
   // On machine type pc, the status counts slots of the conventional PCI bus, which need no ports.
   const hasPorts = findMachineFamily(buildMachine(vmi.spec.domain)) !== "pc";

@@ -63,7 +63,7 @@ function listPrograms(plugin: Plugin): readonly string[] {
 function listLinks(plugin: Plugin, prefix: string): readonly NamedField[] {
   const member = LINK_MEMBERS.get(plugin.type);
   const name = member === undefined ? undefined : readText(plugin, member);
-  // Without a name, the plugin uses the link of the default route. With `linkInContainer`, the link is in the pod.
+  // If the name is missing, the plugin uses the link of the default route. With `linkInContainer`, the link is in the pod.
   if (member === undefined || name === undefined || plugin["linkInContainer"] === true) return [];
   return [{ field: `${prefix}${member}`, name }];
 }

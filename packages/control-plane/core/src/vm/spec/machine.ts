@@ -16,7 +16,7 @@ export interface CpuTopology {
   readonly threads: number;
 }
 
-/** Returns the number of CPUs in the limits or, without a limit, in the requests. Rounds up. */
+/** Returns the number of CPUs in the limits, or in the requests if no limit is set. Rounds up. */
 function countRequestedCpus({ resources }: VmiSpec["domain"]): number {
   const quantity = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
   return Math.max(1, Math.ceil(quantity === undefined ? 1 : (parseQuantity(quantity) ?? 1)));

@@ -187,7 +187,7 @@ export function reportPlanError(
 export interface ActResult {
   /** Errors by name of the pod NIC, including errors of steps in backoff. */
   readonly errors: ReadonlyMap<string, AttachmentError>;
-  /** Milliseconds until the first failed step may be retried; undefined without a failure. */
+  /** Milliseconds until the first failed step may be retried; undefined if no step failed. */
   readonly retryInMs: number | undefined;
 }
 
@@ -307,7 +307,7 @@ async function writeStatus(
   let pod = facts.pod;
   for (let attempt = 1; pod !== undefined; attempt += 1) {
     if (await writeOnce(pod, { facts, ...options }, deps)) return;
-    // Without a sandbox, a conflict may mean that Multus has written the status of a new sandbox. The next pass must read this status.
+    // If the pass found no sandbox, Multus may have written the status of a new sandbox. The next pass must read this status.
     if (attempt === WRITE_ATTEMPTS_MAX || facts.missingSandbox !== undefined) {
       const object = facts.key;
       throw new AppError("KUBE_CONFLICT", { resource: "pods", object });

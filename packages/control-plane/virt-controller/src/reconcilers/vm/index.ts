@@ -89,7 +89,7 @@ function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | u
   });
 }
 
-/** Returns the missing DataVolumes of a VM without VMI. Uses no cache, because clusters without CDI do not serve the kind. */
+/** Returns the missing DataVolumes of a VM that has no VMI. Uses no cache, because clusters without CDI do not serve the kind. */
 async function findMissingDataVolumes(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

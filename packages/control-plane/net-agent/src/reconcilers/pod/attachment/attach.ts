@@ -375,7 +375,7 @@ async function addNew(
   return addOrUndo(row, { facts, check }, deps);
 }
 
-/** Runs ADD with the NIC's previous MAC and addresses if possible. If the network rejects the request, runs ADD without both. */
+/** Runs ADD with the NIC's previous MAC and addresses if possible. If the network rejects the request, repeats ADD without them. */
 async function addWithPreferred(
   wanted: WantedAttachment,
   { preferred, ...intent }: Intent & { readonly preferred: Preferences | undefined },
