@@ -328,7 +328,7 @@ function findKind(device: FixedDevice): DeviceKind {
   return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Plans the ports up to the last used port, and the reserve ports for which slots and interrupt vectors suffice. */
+/** Plans the ports up to the last used port, and then as many reserve ports as slots and interrupt vectors allow. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;

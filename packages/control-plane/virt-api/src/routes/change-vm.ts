@@ -396,17 +396,17 @@ function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise
   );
 }
 
-/** Starts the VM. Responds with 202, with 409 if a guest runs or starts automatically, or with 422 if the VM cannot start. */
+/** Starts the VM. The response is 202, 409 if a guest runs or starts automatically, or 422 if the VM cannot start. */
 export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }
 
-/** Stops the VM or cancels a pending start. Responds with 202, or with 409 if no guest runs. */
+/** Stops the VM or cancels a pending start. The response is 202, or 409 if no guest runs. */
 export function stop(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStopBody, plan: planStop });
 }
 
-/** Restarts the VM. Responds with 202, with 409 if no guest runs, or with 422 if the VM cannot start again. */
+/** Restarts the VM. The response is 202, 409 if no guest runs, or 422 if the VM cannot start again. */
 export function restart(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
 }
@@ -426,8 +426,8 @@ function buildMigration(
 }
 
 /**
- * Creates a migration and responds with 202. Responds with 404 if the VM is missing, with 409 if the VM is not running, and
- * with 400 if the body is invalid or the guest cannot migrate.
+ * Creates a migration. The response is 202, 404 if the VM is missing, 409 if the VM is not running, or 400 if the body is
+ * invalid or the guest cannot migrate.
  */
 export function migrate(deps: Deps): CallHandler {
   return async (call) => {

@@ -25,7 +25,7 @@ async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   return causes.length === 0 ? { code: 200, body } : toRejection(causes);
 }
 
-/** Responds with the expanded VM, with 404 if no VM exists, or with 400 for a missing or conflicting instancetype or preference. */
+/** Returns the expanded VM. The response is 404 if no VM exists, or 400 if an instancetype or preference is missing or conflicts. */
 export function expandSpec(deps: Deps): CallHandler {
   return async (call) => {
     const vm = await deps.store.find(VIRTUAL_MACHINES, call);

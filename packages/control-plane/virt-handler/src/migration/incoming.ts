@@ -115,7 +115,7 @@ async function preloadFacts(incoming: IncomingMigration): Promise<void> {
   }
 }
 
-/** Reads only what the plan for the next steps requires, because the guest is paused meanwhile. */
+/** Reads only the facts that the next steps require, because the guest is paused while they are read. */
 async function inspectGuest(
   incoming: IncomingMigration,
   domain: DomainInfo | undefined,

@@ -10,7 +10,7 @@ import type { LauncherPod, ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findGuest } from "./find-guest.ts";
 
-/** Opens a stream of a guest of this node. The stream is paused until it is read. */
+/** Opens a stream to a guest on this node. The stream is paused until it is read. */
 export type OpenGuestStream = (key: ObjectKey, request: StreamRequest) => Promise<Socket>;
 
 const SOCKETS: Readonly<Record<GuestStream, string>> = {

@@ -6,7 +6,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 
 export interface UsedDevice {
   readonly id: string;
-  /** Resource of the device. Unset: the ID counts as in use for every resource. */
+  /** Resource of the device. If unset, the ID is in use for every resource. */
   readonly resource?: string;
   readonly holder: string;
 }

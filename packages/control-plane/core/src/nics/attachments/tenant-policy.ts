@@ -343,7 +343,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** Checks whether users can set the policy in the KubeVirt object. They can if it is Patchbay's own object or already has the field. */
+/** Checks whether users can set the policy in the KubeVirt object, because the object is Patchbay's own or already has the field. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (
