@@ -61,7 +61,7 @@ export async function chooseKubeConfig(
   });
 }
 
-/** Calls `use` with a session, which is closed afterwards. */
+/** Opens a session, calls `use`, and closes the session. */
 export async function withSession(
   context: Context,
   use: (session: Session) => Promise<void>,
@@ -135,7 +135,7 @@ export async function findTarget(
   });
 }
 
-/** Calls `use` with the target and a session, which is closed afterwards. */
+/** Opens a session, finds the target, calls `use` with both, and closes the session. */
 export async function withNamedTarget(
   context: Context,
   { namespace, ...query }: TargetQuery & { readonly namespace?: string },
@@ -147,7 +147,7 @@ export async function withNamedTarget(
   });
 }
 
-/** Calls `use` with the target that the first argument names, and a session, which is closed afterwards. */
+/** Like {@link withNamedTarget}, for the target that the first argument names. */
 export async function withTarget(
   context: Context,
   input: Input,

@@ -366,7 +366,7 @@ function readMacAndMtu({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus,
 }
 
 interface AdditionalFacts {
-  /** Gateways to report. Each replaces the gateways of its IP version in the plugin's result. */
+  /** Gateways to report. They replace the gateways of the same IP version in the plugin's result. */
   readonly gateways?: readonly string[];
 }
 

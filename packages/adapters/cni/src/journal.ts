@@ -147,7 +147,7 @@ class FileJournal {
   async listPods(): Promise<readonly string[]> {
     const pods: string[] = [];
     for (const podUid of await this.#files.list(this.#dir)) {
-      // A directory without rows is empty, or contains a partial row that a crashed agent left.
+      // Deletes a directory without rows. It is empty, or contains a partial row that a crashed agent left.
       if ((await listRowNames(this.#files, `${this.#dir}/${podUid}`)).length > 0) pods.push(podUid);
       else await this.#files.remove(`${this.#dir}/${podUid}`);
     }

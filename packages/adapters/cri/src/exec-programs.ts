@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and kills exec programs over containerd's task service, because CRI can only start these programs.
+// Lists and kills programs that CRI's exec calls started. Uses containerd's task service, because CRI has no such calls.
 import { isAppError } from "@patchbay/base";
 import type { ExecPrograms } from "@patchbay/core/interfaces";
 import type { CriOptions } from "./container-runtime.ts";

@@ -27,8 +27,8 @@ interface SweepPlan {
 }
 
 /**
- * Plans deletions of directories that were unused at two consecutive checks, because the kubelet lists a pod only some
- * time after it allocates the pod's devices.
+ * Plans the deletion of directories that were unused at two consecutive checks. One check does not suffice, because the
+ * kubelet lists a pod only some time after it allocates the pod's devices.
  */
 export function planSweep({ existing, inUse, suspects }: SweepFacts): SweepPlan {
   const unusedIds = existing.filter((id) => !inUse.has(id));
@@ -141,7 +141,7 @@ export async function offerSockets(
   ]);
 }
 
-/** Offers a mount of all socket directories until aborted, for the node's dataplane. */
+/** Offers a mount of all socket directories to the node's dataplane, until aborted. */
 export function offerAllSockets(
   offer: Offer,
   options: DirectoryOfferOptions,

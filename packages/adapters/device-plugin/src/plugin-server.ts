@@ -26,7 +26,7 @@ export const PLUGIN_OPTIONS: PluginOptions = {
 
 export interface PluginCallbacks {
   onWatchersChanged(): void;
-  /** Returns the allocation of these devices. @throws if the devices cannot be allocated */
+  /** Returns the container's allocation for the devices with these IDs. @throws if the devices cannot be allocated */
   allocate(ids: readonly string[]): Promise<ContainerAllocation>;
 }
 

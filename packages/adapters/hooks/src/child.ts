@@ -104,7 +104,7 @@ function toFailure(error: unknown): Extract<Reply, { failure: unknown }>["failur
 export function main(channel: ChildChannel): void {
   let client: Client | undefined;
   channel.onMessage((message) => {
-    const request = message as HookRequest; // Not validated, because the child trusts its parent.
+    const request = message as HookRequest; // The message is not validated, because the child trusts its parent.
     if (client === undefined) {
       const { fd } = channel.claimDescriptor(SOCKET_TOKEN);
       const address = `unix:/proc/self/fd/${String(fd)}`;

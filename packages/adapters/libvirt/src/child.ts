@@ -41,7 +41,7 @@ export function main(channel: ChildChannel): void {
     channel.send(message);
   };
   channel.onMessage((message) => {
-    handle(message as Request, { channel, connections, reply }); // Not validated, because the child trusts its parent.
+    handle(message as Request, { channel, connections, reply }); // The message is not validated, because the child trusts its parent.
   });
 }
 
@@ -118,7 +118,7 @@ function createNotify(id: number, context: Context): Notify {
   return (kind, value) => {
     switch (kind) {
       case "event":
-        // Not validated, because the parent validates each event.
+        // The event is not validated here, because the parent validates each event.
         context.reply({ kind, connection: id, event: value as HypervisorEvent });
         return;
       case "lost":

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 
 /** Process at the other end of a socket. Source: unix(7) SO_PEERCRED */
 export interface Peer {
-  /** PID in the PID namespace of this process, or 0 if the process is invisible there. */
+  /** PID in this process's PID namespace. 0 if the namespace does not contain the peer. */
   readonly pid: number;
   readonly uid: number;
   readonly gid: number;

@@ -40,7 +40,7 @@ function openInode(location: SocketLocation): number {
 function connectTo(inode: number): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const socket = new Socket();
-  socket.pause(); // The caller resumes the socket.
+  socket.pause(); // The caller resumes the socket when it is ready for data.
   socket.once("error", reject);
   socket.connect(`/proc/self/fd/${String(inode)}`, () => {
     socket.off("error", reject);

@@ -236,9 +236,9 @@ class UserPool {
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
 /**
- * Script that gives the server a root file system with only programs, libraries and two devices. It detaches the old
- * root, because the server's mount namespace would otherwise keep volumes of other VMs mounted, which could then be
- * neither mounted again nor deleted.
+ * Script that gives the server a root file system with only programs, libraries and two devices, and detaches the old
+ * root. Otherwise, the server's mount namespace would keep volumes of other VMs mounted. Those volumes could be neither
+ * mounted again nor deleted.
  */
 const ENTER_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
 for place in bin etc lib lib32 lib64 libx32 sbin usr; do

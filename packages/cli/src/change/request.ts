@@ -243,7 +243,7 @@ function send(
 }
 
 export function statusMessage(text: string): string | undefined {
-  const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // The API server answers with a Status, or with the changed object.
+  const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // The API server answers with a Status or another object.
   return kind === "Status" ? message : undefined;
 }
 

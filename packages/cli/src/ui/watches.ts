@@ -47,7 +47,7 @@ async function mayListEverywhere(
 }
 
 export interface WatchScope {
-  /** Namespace to watch. If unset, all namespaces are watched if the user may list objects in all of them, otherwise only `namespace`. */
+  /** Namespace to watch. Unset to watch all namespaces. A user who may not list objects in all namespaces then watches only `namespace`. */
   readonly onlyIn?: string;
   readonly namespace: string;
 }

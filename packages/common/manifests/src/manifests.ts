@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and parses manifests, which `kubectl apply -k` accepts too.
+// Reads and parses manifests. `kubectl apply -k` accepts the same files.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ResourceType } from "@patchbay/api";

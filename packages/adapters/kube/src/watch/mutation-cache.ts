@@ -50,7 +50,7 @@ class ObjectMutationCache implements MutationCache {
 
   newest<T extends KubeObject>(cached: T): T {
     const written = this.#writtenByUid.get(findUid(cached));
-    // `cached` may already be the written version, if this method returned it before.
+    // The caller may pass a written version that this method returned earlier.
     if (written === undefined || written === cached) return cached;
     // Both objects have the same UID, so both have the same kind.
     if (parseVersion(cached) < parseVersion(written)) return written as T;

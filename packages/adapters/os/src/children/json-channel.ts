@@ -32,7 +32,7 @@ export class JsonChannel implements ChildChannel {
     stream.on("data", (data: Buffer) => {
       this.#read(data);
     });
-    // A "close" event follows each error, and the creator of the stream handles "close".
+    // Ignores errors, because the creator of the stream handles the "close" event that follows each error.
     stream.on("error", () => undefined);
   }
 

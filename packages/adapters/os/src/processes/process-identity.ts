@@ -87,7 +87,7 @@ export async function readBootId(files: Files): Promise<string> {
 }
 
 interface ProcessEnd {
-  /** Resolves when the process has ended, unless `cancel` was called before. */
+  /** Resolves when the process has ended. Stays pending if `cancel` was called first. */
   readonly ended: Promise<void>;
   cancel(): void;
 }

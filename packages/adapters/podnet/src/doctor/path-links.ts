@@ -82,7 +82,7 @@ function decodeLinkWithIndices(
   return [
     {
       ...base,
-      // State 0 (disabled) also means that the port is down or has no carrier, which other fields report.
+      // State 0 (disabled) is not blocked: a port also has this state while it is down or has no carrier, which other fields report.
       isBlocked: ![0, FORWARDING].includes(state),
       canFilterVlans: findNumber(data, VLAN_FILTERING) === 1,
       masterIndex: findNumber(attributes, IFLA.master) ?? 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of a NIC's path, each with its sending link and source MAC. The MAC must belong to the side of the path from
-// which the probe is sent, because bridges learn the port of the MAC from the probe.
+// Probes of a NIC's path, each with its sending link and source MAC. The MAC must belong to the side from which the
+// probe is sent, because bridges learn the MAC's port from the probe.
 import { parseIp } from "@patchbay/api/values";
 import type { FrameTrace, HopName, ProbeName, PathLinks, ProbeTarget } from "@patchbay/core/doctor";
 import type { ExaminedNic } from "@patchbay/core/interfaces";

@@ -60,7 +60,7 @@ const NO_SWITCH_FRAMES: readonly string[] = [
   "ether daddr 01:00:0c:cc:cc:cc drop",
   "ether daddr 01:00:0c:cc:cc:cd drop",
 ];
-/** Rules that drop ARP for protocols other than Ethernet and IPv4, because the other rules cannot check fields at other offsets. */
+/** Rules that drop ARP for protocols other than Ethernet and IPv4, because the ARP rules match fields at fixed offsets. */
 const ONLY_ETHERNET_IPV4_ARP: readonly string[] = [
   "arp htype != 1 drop",
   "arp ptype != ip drop",

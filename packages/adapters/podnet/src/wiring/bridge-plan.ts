@@ -54,7 +54,7 @@ function buildPortSteps(
   ];
 }
 
-/** Removes addresses from a port, because the guest uses them. Also disables new link-local addresses. */
+/** Removes addresses from a port, because the guest uses them. Also stops the kernel from adding a link-local address. */
 function buildAddressRemovalSteps(port: WiredLink, wiring: BridgeName): readonly Step[] {
   const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
   return [

@@ -82,7 +82,10 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
-/** Returns whether nodes must have the resources for /dev/net/tun and /dev/kvm. Only a cluster without virt-handler need not have them. */
+/**
+ * Returns whether nodes must offer the resources for /dev/net/tun and /dev/kvm. virt-handler offers them, so a cluster
+ * may lack them only without virt-handler.
+ */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");
@@ -168,7 +171,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
     ...findVersionProblems(node),
     ...findDeviceProblems(node, facts),
     ...findSocketProblems(node, facts),
-    // A node that is not ready does not renew its lease, so the lease does not show the node's clock.
+    // Only a ready node renews its lease, so only its lease shows the node's clock.
     ...(readiness.length === 0 ? findClockProblems(lease, serverNowMs(facts)) : []),
   ];
   return problems.length === 0

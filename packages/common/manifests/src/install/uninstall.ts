@@ -126,7 +126,10 @@ async function removeDefinition(
   report({ name });
 }
 
-/** Lists the types in the order of deletion: admission policies, the other types in reverse order of installation, namespaces. */
+/**
+ * Lists the types in the order of deletion: first admission policies, then the other types in reverse order of
+ * installation, last namespaces.
+ */
 function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   const otherTypes = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];

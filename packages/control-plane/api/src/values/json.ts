@@ -33,7 +33,7 @@ export function printGoJson(value: unknown): string {
 
 /** Parses JSON. Returns undefined if the text is missing, empty or malformed. */
 export function parseJson(text: string | undefined): unknown {
-  // Exceptions of JSON.parse are slow, and callers often pass an annotation that is unset.
+  // Avoids an exception of JSON.parse, which is slow, because callers often pass an unset annotation.
   if (text === undefined || text === "") return undefined;
   try {
     return JSON.parse(text) as unknown;

@@ -80,7 +80,7 @@ function buildGroupKey(nic: GuestNic): string {
 
 function mergeNics(nics: readonly GuestNic[]): GuestLink {
   const mac = nics.flatMap((nic) => readMac(nic) ?? [])[0];
-  // The agent lists links in creation order, so the first name is the NIC's, not the name of a bridge or VLAN on the NIC.
+  // The agent lists links in the order of creation, so the first name is the NIC's. Bridges and VLANs on the NIC come later.
   const name = nics.flatMap((nic) => readName(nic) ?? [])[0];
   return {
     ...(mac === undefined ? {} : { mac }),
