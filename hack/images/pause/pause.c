@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PID 1 of a pod's sandbox: holds its namespaces, reaps what others leave, ends when it is told to.
+// PID 1 of a pod's sandbox: holds the namespaces, reaps orphaned processes, and exits on SIGTERM or SIGINT.
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@ int main(void) {
   sigaddset(&signals, SIGCHLD);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  // PID 1 gets a signal without a handler only while it is blocked.
+  // The kernel discards signals to PID 1 that have no handler, unless they are blocked.
   if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0) {
     perror("pause: sigprocmask");
     return 1;
@@ -19,7 +19,7 @@ int main(void) {
     int number = 0;
     if (sigwait(&signals, &number) != 0) continue;
     if (number != SIGCHLD) return 0;
-    // One SIGCHLD may stand for many children.
+    // One SIGCHLD can represent several children.
     while (waitpid(-1, NULL, WNOHANG) > 0) continue;
   }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy-files DESTINATION-DIR SOURCE...             copies regular files of the image it runs in
-// copy-files --parents DESTINATION-DIR SOURCE...   each below its source's directory; directories are made
-// copy-files --disk DESTINATION-DIR [SOURCE]       copies a disk, below its directory: SOURCE, or the one file in /disk
-// copy-files --self DESTINATION-DIR                copies itself, for a container whose image is someone else's
+// copy-files DESTINATION-DIR SOURCE...             copies regular files of the image in which it runs
+// copy-files --parents DESTINATION-DIR SOURCE...   copies them with their directories, which are created below the destination
+// copy-files --disk DESTINATION-DIR [SOURCE]       copies a disk with its directory: SOURCE, or the only file in /disk
+// copy-files --self DESTINATION-DIR                copies itself, for a container with another image
 //
-// The image may be hostile: paths and links of sources are resolved within the image's own file system, so that what
-// is mounted into the container (the pod's volumes, tokens, /proc) cannot be copied; a disk is reached without any link,
-// as it must be where its image is mounted instead. Zeros take no room in a copy. A file appears whole or not at all,
-// and once it is there it may be copied again. Exit codes: 0 all copied, 1 something failed, 2 usage.
+// The image may be hostile. Paths and links of sources are resolved within the image's own file system, so that files that
+// are mounted into the container (the pod's volumes, tokens, /proc) cannot be copied. The path of a disk must not contain
+// links, because prepare-disks accepts none in an image that is mounted instead. Blocks of zeros become holes in the copy.
+// Each copy is atomic and may be repeated. Exit codes: 0 all files are copied, 1 failure, 2 usage.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -22,9 +22,9 @@
 
 static const char SELF[] = "copy-files";
 static const char PARTIAL[] = ".copy-files.partial";
-// Where a containerDisk has its disk. Source: KubeVirt.
+// Directory of the disk in a containerDisk image. Source: KubeVirt.
 static const char DISK[] = "/disk";
-// A try takes microseconds; others would have to rename files without a pause for milliseconds.
+// An attempt takes microseconds, so all attempts fail only if other processes rename files continuously for milliseconds.
 static const int OPEN_ATTEMPTS = 10000;
 
 static _Noreturn void fail(const char *what, const char *reason) {
@@ -43,14 +43,14 @@ static const char *base_name(const char *path) {
   return slash == NULL ? path : slash + 1;
 }
 
-// A name that a file in the destination may have.
+// Checks that the source's name is a valid file name in the destination.
 static void check_name(const char *source) {
   const char *name = base_name(source);
   if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) fail(source, "names no file");
   if (strcmp(name, PARTIAL) == 0) fail(source, "this name is used while files are copied");
 }
 
-// A path whose directories can be made below the destination.
+// Checks that the path contains no . or .., so that its directories are created below the destination.
 static void check_parents(const char *source) {
   for (const char *part = source; *part != '\0'; part += strcspn(part, "/")) {
     part += strspn(part, "/");
@@ -66,7 +66,7 @@ static int open_directory(const char *path) {
   return directory;
 }
 
-// Opens the directory of a path below the destination, where nobody but this program has written; makes what is missing.
+// Opens the directory of a path below the destination, and creates missing directories. Only this program writes there.
 static int open_parent(int destination, const char *path) {
   int directory = destination;
   for (;;) {
@@ -85,17 +85,17 @@ static int open_parent(int destination, const char *path) {
   }
 }
 
-// Opens a file of the image: links stay below its root or are refused, other mounts and /proc's links are refused.
+// Opens a file of the image. Rejects other mounts and magic links. Resolves symbolic links below the root, or rejects them.
 static int open_source(const char *path, int flags, unsigned long long links) {
   int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) fail("/", strerror(errno));
   struct open_how how = {
-      // O_NONBLOCK: a FIFO would wait for a writer.
+      // O_NONBLOCK, because opening a FIFO would wait for a writer.
       .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags,
       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | links,
   };
   int source = -1;
-  // EAGAIN: something was renamed on the machine while a link led upwards, so the kernel could not be sure of it.
+  // The kernel returns EAGAIN if any file was renamed on the host while it resolved a path with "..".
   for (int attempt = 0; attempt < OPEN_ATTEMPTS && source < 0; attempt++) {
     source = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
     if (source < 0 && errno != EAGAIN && errno != EINTR) break;
@@ -107,14 +107,14 @@ static int open_source(const char *path, int flags, unsigned long long links) {
   return source;
 }
 
-// Copies one piece, but no zeros: whole blocks of them become a hole. Returns -1 where something failed.
+// Copies a range of data. Blocks of zeros become holes. Returns -1 on failure.
 static int copy_piece(int source, int target, off_t at, off_t end) {
   static char block[1 << 16];
   static const char zeros[sizeof block];
   while (at < end) {
     size_t wanted = end - at < (off_t)sizeof block ? (size_t)(end - at) : sizeof block;
     ssize_t got = pread(source, block, wanted, at);
-    if (got == 0) errno = EIO; // the file became shorter
+    if (got == 0) errno = EIO; // the file was truncated meanwhile
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return -1;
     if (memcmp(block, zeros, (size_t)got) != 0 && pwrite(target, block, (size_t)got, at) != got) return -1;
@@ -123,7 +123,7 @@ static int copy_piece(int source, int target, off_t at, off_t end) {
   return 0;
 }
 
-// Copies what is data: a hole takes no room in the copy either, and a layer of an image has zeros instead of holes.
+// Copies data, and preserves holes. copy_piece also detects blocks of zeros, because image layers cannot contain holes.
 static int copy_data(int source, int target, off_t size) {
   for (off_t at = 0; at < size;) {
     off_t data = lseek(source, at, SEEK_DATA);
@@ -134,7 +134,7 @@ static int copy_data(int source, int target, off_t size) {
   return ftruncate(target, size);
 }
 
-// Copies to a name of its own first: nobody sees half a file, and what a killed copy left is replaced.
+// Copies to a temporary name, then renames the copy, so that no incomplete file is visible. Replaces the rest of a killed copy.
 static void copy(int source, int directory, const char *path, mode_t mode) {
   struct stat status;
   if (fstat(source, &status) != 0) fail(path, strerror(errno));
@@ -156,7 +156,7 @@ static void copy_below(int destination, const char *path, int source) {
   if (directory != destination) close(directory);
 }
 
-// The path of the one file of a directory; names with a dot before them are nobody's disks.
+// Returns the path of the only file in a directory. Ignores hidden files.
 static char *only_file(const char *path) {
   DIR *directory = fdopendir(open_source(path, O_DIRECTORY, RESOLVE_NO_SYMLINKS));
   if (directory == NULL) fail(path, strerror(errno));
@@ -199,7 +199,7 @@ int main(int count, char **words) {
   int parents = strcmp(words[1], "--parents") == 0;
   int first = parents ? 2 : 1;
   if (words[first][0] == '-' || count < first + 2) usage();
-  // All names are looked at before anything is written.
+  // Checks all names before it writes any file.
   for (int index = first + 1; index < count; index++) {
     check_name(words[index]);
     if (parents) check_parents(words[index]);
