@@ -43,7 +43,10 @@ function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);
 }
 
-/** Returns the request, or undefined if the panel does not need it. Matches the path without decoding or normalizing it. */
+/**
+ * Returns the request to forward, or undefined if the panel never sends such a request. Does not decode or normalize
+ * the path before the comparison.
+ */
 export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;

@@ -59,7 +59,7 @@ class ObjectMutationCache implements MutationCache {
   }
 }
 
-/** Creates an empty mutation cache, which discards each written version as soon as one of `caches` contains it. */
+/** Creates an empty mutation cache, which discards a written version as soon as one of `caches` contains it or a newer version. */
 export function createMutationCache(...caches: readonly Cache<KubeObject>[]): MutationCache {
   return new ObjectMutationCache(caches);
 }

@@ -59,7 +59,7 @@ interface ReflectorDeps {
 }
 
 const PAGE_SIZE = 500;
-/** Delays after failures. Source: client-go tools/cache/reflector.go. The maximum is 10 s, instead of 30 s there. */
+/** Delays after failures. Source: client-go tools/cache/reflector.go, with a maximum of 10 s instead of 30 s */
 const DEFAULT_BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
 /** Delays after failures if an optional kind is missing. */
 const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 };

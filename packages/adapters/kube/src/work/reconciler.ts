@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a reconcile loop over a work queue, with retries, logs and metrics. As in client-go's workqueue, a key is queued
-// once, processed by one worker, and queued again if it was added meanwhile. Unlike there, only a limited rate of
-// events ends a failed key's delay early, because a failure often causes events itself.
+// once, processed by one worker, and queued again if it was added meanwhile. Unlike in client-go, events end the delay
+// of a failed key only at a limited rate, because the failure itself often causes events.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";

@@ -130,7 +130,7 @@ function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeF
   };
 }
 
-/** Builds a probe that resolves an address. Hosts that ignore ARP requests without a sender address require `sender`. */
+/** Builds a probe that resolves an address. `sender` is for hosts that ignore ARP requests without a sender address. */
 export function buildAddressProbe(
   ends: ProbeEnds,
   address: string,
