@@ -28,7 +28,7 @@ function show(text: string): void {
   for (const line of text.trimEnd().split("\n")) process.stdout.write(`           | ${line}\n`);
 }
 
-/** One step: prints what it does, runs it, and notes the result and the time. */
+/** Runs a step: prints its description and its result, and records both with the duration for the table. */
 async function step(what: string, act: () => Promise<string> | string): Promise<void> {
   say(what);
   const started = performance.now();
@@ -139,7 +139,7 @@ async function unplugByState(): Promise<string> {
   return line;
 }
 
-/** Kills the process that creates links and devices while it works; the supervisor starts another. */
+/** Kills virt-handler, which creates links and devices, during an operation. The supervisor restarts virt-handler. */
 async function killInTheMiddle(): Promise<string> {
   return guestSays("alpha", /nic added/, () => {
     const shown = run(
@@ -164,7 +164,7 @@ function refused(...args: readonly string[]): string {
 const PLAIN = "plain";
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 
-/** A pod without a VM. */
+/** Runs a pod that belongs to no VM. */
 async function runPlainPod(): Promise<string> {
   machine.apply({
     apiVersion: "v1",
@@ -181,7 +181,7 @@ async function runPlainPod(): Promise<string> {
   return eventually(() => phase() === "Running" && `pod ${PLAIN} runs`, { withinMs: CHANGE_MS });
 }
 
-/** Requests networks by the pod's annotation; resolves with the pod's links once net1 exists or is gone. */
+/** Sets the pod's networks annotation. Resolves with the pod's links when net1 exists, or is gone for an empty annotation. */
 async function annotate(networks: string): Promise<string> {
   show(run("kubectl", "annotate", "--overwrite", "pod", PLAIN, `${NETWORKS}=${networks}`));
   const isExpected = networks !== "";
@@ -277,7 +277,7 @@ async function changeMore(): Promise<void> {
   await step("everything is deleted, with its hot-plugged NICs", deleteAll);
 }
 
-/** Reports failures of the cleanup beside the first failure, which they must not hide. */
+/** Reports failures of the cleanup without throwing, so that they do not hide an earlier failure. */
 function purge(): void {
   try {
     show(endTrial(machine));
@@ -303,7 +303,7 @@ try {
   await plug();
   await changeMore();
 } catch (error) {
-  // Printed before the cleanup, which may fail for the same reason and would hide it.
+  // The cleanup may fail for the same reason, so this failure is printed first.
   process.stderr.write(`demo: ${String(error)}\n`);
   process.exitCode = 1;
 } finally {

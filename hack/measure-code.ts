@@ -32,7 +32,7 @@ function isTest(path: string): boolean {
   return /(?:\.test\.ts|\.gen\.ts)$|\/testing\//.test(path);
 }
 
-/** Each comment once, with its position. */
+/** Lists each comment once, with its position. */
 function commentsOf({ file }: Source): readonly ts.CommentRange[] {
   const found = new Map<number, ts.CommentRange>();
   const visit = (node: ts.Node): void => {
@@ -73,7 +73,7 @@ function lineCount({ file }: Source, { pos, end }: ts.CommentRange): number {
   return file.text.slice(pos, end).split("\n").length;
 }
 
-/** Spreads of an object or array literal. */
+/** Counts spreads of object and array literals. */
 function countLiteralSpreads({ file }: Source): number {
   let count = 0;
   const visit = (node: ts.Node): void => {
@@ -90,7 +90,7 @@ function countLiteralSpreads({ file }: Source): number {
   return count;
 }
 
-/** Names declared in the file. */
+/** Lists the names that the file declares. */
 function identifiersOf({ file }: Source): readonly string[] {
   const names = new Set<string>();
   const visit = (node: ts.Node): void => {
@@ -103,7 +103,7 @@ function identifiersOf({ file }: Source): readonly string[] {
   return [...names];
 }
 
-/** Product files that import each file by a relative path. */
+/** Returns, for each file, the product files that import it by a relative path. */
 function importersOf(sources: readonly Source[]): ReadonlyMap<string, ReadonlySet<string>> {
   const importers = new Map<string, Set<string>>();
   for (const { path, file } of sources) {
@@ -122,7 +122,7 @@ function quantile(values: readonly number[], share: number): number {
   return sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 }
 
-/** Numbers from 0 to 1, repeatable by seed. Source: Marsaglia, Xorshift RNGs (2003) */
+/** Returns a generator of numbers from 0 to 1, reproducible by seed. Source: Marsaglia, Xorshift RNGs (2003). */
 function randomNumbers(seed: number): () => number {
   let state = (seed ^ 0x9e37_79b9) >>> 0 || 1;
   return () => {

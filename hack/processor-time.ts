@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 
 /** USER_HZ, the unit of process times on every Linux machine. */
 const TICKS_IN_SECOND = 100;
-/** Reads cutime and cstime after the name, which may contain blanks. Source: proc_pid_stat(5), fields 16 and 17. */
+/** Indexes of cutime and cstime after the name, which may contain blanks. Source: proc_pid_stat(5), fields 16 and 17. */
 const FIELDS = [13, 14] as const;
 
 function secondsOfChildren(): number {
@@ -17,8 +17,8 @@ function secondsOfChildren(): number {
 let counted = secondsOfChildren();
 
 /**
- * Processor time of the child that just ended, seconds. Call it as soon as any child ends, because the kernel reports
- * one sum for all.
+ * Returns the processor time of the child that has just ended, in seconds. Call it immediately after each child ends,
+ * because the kernel reports one sum for all children.
  */
 export function secondsOfEnded(): number {
   const before = counted;
@@ -26,10 +26,10 @@ export function secondsOfEnded(): number {
   return counted - before;
 }
 
-/** Reads the line `cpu`: user, nice, system, irq, softirq; not idle, iowait and steal. Source: proc_stat(5). */
+/** Fields of the line `cpu`: user, nice, system, irq and softirq. Excludes idle, iowait and steal. Source: proc_stat(5). */
 const BUSY_FIELDS = [1, 2, 3, 6, 7] as const;
 
-/** Processor time that all processes of the machine used since boot, seconds. */
+/** Returns the processor time of all processes of the machine since boot, in seconds. */
 export function secondsOfMachine(): number {
   const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n", 1);
   const fields = line.split(/\s+/);

@@ -38,7 +38,7 @@ const END_LINES = 60;
 /** Width of a reason in the summary. */
 const REASON_COLUMNS = 500;
 
-/** Messages without code locations, for readers of the end of a log. */
+/** Joins the messages without code locations, because users read them at the end of a log. */
 function reasonOf(messages: readonly string[] = []): string {
   const lines = messages.flatMap((message) => {
     const all = message.split("\n");
@@ -49,8 +49,8 @@ function reasonOf(messages: readonly string[] = []): string {
 }
 
 /**
- * The last lines of a program's output, without colors and blank lines. For errors outside tests, which reports lack:
- * a CI keeps only the end of a long log.
+ * Returns the last lines of a program's output, without colors and blank lines. Reports omit errors outside tests, and a
+ * CI may retain only the end of a long log.
  */
 export function quoteEnd(output: readonly string[]): string {
   const lines = output.map((line) => stripVTControlCharacters(line).trimEnd());
@@ -58,7 +58,7 @@ export function quoteEnd(output: readonly string[]): string {
   return last.map((line) => `\n    ${line.slice(0, REASON_COLUMNS)}`).join("");
 }
 
-/** The text after the mark in an error's first line; undefined for other errors. */
+/** Returns the text after NOT_POSSIBLE in an error's first line; undefined for other errors. */
 function missingIn(message: string): string | undefined {
   const [line = ""] = message.split("\n");
   return line.split(`${NOT_POSSIBLE} `)[1];
@@ -70,7 +70,7 @@ interface Judged {
   readonly missing: string | undefined;
 }
 
-/** Everything in a file that did not pass. */
+/** Lists the tests and errors of a file that did not pass. */
 function judgeFile(
   { name, status, message, assertionResults }: VitestFile,
   root: string,

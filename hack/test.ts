@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs all or the named checks and suites, and prints each one's time, processor time and failures. Without --long it
-// skips files named *.long.test.ts.
+// Runs all checks and suites, or the named ones. Prints duration, processor time and failures of each. Without --long, skips files named
+// *.long.test.ts.
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync } from "node:fs";
@@ -33,7 +33,7 @@ interface Counts {
   /** Number of tests whose requirements this machine lacks, and the requirements. */
   readonly notPossible?: { readonly count: number; readonly why: string };
   readonly files?: readonly FileTime[];
-  /** Its processes only, without containers and daemons. */
+  /** Processor time of the suite's processes, without containers and daemons. */
   readonly processorSeconds?: number;
 }
 
@@ -51,7 +51,7 @@ interface Ended {
   readonly processorSeconds: number;
 }
 
-/** Runs a program that may run in parallel; `tell` receives its output by lines. */
+/** Runs a program, in parallel with others. `tell` receives its output by lines. */
 async function runProgram(
   argv: readonly string[],
   tell: (text: string) => void,
@@ -69,7 +69,7 @@ async function runProgram(
   return { ok: child.exitCode === 0, processorSeconds: await computed };
 }
 
-/** Runs a short program; its output is printed when it has ended. */
+/** Runs a short program. Prints the output when the program has ended. */
 function check(name: string, argv: readonly string[]): Suite {
   const run = async (): Promise<Counts> => {
     const said: string[] = [];
@@ -87,7 +87,7 @@ function check(name: string, argv: readonly string[]): Suite {
   return { name, run };
 }
 
-/** A reporter's file; `missing` when vitest ended before it wrote one. */
+/** Reads a reporter's file. Returns `missing` if vitest ended before it wrote the file. */
 function readWritten<T>(path: string, missing: T): T {
   return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as T) : missing;
 }
@@ -126,13 +126,13 @@ function suite(project: string, part?: Part): Suite {
         said.push(text);
         process.stdout.write(text);
       };
-      // Of an earlier run.
+      // Removes files of an earlier run.
       for (const path of [output, times]) rmSync(path, { force: true });
       const { ok, processorSeconds } = await runProgram(argv, tell, { [FILE_TIMES]: times });
       const files = readWritten<readonly FileTime[]>(times, []);
       const report = readWritten<VitestReport>(output, { testResults: [] });
       const counts = { ...countReport(report, root, said), files, processorSeconds };
-      // Vitest ends with an error where tests were not possible.
+      // Vitest exits with an error if tests were not possible.
       if (ok || counts.failed > 0 || counts.notPossible !== undefined) return counts;
       const failures = [`an error outside of its tests; its output ends with${quoteEnd(said)}`];
       return { ...counts, failed: 1, failures };
@@ -148,7 +148,7 @@ function countTests(project: string, chosen: readonly string[] = []): number {
   return (JSON.parse(listed.stdout) as readonly unknown[]).length;
 }
 
-/** The tests on a cluster if one is named; otherwise they are counted and neither pass nor fail. */
+/** Returns the tests on a cluster. Without a cluster, counts them as not possible. */
 function clusterSuite(): Suite {
   const whole = suite("cluster");
   if ((process.env["PATCHBAY_KUBECONFIG"] ?? "") !== "") return whole;
@@ -164,7 +164,7 @@ function clusterSuite(): Suite {
 /** Filled by hack/fetch-containerd. */
 const CONTAINERD_2 = join(root, ".cache/containerd-2");
 
-/** Tests against containerd 2, which clusters run, beside the same tests against the machine's containerd. */
+/** Runs tests with containerd 2, which clusters run, in addition to the same tests with the machine's containerd. */
 function containerd2Suite(project: string, name: string, paths: readonly string[]): Suite {
   const runner = [join(root, "hack/with-containerd"), CONTAINERD_2];
   if (existsSync(join(CONTAINERD_2, "containerd"))) {
@@ -199,7 +199,7 @@ const CHECKS: readonly Suite[] = [
   check("types", ["npm", "run", "-s", "types"]),
 ];
 
-/** Fill the rows of guests, which end before the lane of unit tests and contracts. */
+/** Checks that run after the guest suites, because these end before the unit and contract tests. */
 const LATE_CHECKS: readonly Suite[] = [
   check("generated files", ["npm", "run", "-s", "verify"]),
   check("boundaries", ["npm", "run", "-s", "boundaries"]),
@@ -249,8 +249,8 @@ const BUDGET = isLong ? { seconds: 3600, coreSeconds: 4500 } : { seconds: 600, c
 const CLUSTER_SECONDS = 10;
 
 /**
- * Stages run one after the other. Guest tests wait most of their time, so checks and computing suites run beside them.
- * Two suites boot guests, one guest each; only the Debian tests boot two.
+ * Stages, which run one after the other. Guest tests mostly wait, so checks and suites that compute run in parallel with
+ * them. Two suites boot guests, one guest each; only the Debian tests boot two.
  */
 const STAGES: readonly Stage[] = [
   {
@@ -310,7 +310,7 @@ async function runSuite(each: Suite): Promise<Result> {
   return { suite: each, counts, seconds: (performance.now() - started) / 1000 };
 }
 
-/** The suites of a lane, by their row. */
+/** Runs the suites of a lane. Returns the results by row. */
 function runLane({ rows, suites }: Lane): Promise<readonly (readonly Result[])[]> {
   const left = suites
     .filter(({ name }) => wanted.length === 0 || wanted.some((word) => isNamed(name, word)))
@@ -332,7 +332,7 @@ function printSeconds(seconds: number): string {
   return `${seconds.toFixed(1).padStart(7)} s`;
 }
 
-/** A time beside its budget, marked when it exceeds it. */
+/** Prints a time with its budget, and marks it if it exceeds the budget. */
 function printTime(seconds: number, budget: number): string {
   const text = `${printSeconds(seconds)} of ${String(budget).padStart(4)} s`;
   return seconds > budget ? `${text}  over` : text;
@@ -393,7 +393,7 @@ const parts = [
   "",
 ];
 
-/** The last run's results for `docs/test-results.md`. */
+/** Returns the run's results in the form of `docs/test-results.md`. */
 function printResult(): string {
   const commit = execFileSync("git", ["rev-parse", "--short=8", "HEAD"], { cwd: root });
   const lint = results.find(({ suite: { name } }) => name === "lint")?.counts.processorSeconds;

@@ -12,7 +12,7 @@ function renderKustomization(resources: readonly string[]): readonly [string, st
   return ["kustomization.yaml", HEADER + text];
 }
 
-/** kubectl 1.20 takes `Off` for a boolean, as YAML 1.1 does, unless it is quoted. */
+/** Quotes `Off`, which kubectl 1.20 would parse as a boolean, as YAML 1.1 does. */
 const STYLE = { lineWidth: 100, aliasDuplicateObjects: false, version: "1.1" } as const;
 
 function renderDefinitions(isExpected: (group: string) => boolean): ReadonlyMap<string, string> {
@@ -27,14 +27,14 @@ function renderDefinitions(isExpected: (group: string) => boolean): ReadonlyMap<
 }
 
 /**
- * File names of crds/networks and their text. No kustomization lists them: other projects need the definition of networks,
- * too, and `kubectl delete -k` would delete it with all networks.
+ * Returns the texts of crds/networks by file name. No kustomization lists these files, because other projects also need
+ * the definition of networks, and `kubectl delete -k` would delete it together with all networks.
  */
 export function renderNetworks(): ReadonlyMap<string, string> {
   return renderDefinitions((group) => group === names.NAD_GROUP);
 }
 
-/** File names of crds/ and their text. */
+/** Returns the texts of crds/ by file name. */
 export function renderCrds(): ReadonlyMap<string, string> {
   const definitions = renderDefinitions((group) => group !== names.NAD_GROUP);
   return new Map([...definitions, renderKustomization([...definitions.keys()])]);

@@ -8,12 +8,12 @@ export function isBelow(field: SchemaField, other: SchemaField): boolean {
   return field.path.startsWith(`${other.path}.`);
 }
 
-/** The topmost fields of a list; their children share the entry. */
+/** Returns the fields that have no parent in the list. Their children share their entries. */
 function topmost(fields: readonly SchemaField[]): readonly SchemaField[] {
   return fields.filter((field) => !fields.some((other) => isBelow(field, other)));
 }
 
-/** A field's path as manifests of a VMI have it below `spec`. */
+/** Converts a field's path to its path below `spec` of a VMI. */
 export function nameOf(path: string): string {
   return path.startsWith(TEMPLATE) ? path.slice(TEMPLATE.length) : path;
 }
@@ -25,7 +25,7 @@ function tableOf(fields: readonly SchemaField[]): string {
   return ["| field | meaning |\n| --- | --- |\n", ...rows, "\n"].join("");
 }
 
-/** Fields with values that are not implemented. */
+/** Renders the fields of which only some values are supported. */
 function tableOfValues(fields: readonly SchemaField[]): string {
   const rows = fields.flatMap(({ path, hint }) =>
     hint === undefined ? [] : [`| \`${nameOf(path)}\` | ${hint} |\n`],

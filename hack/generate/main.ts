@@ -39,7 +39,7 @@ const OUTPUTS: readonly Output[] = [
   { folder: ".", render: () => Promise.resolve(renderReadme(ROOT)), isOursAlone: false },
 ];
 
-/** Files of the folder that no generator renders any more. */
+/** Lists files of the folder that no generator renders anymore. */
 function listLeftovers({ folder, isOursAlone }: Output, wanted: ReadonlyMap<string, string>) {
   if (!isOursAlone || !existsSync(join(ROOT, folder))) return [];
   const entries = readdirSync(join(ROOT, folder), { withFileTypes: true });
@@ -55,7 +55,7 @@ function write(output: Output, wanted: ReadonlyMap<string, string>): void {
   console.log(`${output.folder}: wrote ${String(wanted.size)} files`);
 }
 
-/** The first differing line, as it is and as it should be. */
+/** Returns the first differing line in its current and its expected form. */
 function printDifference(path: string, wanted: string): string | undefined {
   if (!existsSync(join(ROOT, path))) return `${path} is missing`;
   const current = readFileSync(join(ROOT, path), "utf8");

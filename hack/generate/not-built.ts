@@ -17,7 +17,7 @@ const AREAS: readonly (readonly [string, RegExp])[] = [
   ["everything else", /^/],
 ];
 
-/** A field's short name: the part of its path that no other field has. */
+/** Removes the common prefixes of a path, which all other fields also have. */
 function shortNameOf(path: string): string {
   return path.replaceAll("[]", "").replace(/^(domain\.)?(devices\.)?/, "");
 }
@@ -36,7 +36,7 @@ export function listNotBuilt(): string {
   return lines.join("");
 }
 
-/** README.md with the rendered list. */
+/** Returns README.md with the rendered list. */
 export function renderReadme(root: string): ReadonlyMap<string, string> {
   const text = readFileSync(join(root, "README.md"), "utf8");
   const [before = "", rest = ""] = text.split(BEGIN);

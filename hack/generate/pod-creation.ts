@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The overlays of kustomize that make net-agent the plugin of the nodes' container runtimes, from what
-// `patchbay install --pod-creation` makes.
+// Renders the kustomize overlays that make net-agent the CNI plugin of the nodes' container runtimes, from the output of `patchbay install
+// --pod-creation`.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import {
   parseManifests,
@@ -24,7 +24,7 @@ const POD = "/spec/template/spec";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A DaemonSet's pod with one container. */
+/** A DaemonSet whose pod has one container. */
 interface Workload extends KubeObject {
   readonly spec: {
     readonly template: { readonly spec: Fields & { readonly containers: readonly Fields[] } };
@@ -45,13 +45,13 @@ function isSame(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** The entries appended to an unchanged list; undefined if the list changed. */
+/** Returns the entries that were appended to an unchanged list; undefined if the list changed otherwise. */
 function findAppended(before: unknown, after: unknown): readonly unknown[] | undefined {
   if (!Array.isArray(before) || !Array.isArray(after)) return undefined;
   return isSame(after.slice(0, before.length), before) ? after.slice(before.length) : undefined;
 }
 
-/** JSON patch operations for changed fields; containers are compared one by one. Source: RFC 6902. */
+/** Returns JSON patch operations for changed fields. Skips containers, which are compared one by one. Source: RFC 6902. */
 function changes(path: string, before: Fields, after: Fields): readonly object[] {
   return Object.entries(after).flatMap(([name, value]): readonly object[] => {
     if (name === "containers" || isSame(before[name], value)) return [];
@@ -78,7 +78,7 @@ function renderPatch(objects: readonly KubeObject[]): string {
   );
 }
 
-/** A form that kubectl 1.20 and current versions accept. */
+/** Uses fields that both kubectl 1.20 and current versions accept. */
 function renderKustomization(folder: ManifestFolder): string {
   const target = { group: "apps", version: "v1", kind: "DaemonSet", name: "net-agent" };
   const text = stringify({

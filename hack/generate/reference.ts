@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, "../..");
 
 const NOTE = "<!-- Generated; do not edit. Run: npm run gen -->\n\n";
 
-/** A table cell; HTML and column separators are escaped. */
+/** Escapes HTML and column separators for a table cell. */
 function cell(text: string): string {
   return text.replaceAll("|", "\\|").replaceAll("<", "&lt;").replaceAll("\n", " ");
 }
@@ -26,10 +26,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [head, head.map(() => "---"), ...rows].map(line).join("");
 }
 
-/**
- * What each rule of the catalog means for a loop. Numbers: `minRetryDelayMs`, and the ranges of `StepBackoff` and the
- * queue.
- */
+/** Rows about the retry rules of the error catalog. The numbers come from `minRetryDelayMs`, `StepBackoff` and the queue. */
 const RETRIES: readonly (readonly string[])[] = [
   [
     "`backoff`",
@@ -88,7 +85,7 @@ function renderVirtctl(): string {
     join(ROOT, "packages/control-plane/virt-api/src/testing/virtctl.json"),
     "utf8",
   );
-  const entries = JSON.parse(text) as readonly VirtctlRow[]; // written by hand, beside its test
+  const entries = JSON.parse(text) as readonly VirtctlRow[]; // a file of this repository, which its test validates
   const rows = entries.map(
     ({ command, until, method, path, upgrade, body, state, code, message }) => [
       `\`virtctl ${cell(command)}\`${until === undefined ? "" : ` (${until})`}`,
@@ -133,14 +130,14 @@ function renderReasons(): string {
   ].join("");
 }
 
-/** Texts for defaults that differ between machines. */
+/** Replaces defaults that differ between machines. */
 function withoutMachine(text: string): string {
   return text.replaceAll(`"${hostname()}"`, "the host's name").replaceAll(`${ROOT}/`, "");
 }
 
 type HelpRow = readonly [flags: string, meaning: string];
 
-/** Joins the wrapped lines of one section of commander's help. */
+/** Parses one section of commander's help. Joins wrapped lines. */
 function parseSection(help: string, title: string): readonly HelpRow[] {
   const section = help.split(`\n${title}:\n`)[1]?.split("\n\n")[0] ?? "";
   const rows: [string, string][] = [];
@@ -156,12 +153,12 @@ function parseSection(help: string, title: string): readonly HelpRow[] {
 
 function help(main: string): string {
   const argv = ["--conditions=@patchbay/source", main, "--help"];
-  // Sequential, because all of them load the same sources.
+  // Runs the programs one after the other, because all of them load the same sources.
   const env = { ...process.env, NODE_COMPILE_CACHE: join(ROOT, ".cache/compiled") };
   return execFileSync(process.execPath, argv, { cwd: ROOT, env, encoding: "utf8" });
 }
 
-/** The sentences between the usage line and the first section. */
+/** Returns the text between the usage line and the first section. */
 function descriptionOf(text: string): string {
   return (text.split("\n\n")[1] ?? "").replaceAll("\n", " ");
 }
@@ -177,7 +174,7 @@ interface Program {
   readonly main: string;
 }
 
-/** The services: packages with an executable and a `main.ts`. */
+/** Lists the services: packages that have an executable and a `main.ts`. */
 function listServices(): readonly Program[] {
   return globSync("packages/*/*/bin/*", { cwd: ROOT })
     .map((program) => ({
@@ -193,7 +190,7 @@ function renderService({ name, main }: Program): string {
   return `## ${name}\n\n${descriptionOf(text)}\n\n${flagsTable(parseSection(text, "Options"))}`;
 }
 
-/** Environment variables, as the first comment of the script lists them. */
+/** Renders the environment variables that the first comment of the script lists. */
 function renderLauncher(): string {
   const script = readFileSync(
     join(ROOT, "packages/control-plane/virt-launcher/bin/virt-launcher"),
@@ -210,7 +207,7 @@ function renderLauncher(): string {
   ].join("");
 }
 
-/** Names of the subcommands below `group`, as the help lists them. */
+/** Returns the subcommands that the help lists. */
 function commandsOf(text: string): readonly string[] {
   const section = text.split("\nCommands:\n")[1]?.split("\n\n")[0] ?? "";
   return [...section.matchAll(/^ {2}([a-z]\S*)/gm)]
@@ -262,7 +259,7 @@ async function renderConfig(): Promise<string> {
   ].join("");
 }
 
-/** Formatted as by `npm run format`. */
+/** Formats the pages like `npm run format`. */
 async function formatPages(
   pages: Readonly<Record<string, string>>,
 ): Promise<ReadonlyMap<string, string>> {

@@ -56,7 +56,7 @@ export const KIND_MODELS: Readonly<Record<string, string>> = {
 /** Models that no kind references but that are needed. */
 export const MORE_MODELS: readonly string[] = ["V1ListMeta"];
 
-/** Types that belong to another package than the first kind that reaches them. */
+/** Packages of types that differ from the package of the first kind that references the type. */
 export const HOMES: Readonly<Record<string, string>> = {
   V1Condition: "meta.v1",
   V1DeleteOptions: "meta.v1",

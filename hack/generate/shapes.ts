@@ -16,7 +16,7 @@ interface Model {
   readonly required: ReadonlySet<string>;
 }
 
-/** The client's types. Which fields are required is stated only there. */
+/** Reads the types of the Kubernetes client. Only the types show which fields are required. */
 function readTypes(): { readonly checker: ts.TypeChecker; readonly models: readonly ts.Symbol[] } {
   const options = { module: ts.ModuleKind.NodeNext, types: [] };
   const program = ts.createProgram([import.meta.filename], options);
@@ -59,7 +59,7 @@ const SCALARS: Readonly<Record<string, string>> = {
   "any ": "any",
 };
 
-/** A type in the file's notation: `[]` before list items, `{}` before map values; other models by name. */
+/** Prints a type for shapes.json: `[]` before list items, `{}` before map values, other models by name. */
 function toWords(type: string, format: string): string {
   const list = /^Array<(.*)>$/.exec(type)?.[1];
   if (list !== undefined) return `[]${toWords(list, format)}`;
@@ -77,7 +77,7 @@ function modelIn(text: string): string | undefined {
 
 type Models = ReadonlyMap<string, { readonly home: string; readonly model: Model }>;
 
-/** Every model that the kinds reach, with the package of the kind that reaches it first. */
+/** Returns all models that kinds reference, each with the package of the first kind that references it. */
 function reachable(): Models {
   const loadModel = makeModelLoader();
   const found = new Map<string, { home: string; model: Model }>();
@@ -103,7 +103,7 @@ function shortName(name: string): string {
   return name.replace(/^([A-Z][a-z]+)?V\d+/, "");
 }
 
-/** Rejects facts about fields that no model has. */
+/** Throws if MERGES or QUANTITIES mention fields that no model has. */
 function refuseUnusedFacts(models: Models): void {
   const fields = new Set(
     [...models].flatMap(([name, { model }]) =>

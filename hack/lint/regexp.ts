@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// eslint-plugin-regexp, which looks for calls of `RegExp` only in files that have the word: to find them it works out the
-// Scopes of a whole file took 9 of the 17 s of processor time of all untyped rules; 75 of 2,900 files have them.
+// Rules of eslint-plugin-regexp that search for calls of `RegExp` only in files with this word, 75 of 2,900 files. The
+// search analyzes the scopes of a whole file, which took 9 of the 17 s of processor time of all untyped rules.
 import { rules as all } from "eslint-plugin-regexp";
 
 type Rule = (typeof all)[string];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // This project's own oxlint rules (ADR 0125), run in Node.js through ESLint's interface.
 
-/** The fields that these rules read. */
+/** Fields of ESLint's AST nodes that these rules read. */
 interface Node {
   readonly type: string;
   readonly name?: string;
@@ -61,7 +61,7 @@ const DIRECTIVE = /^\s*(?:eslint|oxlint)-(?:disable|enable)/;
 /** The only accepted directive. */
 const WANTED = "oxlint-disable-next-line ";
 
-/** An import must show a name's source, and a name must be the same everywhere. */
+/** Rejects wildcard and default exports, so that an import shows a name's source, and a name is the same in all files. */
 const namedExports: Rule = {
   create: (context) => ({
     ExportAllDeclaration(node) {
@@ -77,7 +77,7 @@ function isLogMethod({ callee: { object, property } }: Call): boolean {
   return object?.name === "log" && LOG_METHODS.has(property?.name ?? "");
 }
 
-/** A constant message stands for one event and can be searched for. */
+/** Rejects log messages with placeholders. A constant message identifies one event and can be searched for. */
 const constantMessages: Rule = {
   create: (context) => ({
     CallExpression(node) {
@@ -91,7 +91,7 @@ const constantMessages: Rule = {
   }),
 };
 
-/** The fault in a comment that silences a linter. */
+/** Returns what is wrong with a comment that disables a lint rule. */
 function faultOf(text: string): string | undefined {
   if (!DIRECTIVE.test(text)) return undefined;
   const directive = text.trim();
@@ -108,7 +108,7 @@ function reportDirectives(context: Context): void {
   }
 }
 
-/** A finding is silenced at its line, by its name, with a reason. */
+/** Requires that a directive names the rule, gives a reason, and applies to one line. */
 const explainedDirectives: Rule = {
   create: (context) => ({
     Program() {
@@ -119,7 +119,7 @@ const explainedDirectives: Rule = {
 
 const LITERALS = new Set(["ObjectExpression", "ArrayExpression"]);
 
-/** A spread of a literal only evades limits on lines. */
+/** Rejects spreads of literals, which only evade limits on lines. */
 const noLiteralSpread: Rule = {
   create: (context) => ({
     SpreadElement(node) {
@@ -132,7 +132,7 @@ const noLiteralSpread: Rule = {
 /** Folders that hold a library's own modules. */
 const INTERNAL_FOLDERS = new Set(["lib", "dist", "internal", "src"]);
 
-/** Whether a path below a library, without the library's name, leads into such a folder. */
+/** Checks whether a path leads into an internal folder. The path begins with the name of the library. */
 function isInternalPath(library: string): boolean {
   const [scope = "", ...rest] = library.split("/");
   const folders = scope.startsWith("@") ? rest.slice(1) : rest;
@@ -150,7 +150,7 @@ function isPathToInternal(value: unknown): boolean {
   return isInternalPath(value.slice(value.lastIndexOf("node_modules/") + "node_modules/".length));
 }
 
-/** A library may move its internal modules in any release. */
+/** Rejects imports of internal modules, which a library may move in any release. */
 const noLibraryInternals: Rule = {
   create: (context) => {
     const message = "Import what the library exports, not a module inside it.";

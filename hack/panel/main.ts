@@ -47,7 +47,7 @@ function readLicence(library: string): string {
     try {
       return readFileSync(join(root, "node_modules", library, name), "utf8");
     } catch {
-      continue; // it has another name
+      continue; // the license file has another name
     }
   }
   throw new Error(`${library} has no licence file that is known here`);

@@ -20,7 +20,7 @@ process.umask(0o022); // The caller's umask must not hide files from other users
 const root = join(import.meta.dirname, "../..");
 const packages = join(root, "packages");
 
-/** A program: the folder below `packages` for its files, and its entry points: file names and sources. */
+/** A program: its folder below `packages`, and its entry points by file name. */
 interface Program {
   readonly folder: string;
   readonly entries: Readonly<Record<string, string>>;
@@ -49,15 +49,12 @@ function outputOf({ folder }: Program): string {
   return join(packages, folder, "dist/bundle");
 }
 
-/** The path of a module's compiled file. */
+/** Returns the path of a module's compiled file. */
 function compiled(source: string): string {
   return source.replace(/\/src\/(.*)\.ts$/, "/dist/$1.js");
 }
 
-/**
- * Resolves files beside a module from its own compiled package, and modules that start as processes from the bundled
- * files.
- */
+/** Resolves data files beside a module to its compiled package, and modules that run as processes to the bundle. */
 function places(of: Program): Plugin {
   const names = new Map(
     Object.entries(of.entries).map(([name, source]) => [compiled(join(packages, source)), name]),
@@ -78,10 +75,7 @@ function places(of: Program): Plugin {
   return { name: "places", transform };
 }
 
-/**
- * Importing `node:http` loads all its exports, including `fetch`, which costs a fifth of a start and is unused. Exports
- * behind getters are left out.
- */
+/** Replaces `node:http` by a module without `fetch`, which is unused and costs a fifth of a start. Omits exports behind getters. */
 function httpWithoutFetch(): Plugin {
   const id = "\0node:http";
   const isValue = ({ get }: { readonly get?: unknown }): boolean => get === undefined;
@@ -100,7 +94,7 @@ function httpWithoutFetch(): Plugin {
   };
 }
 
-/** rxjs offers Node.js only CommonJS, of which nothing can be left out: 280 kB and 2.5 MB of memory for `Observable`. */
+/** Finds the ES modules of rxjs. Its CommonJS form, the default in Node.js, cannot be tree-shaken: 280 kB and 2.5 MB of memory. */
 function findModules(library: string): string {
   const folder = join(root, "node_modules", library);
   const { es2015 } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
@@ -109,13 +103,13 @@ function findModules(library: string): string {
   return join(folder, es2015);
 }
 
-/** Fakes and extensions of tests are behind `testing` entries, which no program may reach, by whatever import. */
+/** Throws if a program contains modules behind `testing` entries, which are fakes and extensions for tests. */
 function refuseTesting(modules: readonly string[]): void {
   const found = modules.filter((path) => /\/src\/(?:[^/]+\/)*testing(?:\/|\.ts$)/.test(path));
   if (found.length > 0) throw new Error(`a program contains test code: ${found.join(", ")}`);
 }
 
-/** Writes a program's files; returns their names. */
+/** Writes a program's files. Returns their names. */
 async function write(of: Program): Promise<readonly string[]> {
   const input = Object.entries(of.entries).map(([name, source]) => [name, join(packages, source)]);
   const built = await rolldown({
@@ -139,17 +133,17 @@ async function write(of: Program): Promise<readonly string[]> {
   return output.map(({ fileName }) => fileName);
 }
 
-/** File names of the last bundle; written last. */
+/** File with the names of the last bundle's files. It is written last. */
 const LIST = "files.json";
 
-/** Time of the last compilation or library installation, milliseconds since 1970. */
+/** Returns the time of the last compilation or library installation, in milliseconds since 1970. */
 function changedAtMs(): number {
   const built = globSync(["*/dist/.tsbuildinfo", "*/*/dist/.tsbuildinfo"], { cwd: packages });
   const files = [...built.map((path) => join(packages, path)), join(root, "package-lock.json")];
   return Math.max(...[...files, import.meta.filename].map((path) => statSync(path).mtimeMs));
 }
 
-/** The previous bundle if nothing changed since. */
+/** Returns the files of the previous bundle if nothing has changed since. */
 function findWritten(of: Program): readonly string[] | undefined {
   const list = join(outputOf(of), LIST);
   if (!existsSync(list) || statSync(list).mtimeMs < changedAtMs()) return undefined;
@@ -161,7 +155,7 @@ function readList(of: Program): readonly string[] {
   return existsSync(list) ? (JSON.parse(readFileSync(list, "utf8")) as readonly string[]) : [];
 }
 
-/** A running program may still read the previous bundle's files, so only older ones are deleted. */
+/** Updates the bundle. Retains the previous bundle, whose files running programs may still read, unless `alone` is set. */
 async function update(of: Program, alone: boolean): Promise<void> {
   const before = readList(of);
   const found = findWritten(of);

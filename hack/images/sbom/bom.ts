@@ -50,7 +50,7 @@ function npmComponent(item: NpmPackage): readonly Models.Component[] {
   return [component];
 }
 
-/** One entry per package and version, although it may be installed several times. */
+/** Removes duplicates of a package and version that is installed several times. */
 function onlyOnce(components: readonly Models.Component[]): readonly Models.Component[] {
   return [...new Map(components.map((component) => [component.purl, component])).values()];
 }

@@ -15,7 +15,7 @@ function fieldsOf(stanza: string): ReadonlyMap<string, string> {
   );
 }
 
-/** Parses packages in the form of dpkg's status file, in its order. */
+/** Parses text in the format of dpkg's status file. Preserves the order. */
 export function parsePackages(status: string): readonly DebianPackage[] {
   return status
     .split(/\n\n+/)
@@ -29,7 +29,7 @@ export function parsePackages(status: string): readonly DebianPackage[] {
     });
 }
 
-/** Debian's short names of versions "or later", and of what SPDX names otherwise. Source: copyright-format 1.0, 7.2. */
+/** Debian's short names for license versions "or later", and names that differ in SPDX. Source: copyright-format 1.0, 7.2. */
 const GNU = /^(GPL|LGPL|AGPL|GFDL)-([\d.]+)(\+)?$/;
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ["expat", "MIT"],
@@ -39,7 +39,7 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ["bsl-1.0", "BSL-1.0"],
 ]);
 
-/** A licence in SPDX's words where Debian's differ; else as it is. */
+/** Converts a license name of Debian to its SPDX name. Returns other names unchanged. */
 export function spdxNameOf(name: string): string {
   const gnu = GNU.exec(name);
   if (gnu === null) return OTHER_NAMES.get(name.toLowerCase()) ?? name;
@@ -52,7 +52,7 @@ const FORMAT = /^Format(-Specification)?:.*(copyright-format|dep5)/im;
 const FIELD = /^License:[ \t]*(\S.*)$/gm;
 const COMMON = /\/usr\/share\/common-licenses\/([A-Za-z]+(?:-[\d.]*\d)?)/g;
 
-/** Reads the machine-readable fields if present; otherwise the prose that points to Debian's common licenses. */
+/** Finds license names in the machine-readable fields, otherwise in the prose that refers to Debian's common licenses. */
 function namesIn(copyright: string): readonly string[] {
   const find = (pattern: RegExp): readonly string[] =>
     [...copyright.matchAll(pattern)].map((match) => match[1] ?? "");
@@ -63,8 +63,8 @@ function namesIn(copyright: string): readonly string[] {
 }
 
 /**
- * The licenses in a package's copyright file, sorted and unique; without any, the file's path. The file itself states
- * which license applies to which files.
+ * Returns the licenses in a package's copyright file, sorted and unique. Returns the file's path if it names no license.
+ * The file itself states which license applies to which files.
  */
 export function licencesOf(name: string, copyright: string): readonly string[] {
   const names = namesIn(copyright).filter((found) => found !== "");
