@@ -21,7 +21,7 @@ import { createRateLimits, type RateLimits } from "./rate-limits.ts";
 import type { Taps } from "./metrics/plugs.ts";
 
 export interface PhaseTimings {
-  /** Records the current phases of the NICs. Must be called even if the pass writes no status. */
+  /** Records the NICs' current phases. Each pass must call this, even if it writes no status, so that no phase is missed. */
   observe(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
   /** Describes the time that the NIC took to reach its phase. Returns undefined if the time is unknown. */
   describe(vmi: VirtualMachineInstance, iface: string): string | undefined;

@@ -15,7 +15,6 @@ import {
 import type { RandomBytes } from "@patchbay/core/nics";
 import { toRelativeNetwork } from "./jacks.ts";
 
-/** Fields of the form. */
 export interface NewVmForm {
   readonly namespace: string;
   readonly name: string;

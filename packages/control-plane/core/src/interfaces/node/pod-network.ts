@@ -49,7 +49,7 @@ export interface RenamedNic {
 export interface AnnouncedNic {
   readonly podInterfaceName: string;
   readonly mac: string;
-  /** Addresses to announce, as ADDRESS or ADDRESS/LENGTH. Callers must be certain that the guest has these addresses. */
+  /** Addresses to announce, as ADDRESS or ADDRESS/LENGTH. The guest must have them, because announcements divert other hosts' traffic. */
   readonly addresses: readonly string[];
 }
 

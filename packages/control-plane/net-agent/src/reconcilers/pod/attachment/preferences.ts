@@ -61,8 +61,8 @@ function listPreferredIps(selection: NetworkSelection): readonly string[] {
 }
 
 /**
- * Returns the previous addresses, and a copy of `request` with these addresses and the previous MAC. Returns undefined if there
- * is no previous address or MAC. Ignores previous addresses if the selection requests addresses.
+ * Returns the previous addresses, and a copy of `request` with these addresses and the previous MAC. Returns undefined if
+ * neither a previous address nor a previous MAC exists. Ignores previous addresses if the selection requests addresses.
  */
 export function readPreferences(
   selection: NetworkSelection,
