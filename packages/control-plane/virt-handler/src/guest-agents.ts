@@ -34,7 +34,7 @@ export interface GuestAgents {
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
   /** Records whether the agent is silent, because it hangs on an open channel (`isListening`) or has disconnected after an answer. */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
-  /** Returns the RFC 3339 time since which the agent has been silent; undefined if it answers or its silence is too short for a report. */
+  /** Returns the RFC 3339 time since which the agent has been silent. Returns undefined if it answers or was silent only briefly. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;
   silenceReportDueInMs(uid: string): number | undefined;
   forget(uid: string): void;

@@ -68,9 +68,9 @@ const DOWNTIME_DIVISORS = [9, 9, 9, 4, 2] as const;
 
 /**
  * Returns the downtime limit in milliseconds for an iteration, which is a pass over the guest's memory, counted from 1. QEMU
- * pauses the guest when it expects to transfer the remaining memory within the limit, so a low limit at first gives an idle
- * guest a short downtime. An emulated guest gets the whole limit, because QEMU before 9.0 may lose writes of such a guest in
- * each iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova live_migration_downtime_steps;
+ * pauses the guest when it expects to transfer the remaining memory within the limit. A low limit at first gives an idle guest
+ * a short downtime. An emulated guest gets the whole limit, because QEMU before 9.0 may lose writes of such a guest in each
+ * iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova live_migration_downtime_steps;
  * docs/migration.md, "Emulated guests".
  */
 export function downtimeAt(

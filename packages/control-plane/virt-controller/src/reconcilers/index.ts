@@ -53,7 +53,7 @@ function findDelayMs(next: Next): number | undefined {
 /** Reconciles a VM, its VMI and its migrations. Any of these objects may be missing. @throws the first error, after all steps have run */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await settle(reconcileVm(key, deps));
-  // Migrations precede the VMI, so that the end of a source pod after a migration does not count as the end of the guest.
+  // Migrations precede the VMI, so that a source pod that ends after a migration does not count as the guest's end.
   const migrations = await settle(reconcileMigrations(key, deps));
   const vmi = await settle(reconcileVmi(key, deps));
   // Evacuation is last, so that it considers a migration that has ended in this reconcile pass.

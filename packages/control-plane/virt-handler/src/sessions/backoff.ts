@@ -98,7 +98,7 @@ class BackoffSessions implements Sessions {
   }
 }
 
-/** Returns a key with the pod's name, so that a VMI that claims the UID of a foreign pod cannot delay that pod's launcher. */
+/** Returns a key with the pod's name. Otherwise, a VMI that claims the UID of a foreign pod could delay that pod's launcher. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -221,7 +221,7 @@ interface PodEntry {
 const FIRST_OPEN_TIMEOUT_MS = 5000;
 const MAX_OPEN_TIMEOUT_MS = 30_000;
 
-/** Returns a key with the pod's name, so that a VMI that claims the UID of a foreign pod cannot use that pod's session. */
+/** Returns a key with the pod's name. Otherwise, a VMI that claims the UID of a foreign pod could use that pod's session. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -62,9 +62,9 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
 }
 
 /**
- * Removes a default route if the pod network's NIC offers one for the same address family, because a guest with both may use
- * either. The pod's DNS settings are served on the pod network's NIC. Without such a NIC, they are served on each NIC that has
- * a default route and whose network has no DNS settings.
+ * Removes a default route if the pod network's NIC offers one for the same address family. Otherwise, the guest might use
+ * either route. The pod's DNS settings are served on the pod network's NIC. If there is no such NIC, they are served on each
+ * NIC that has a default route and whose network has no DNS settings.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,

@@ -46,9 +46,8 @@ export function findConflictingRoutes(
 }
 
 /**
- * Returns the routes that the attachment may have to restore: routes that it replaces, and routes that other attachments
- * replaced, because those attachments may be removed first. Omits routes of its own NIC, which the kernel deletes with the
- * NIC.
+ * Returns the routes that the attachment may have to restore. It replaces some of them itself. Other attachments replaced the
+ * rest and may be removed first. Omits routes of its own NIC, which the kernel deletes with the NIC.
  */
 export function listRoutesToRecord(
   conflicting: readonly DefaultRoute[],

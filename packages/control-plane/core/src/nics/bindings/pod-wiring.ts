@@ -41,7 +41,7 @@ interface TapOnBridge extends WiringBase {
   readonly queues: number;
 }
 
-/** A wiring in which the pod NIC is a port of the bridge, and the guest is connected to the network in place of the pod NIC. */
+/** A wiring in which the pod NIC is a port of the bridge. On the network, the guest takes the place of the pod NIC. */
 export interface BridgeWiring extends TapOnBridge {
   readonly kind: "bridge";
   readonly replies?: PodReplies;

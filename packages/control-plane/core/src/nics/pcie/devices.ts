@@ -25,8 +25,8 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
 }
 
 /**
- * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined without such annotations, or if the recorded
- * addresses lack the guest agent's channel, because the VM then first started with Patchbay's own layout.
+ * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined if they name none, or if the VM first started
+ * with Patchbay's own layout. The recorded addresses then lack the guest agent's channel.
  */
 export function planTakenOverLayout(vmi: VirtualMachineInstance): KubeVirtLayout | undefined {
   const annotated = parseKubeVirtPci(vmi.metadata);

@@ -138,7 +138,7 @@ async function perform(action: Action, facts: PodFacts, deps: Deps): Promise<voi
   }
 }
 
-/** Runs one pass over the current pod with the key, and one over each deleted pod of the same name that is still tracked. */
+/** Runs one pass over the current pod with the key, and one over each deleted pod of the same name in `trackedPods`. */
 export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   const failures: unknown[] = [];
   const delaysMs: number[] = [];
