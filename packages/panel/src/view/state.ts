@@ -97,7 +97,7 @@ export class PanelStore {
     for (const notify of this.#listeners) notify();
   }
 
-  /** Adds lines. Lines that arrive within one frame are rendered together. */
+  /** Adds lines of the change stream. Lines that arrive within one animation frame are rendered together. */
   addLines(lines: readonly Line[]): void {
     const isFirst = this.#unread.length === 0;
     this.#unread.push(...lines);

@@ -102,7 +102,7 @@ function useCableDrag(
   return [draggedCable, begin];
 }
 
-/** Width, in pixels, below which networks are a row above the rack, and no cables are drawn. */
+/** Width of the rack's area in pixels below which the networks form a row above the rack, and no cables are drawn. */
 const NARROW_WIDTH = 760;
 /** Width of the area for cables between rack and networks, in pixels. */
 const CABLE_WIDTH = 120;

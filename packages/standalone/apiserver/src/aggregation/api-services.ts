@@ -81,7 +81,7 @@ const BUILT_IN_GROUP_PRIORITIES: Readonly<Record<string, number>> = {
   "flowcontrol.apiserver.k8s.io": 16_100,
 };
 
-/** Priority of custom resources. It is low, so that their groups are listed after the built-in groups. */
+/** Priority of the groups of custom resources. It is low, so that discovery lists these groups after the built-in groups. */
 const CUSTOM_PRIORITY: Priority = { group: 1000, version: 100 };
 
 export function localPriority(group: string, version: string, isCustom: boolean): Priority {

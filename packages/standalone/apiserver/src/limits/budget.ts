@@ -30,7 +30,7 @@ export class Budget {
     this.#admitWaiting();
   }
 
-  /** Waits for free budget, then spends the amount. An unused budget admits any amount. Returns false if `signal` is aborted first. */
+  /** Waits until the amount fits, then spends it. Any amount fits an unused budget. Returns false if `signal` is aborted first. */
   async reserve(amount: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return false;

@@ -8,7 +8,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 import { listPodContainers } from "../pods/facts.ts";
 import type { Grants } from "./access.ts";
 
-// Above HIGH_USAGE of the disk, images are removed until LOW_USAGE is reached. Source: kubelet, imageGC*ThresholdPercent.
+// Above a disk usage of HIGH_USAGE, images are removed until the usage is LOW_USAGE. Source: kubelet, imageGC*ThresholdPercent.
 const HIGH_USAGE = 0.85;
 const LOW_USAGE = 0.8;
 

@@ -49,7 +49,7 @@ export type PodAction =
 const EXITED_CONTAINERS_RETAINED = 1;
 /** Source: default terminationGracePeriodSeconds of Kubernetes. */
 const GRACE_SECONDS = 30;
-/** Delay before the third sandbox of a pod. The delay doubles for each further sandbox. */
+/** Delay after the start of a pod's second sandbox, before a third one replaces it. The delay doubles for each further sandbox. */
 const SANDBOX_BACKOFF_MS = 1000;
 const SANDBOX_DOUBLINGS_MAX = 8;
 

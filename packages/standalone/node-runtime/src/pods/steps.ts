@@ -234,7 +234,7 @@ async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
 export type ExecutedAction = Exclude<PodAction, { readonly kind: "wait" }>;
 type RemovingAction = Exclude<ExecutedAction, LiveAction>;
 
-/** Removes a sandbox. If the sandbox was not ready, its shim may have crashed, so orphaned shims are killed. */
+/** Removes a sandbox. Kills orphaned shims if the sandbox was not ready, because its shim may have crashed. */
 async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
   await deps.runtime.removeSandbox(id);
   deps.releasedSandboxIds.delete(id);

@@ -88,7 +88,7 @@ export interface Weighted<T> {
 }
 
 interface Affinity {
-  /** Node selector terms, one of which must match; undefined if every node matches. */
+  /** Node selector terms. At least one must match. Undefined if every node matches. */
   readonly nodes: readonly NodeTerm[] | undefined;
   readonly podAffinityTerms: readonly PodTerm[];
   readonly antiAffinityTerms: readonly PodTerm[];

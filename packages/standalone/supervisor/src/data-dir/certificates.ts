@@ -86,7 +86,7 @@ const DAY_MS = 24 * 3_600_000;
 /** Remaining validity below which an authority is renewed. An authority must outlive the certificates that it signs. */
 const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
-/** Name of the client from which aggregated servers accept user names in headers. */
+/** Name of the client certificate with which the API server passes user names in headers to aggregated servers. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
 /** Name of the client that calls webhooks. The front-proxy authority issues its certificate. */
 export const WEBHOOK_CLIENT = "webhook-client";
@@ -108,7 +108,7 @@ const SERVICES = [
   "service-net",
 ] as const;
 
-/** Service whose certificate also contains the node's group, by which virt-api recognizes the node. */
+/** Service whose certificate also contains a group with the node's name. virt-api identifies the node by this group. */
 const NODE_SERVICE = "virt-handler";
 
 export interface Certificates {
@@ -141,7 +141,7 @@ async function ensureAuthority(deps: CertificateDeps, name: string): Promise<Aut
   return renewed;
 }
 
-/** Returns the time at which the newest certificate became valid. Processes that started earlier have not loaded it. */
+/** Returns the start of the newest certificate's validity. Processes that started before this time have not loaded the certificate. */
 export async function readNewestValidityStartMs({
   files,
   paths,

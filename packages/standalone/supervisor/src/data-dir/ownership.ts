@@ -28,7 +28,7 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
   const { dataDir, settings } = paths;
   const ownNames = [LOST_AND_FOUND, ...listOwnNames(paths)];
   const isOwnName = (name: string): boolean =>
-    ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // temporary files have an additional suffix
+    ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // temporary files have these names with a suffix
   const foreignName = (await files.list(dataDir)).find((name) => !isOwnName(name));
   // The mark must be read after the listing, because a machine that starts meanwhile creates the mark before other files.
   if (foreignName === undefined || isMarked(await readFields(files, settings))) return;

@@ -136,7 +136,7 @@ async function removeContainer(deps: TrialDeps): Promise<void> {
   }
 }
 
-/** Runs a guest until it is ready. Returns undefined if the guest became ready, otherwise the reason for the failure. */
+/** Runs a guest until it is ready. Returns undefined on success, otherwise the reason for the failure. */
 async function runGuest(
   deps: TrialDeps,
   options: TrialOptions,

@@ -249,7 +249,7 @@ export class Component {
   }
 
   #watch(running: RunningProcess): void {
-    this.#killWhenHung(running).catch(() => undefined); // a rejection only means that the process ended or the component is stopped
+    this.#killWhenHung(running).catch(() => undefined); // a rejection means only that the process has ended or is being stopped
   }
 
   async #superviseLoop(initialProcess: RunningProcess): Promise<void> {

@@ -175,7 +175,7 @@ class WebhookAdmission implements Admission {
       : applyWebhookPatch(request, verdict.patch, complete);
   }
 
-  /** Returns undefined if the webhook does not match the request, or if it fails and its failure policy is Ignore. */
+  /** Calls the webhook. Returns undefined if it does not match the request, or if it fails and its failure policy is Ignore. */
   async #review(webhook: Webhook, request: AdmissionRequest): Promise<Verdict | undefined> {
     const wantedKind = findMatchingKind(webhook, request, this.#deps);
     if (wantedKind === undefined) {

@@ -8,7 +8,7 @@ import { successBody } from "../../meta/status.ts";
 import { type Call, type Reply, isDryRun } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 
-/** Response to a Binding or an Eviction, which is not stored. */
+/** Response to a created Binding or Eviction. These objects are not stored. */
 export const CREATED_REPLY: Reply = {
   type: "fields",
   code: 201,

@@ -128,7 +128,7 @@ function isLow(disk: DiskSpace): boolean {
   return disk.freeBytes < computePressureBytes(disk);
 }
 
-/** Returns true if the largest pod's claims grew recently, or if all pods together use enough space to end the shortage. */
+/** Returns whether evicting the largest pod helps: its claims grew recently, or all pods together use at least the missing space. */
 function doesEvictionHelp(
   largest: PodUsage,
   usages: readonly PodUsage[],
