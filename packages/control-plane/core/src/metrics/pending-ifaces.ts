@@ -95,7 +95,7 @@ export function findEndedPhases(
   });
 }
 
-/** Counts interfaces by phase and reason. Each phase also has a sample without a reason, which may be 0. */
+/** Counts interfaces by phase and reason. Each phase also has a sample without a reason, even if its value is 0. */
 export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
   const hotplugs = vmis.flatMap(({ status }) =>
     (status?.interfaces ?? []).flatMap(({ hotplug }) => (hotplug === undefined ? [] : [hotplug])),

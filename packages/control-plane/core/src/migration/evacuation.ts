@@ -91,7 +91,7 @@ function buildMigration(
 ): Migration {
   const { namespace = "", name: vmiName, uid = "" } = vmi.metadata;
   const lastFailedUid = failed.at(-1)?.metadata.uid ?? "";
-  // The suffix is longer than that of `generateName`, because virt-controller does not choose another name after a collision.
+  // This suffix is longer than a suffix from `generateName`, because virt-controller does not choose another name after a collision.
   const suffix = sha256Hex(`${uid} ${node} ${lastFailedUid}`).slice(0, 10);
   return {
     apiVersion: "kubevirt.io/v1",

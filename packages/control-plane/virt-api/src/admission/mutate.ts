@@ -122,7 +122,7 @@ function buildNicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly Js
   ];
 }
 
-/** Returns a default NIC for a new object. Returns the present default NIC of an existing object, so that an update retains it. */
+/** Returns a new default NIC for a new object, or an existing object's default NIC, so that an update retains the NIC. */
 function findDefaultNic(
   deps: Deps,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },

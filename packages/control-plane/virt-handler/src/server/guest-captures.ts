@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packet captures at the tap of a guest's interface, limited in bytes and time and recorded as an event of the VMI.
+// Packet captures at the tap of a guest's interface. Bytes and time are limited, and an event of the VMI records each capture.
 import { Duplex } from "node:stream";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/base";

@@ -86,8 +86,8 @@ export interface PodNetwork {
   /** Removes a NIC without calling its CNI plugin. A hardware NIC moves to the node's namespace. Succeeds if the NIC does not exist. */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;
   /**
-   * Deletes any other link named `originalName`, renames the NIC to `originalName`, and removes it from its bridge. Succeeds if
-   * the NIC does not exist.
+   * Deletes any other link named `originalName`, renames the NIC to `originalName`, and removes the NIC from its bridge.
+   * Succeeds if the NIC does not exist.
    * @throws AppError with PODNET_FAILED
    */
   restoreName(netns: NetnsHandle, nic: RenamedNic): Promise<void>;

@@ -55,7 +55,7 @@ function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly Migr
   return isEqual(currentFields, members) ? [] : [{ kind: "tellMigration", members }];
 }
 
-/** Returns whether the target pod's networks annotation may change, which is until the guest of an active migration starts to migrate. */
+/** Checks whether the target pod's networks annotation may change. It may until the guest of an active migration starts to migrate. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
   const isMigrating = findMigrationState(facts)?.startTimestamp !== undefined;
   return (kind === "schedule" || kind === "open" || kind === "continue") && !isMigrating;

@@ -35,7 +35,7 @@ function findRetainingNetwork(vm: VirtualMachine, iface: Iface): string | undefi
   return networkNameOf(network, vm.metadata.namespace ?? "");
 }
 
-/** Finds the attachment of a working NIC to a network (NAMESPACE/NAME). */
+/** Finds the attachment of a NIC that works on the network NAMESPACE/NAME. */
 export function findReadyAttachment(
   vmi: VirtualMachineInstance | undefined,
   name: string,

@@ -37,7 +37,7 @@ const LINK_MEMBERS: ReadonlyMap<string, string> = new Map([
   ["vlan", "master"],
   ["ovs", "bridge"],
 ]);
-/** Types of the bridge plugin. cluster-network-addons-operator installs it as cnv-bridge. */
+/** Values of `type` for the bridge plugin. cluster-network-addons-operator installs the plugin as cnv-bridge. */
 const BRIDGE_PLUGINS: readonly string[] = ["bridge", "cnv-bridge"];
 /** Source: plugins bridge, defaultBrName. */
 const DEFAULT_BRIDGE = "cni0";

@@ -145,7 +145,7 @@ export function buildControllers(
   });
 }
 
-/** Number of I/O threads of a domain, and the thread number of each disk, from 1. */
+/** I/O threads of a domain, which have numbers from 1. */
 interface IoThreads {
   readonly threadCount: number;
   readonly ofDisks: ReadonlyMap<string, number>;

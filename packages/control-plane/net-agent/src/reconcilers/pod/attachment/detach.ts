@@ -166,7 +166,7 @@ async function removeLinks(row: JournalRow, facts: PodFacts, deps: Deps): Promis
   return removedRow;
 }
 
-/** Deletes the entry in libcni's cache, as libcni does after DEL. Otherwise the attachment would seem to exist. */
+/** Deletes the entry in libcni's cache, as libcni does after DEL. Otherwise, the attachment would still seem to exist. */
 async function forgetCached(
   { containerId, interfaceName }: AttachmentRequest,
   { resultCache }: Deps,
