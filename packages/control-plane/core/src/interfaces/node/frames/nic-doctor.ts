@@ -9,7 +9,7 @@ export interface ExaminedNic {
   readonly wiring: ObservedWiring;
   /** Addresses of the guest, without prefix lengths. IPv4 addresses come first. */
   readonly addresses: readonly string[];
-  /** Gateway from the CNI result or a recorded route. Without `isRouted`, it may not exist, so the pod NIC's gateway takes precedence. */
+  /** Gateway from the CNI result or a recorded route. A gateway that no route uses may not exist, so the pod NIC's own takes precedence. */
   readonly gateway?: { readonly address: string; readonly isRouted: boolean };
   /** Address of another guest on this node. The doctor probes this guest only if it finds no gateway. */
   readonly neighbor?: string;
