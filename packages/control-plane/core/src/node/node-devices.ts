@@ -14,7 +14,7 @@ interface NodeDevice extends Offered {
   readonly permissions: string;
 }
 
-/** Directories of vhost-user sockets. A pod with resource `sockets` gets its own directory. The dataplane gets all with `all-sockets`. */
+/** Directories of vhost-user sockets. `sockets` gives a pod its own directory; `all-sockets` gives the dataplane all directories. */
 interface NodeSockets extends Offered {
   readonly kind: "sockets" | "all-sockets";
 }

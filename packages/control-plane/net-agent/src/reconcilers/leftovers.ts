@@ -74,7 +74,7 @@ export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
 /** Queue key for all pods; other keys are uids of pods. */
 const ALL_PODS = "*";
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** Delay between the end of a pod or sandbox and the sweep, in milliseconds, because Multus may still be removing the pod's attachments. */
+/** Delay in milliseconds between the end of a pod or sandbox and the sweep. Until then, Multus may still remove attachments. */
 const SETTLE_MS = 10_000;
 
 /** Returns the pod's addresses on the pod network. A new sandbox has new addresses. */

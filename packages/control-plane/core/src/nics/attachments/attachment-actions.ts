@@ -208,8 +208,8 @@ function planOrphans<Owned extends OwnedAttachment>(
 
 /**
  * Plans the operations in this order: removals of attachments with a device, wanted attachments in the order of the annotation,
- * other removals. The order allows a device to be reused. If the annotation is invalid or the mode is `multus-dynamic`, does
- * not change attachments of the current sandbox.
+ * other removals. This order lets a wanted attachment reuse a device. If the annotation is invalid or the mode is
+ * `multus-dynamic`, does not change attachments of the current sandbox.
  */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,

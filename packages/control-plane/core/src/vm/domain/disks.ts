@@ -145,7 +145,7 @@ export function buildControllers(
   });
 }
 
-/** I/O threads of a domain, which have numbers from 1. */
+/** I/O threads of a domain, numbered from 1. */
 interface IoThreads {
   readonly threadCount: number;
   readonly ofDisks: ReadonlyMap<string, number>;
