@@ -54,7 +54,7 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
     .map(({ name }) => name);
 }
 
-/** Returns `name`, and the name REPOSITORY@DIGEST of its pull unless another tag of the repository has the same digest. */
+/** Returns `name`, and the name `REPOSITORY@DIGEST` of its pull unless another tag of the repository has the same digest. */
 export function listNamesToRemove(
   records: readonly ImageRecord[],
   name: string,
