@@ -46,7 +46,10 @@ export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): 
   return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
 }
 
-/** Checks by controller and name whether the pod is the guest's pod on the owning node. Labels are ignored: a pod's author chooses them. */
+/**
+ * Checks by controller and name whether the pod is the guest's pod on the owning node. Ignores labels, because a pod's author
+ * sets them.
+ */
 export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
   return isControlledBy(pod, vmi) && pod.metadata.name === ownerPodName(vmi);
 }

@@ -29,8 +29,8 @@ function buildFieldPatch(
 }
 
 /**
- * Builds a patch that sets the members of `next` in the object's status and removes its undefined members. The patch
- * tests each old value, or the resource version if the object has no status.
+ * Builds a patch that sets the members of `next` in the object's status, and removes the members that are undefined in `next`.
+ * The patch tests each old value, or the resource version if the object has no status.
  */
 export function statusPatch(
   object: KubeObject & { readonly status?: object },

@@ -25,7 +25,7 @@ export interface KubeVirtLayout {
 const DEFAULT_SLOT_COUNT = 4;
 /** Highest index of a root port that KubeVirt adds. */
 const PORT_INDEX_MAX = 31;
-/** Maximum memory of a VM with the numbers of ports in {@link SMALL}. A VM with more memory has those in {@link LARGE}. */
+/** Maximum memory of a VM to which {@link SMALL} applies. {@link LARGE} applies to a VM with more memory. */
 const SMALL_MEMORY_MIB = 2048;
 /** `total`: number of root ports, if enough of them are free. `free`: minimum number of free ports, which takes precedence. */
 const SMALL = { total: 8, free: 3 };

@@ -34,7 +34,7 @@ interface ServedSubresource {
   readonly verb: string;
 }
 
-/** Lists the subresources of a resource without duplicates and path parameters. */
+/** Lists the subresources of a resource. Omits duplicates and path parameters. */
 function listSubresources(resource: Resource): readonly ServedSubresource[] {
   const verbs = new Map(
     Object.entries<Entry>(SERVED_ROUTES[resource]).map(([path, { method }]) => [

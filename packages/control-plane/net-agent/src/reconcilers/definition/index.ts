@@ -28,7 +28,7 @@ interface OtherNodes {
   readonly nextMs: number | undefined;
 }
 
-/** Returns whether the node is deleted. Without permission to read nodes, returns false. */
+/** Returns whether the node is deleted. Returns false if this agent may not read nodes. */
 async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boolean> {
   try {
     return (await store.find(NODES, { name })) === undefined;
