@@ -46,10 +46,7 @@ export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): 
   return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
 }
 
-/**
- * Checks by controller and name whether the pod is the guest's pod on the owning node. Ignores labels, because a pod's author
- * sets them.
- */
+/** Checks by controller and name whether the pod is the guest's pod on the owning node. Ignores labels, because pod authors set them. */
 export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
   return isControlledBy(pod, vmi) && pod.metadata.name === ownerPodName(vmi);
 }
