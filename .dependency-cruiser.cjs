@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of ARCHITECTURE.md as rules; every comment says what to do instead.
+// The layers of ARCHITECTURE.md as rules. Each rule's comment says how to resolve a violation.
 const PURE = "^packages/(common/base|control-plane/(api|core|domain))/";
-/** Each is one thing of the world outside. */
+/** Each package adapts one part of the outside world. */
 const ADAPTERS =
   "(adapters/[^/]+|common/(?:manifests|pki|telemetry)|standalone/(?:apiserver|containerd))";
-/** Each is a program. */
+/** Each package is a program. */
 const APPS =
   "(control-plane/(?:net-agent|virt-[a-z]+)|standalone/(?:node-runtime|service-net|supervisor)|cli)";
 const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";
-/** Folders of core, the lowest first; each imports those before it only. */
+/** Folders of core, lowest first. Each may import only the folders before it. */
 const CORE_FLOORS = [
   "node",
   "vm/spec",

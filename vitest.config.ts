@@ -2,24 +2,24 @@ import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 const source = ["@patchbay/source"];
-/** What Node.js compiles: modules of ours that are started as processes by themselves are started from sources. */
+/** Compile cache of Node.js for modules that tests start as processes, because these run from the sources. */
 const COMPILED = join(import.meta.dirname, ".cache/compiled");
-/** Room for short-lived objects: with the default, to collect them took a seventh of the unit tests' processor time. */
+/** Larger space for short-lived objects. With the default, collecting them took a seventh of the unit tests' processor time. */
 const ROOMY = ["--max-semi-space-size=64"];
 /** Builds the programs that tests start. */
 const PROGRAMS = "tests/support/src/programs/executables.ts";
-/** A busy machine is no failure: what comes in the end has come. */
+/** Long timeout of polling expectations, so that a test does not fail only because the machine is busy. */
 const expectation = { poll: { timeout: 60_000 } };
-/** Fixes the seed of random tests; costs a millisecond for each file. */
+/** Fixes the seed of random tests. Takes a millisecond per file. */
 const FIXED_SEED = "tests/support/src/random/fixed-seed.ts";
 const shared = {
   resolve: { conditions: source },
   ssr: { resolve: { conditions: source, externalConditions: source } },
-  // Where a suite's setup runs; what only tests use is not built.
+  // Environment in which the global setup of a suite runs. Packages that only tests use have no compiled files.
   environments: { __vitest__: { resolve: { externalConditions: source } } },
 };
 
-/** Folders of stories that boot VMs of their own, on a second machine beside the first. */
+/** Folders of e2e tests that boot their own VMs. They run on a second machine, in parallel with the others. */
 const BOOTS = "disks|hooks|pcie|vhost-user";
 
 export default defineConfig({
@@ -38,13 +38,13 @@ export default defineConfig({
             "tests/faults/*.test.ts",
             "hack/**/*.test.ts",
           ],
-          // What many files import is loaded once in each of two processes: two thirds of all the time. Threads of one
-          // process would share its children: a socket that one closes stays open in what the other has just forked.
+          // Modules are loaded once per process instead of once per file, which took two thirds of the time. Processes are used, because
+          // threads share children: a child that one thread forks would inherit sockets that another thread closes.
           isolate: false,
           maxWorkers: 2,
           execArgv: ROOMY,
           env: { NODE_COMPILE_CACHE: COMPILED },
-          // Ends what hangs. The longest takes 2 s on an idle machine, and was seen to take 20 at a load of 10.
+          // Ends tests that hang. The longest test takes 2 s on an idle machine, and took 20 s at a load of 10.
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -59,7 +59,7 @@ export default defineConfig({
           globalSetup: [PROGRAMS],
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          // Names, bridges and ports are of each file. Half of them wait for guests, half of them compute.
+          // Files can run in parallel, because each uses its own names, bridges and ports. Half of them wait for guests, others compute.
           maxWorkers: 2,
           isolate: false,
           execArgv: ROOMY,
@@ -86,7 +86,7 @@ export default defineConfig({
         test: {
           expect: expectation,
           name: "e2e",
-          // Not by `exclude`: a project's own would replace that of the command line, by which hack/test leaves files out.
+          // Uses no `exclude`, because it would replace the `--exclude` with which hack/test omits files.
           include: [`tests/e2e/!(${BOOTS})/*.test.ts`],
           globalSetup: ["tests/e2e/setup.ts"],
           testTimeout: 300_000,
@@ -139,7 +139,7 @@ export default defineConfig({
           globalSetup: ["tests/browser/setup.ts"],
           testTimeout: 300_000,
           hookTimeout: 300_000,
-          // A guest boots while the others look at what is made up.
+          // Tests with fake data run while a guest boots.
           maxWorkers: 2,
           isolate: false,
         },
