@@ -21,6 +21,10 @@ const LOSS = { reason: "NodeUnresponsive", message: "gone" } as const;
 const CANCELLED = aMigration("PreparingTarget", { deletionTimestamp: NOW });
 const ENDED = aTarget({ phase: "Failed", reason: "Evicted", message: "no disk" });
 const STARTED = { startTimestamp: ASKED };
+const READY = {
+  targetNodeAddress: "192.0.2.2",
+  targetDirectMigrationNodePorts: { "40001": 0 },
+};
 const DISRUPTED = { migrationConfiguration: { allowWorkloadDisruption: true } };
 
 function printDecision(facts: MigrationFacts): string {
@@ -39,6 +43,14 @@ function stopped(state?: MigrationState): Partial<MigrationFacts> {
   const vmi = state === undefined ? aGuest() : guest.vmi;
   const metadata = { ...vmi.metadata, deletionTimestamp: NOW };
   return { guest: { ...guest, vmi: { ...vmi, metadata } } };
+}
+
+/** The migration object, whose target was ready at the time HH:MM. */
+function readySince(time: string): MigrationFacts["migration"] {
+  const phaseTransitionTimestamp = `2026-01-01T${time}:00.000Z`;
+  const transitions = [{ phase: "TargetReady" as const, phaseTransitionTimestamp }];
+  const migration = aMigration("TargetReady");
+  return { ...migration, status: { ...migration.status, phaseTransitionTimestamps: transitions } };
 }
 
 /** The source's pod has ended. */
@@ -208,10 +220,28 @@ describe("while both nodes prepare", () => {
       want: /^fail: .* was not ready .*; interface one: no address is free$/,
     },
     {
-      name: "the target is ready, and the source does not begin",
+      name: "the target is ready, and the source does not begin for 15 min",
+      state: READY,
+      change: { migration: readySince("00:10"), now: "2026-01-01T00:25:00.000Z" },
+      want: "fail: virt-handler of the source node node1 did not begin the migration within 15 minutes after the target was ready; check that it runs",
+    },
+    {
+      name: "the source has less than 15 min since a late target is ready",
+      state: READY,
+      change: { migration: readySince("00:23"), now: "2026-01-01T00:37:00.000Z" },
+      want: "continue",
+    },
+    {
+      name: "a target is found to be ready 15 min after the creation of its pod",
+      state: READY,
+      change: { now: "2026-01-01T00:24:00.000Z" },
+      want: "continue",
+    },
+    {
+      name: "the target reports its address without ports for 15 min",
       state: { targetNodeAddress: "192.0.2.2" },
       change: { now: "2026-01-01T00:24:00.000Z" },
-      want: "fail: virt-handler of the source node node1 did not begin the migration within 15 minutes; check that it runs",
+      want: /^fail: .* was not ready/,
     },
     {
       name: "it is canceled after its start",

@@ -3,7 +3,7 @@
 import { isVmiFinal, type MigrationState } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { findPodFailure } from "../../status/sync-error.ts";
-import { isPodOver, findMigrationState, type MigrationFacts } from "./facts.ts";
+import { isPodOver, findMigrationState, isTargetReady, type MigrationFacts } from "./facts.ts";
 import { findPausedGuestMessage } from "../incoming.ts";
 import { addressProblem } from "./target-nics.ts";
 import { migrationProblem } from "../requests.ts";
@@ -13,8 +13,10 @@ import { completionTimeoutMs } from "../limits.ts";
 
 /** Maximum time until the scheduler finds a node. Source of all timeouts: KubeVirt pkg/virt-controller/watch/migration. */
 const SCHEDULING_TIMEOUT_MS = 300_000;
-/** Maximum time from the creation of the target pod until the guest starts to migrate. */
+/** Maximum time from the creation of the target pod until the target is ready for the guest. */
 const READY_TIMEOUT_MS = 900_000;
+/** Maximum time from the target's readiness until the source starts to migrate the guest. */
+const BEGIN_TIMEOUT_MS = 900_000;
 /** Maximum time from the end of the source pod until the target node reports the guest. */
 const ARRIVAL_TIMEOUT_MS = 60_000;
 /** Like {@link ARRIVAL_TIMEOUT_MS}, but if the target has already detected the guest's domain, which then only needs to resume. */
@@ -25,7 +27,7 @@ const ABORT_REPORT_TIMEOUT_MS = 300_000;
  * Maximum time from an abort request until the source node reports the result, while the target pod runs. Afterwards the target
  * pod can be ended safely, because the target resumes the guest only after the source's report.
  */
-const SOURCE_SILENCE_TIMEOUT_MS = 900_000;
+const ABORT_RESULT_TIMEOUT_MS = 900_000;
 
 interface Deadline {
   readonly kind: "pod" | "completion" | "arrival" | "abortReport";
@@ -55,30 +57,40 @@ function describeFailedIfaces(facts: MigrationFacts): string {
     .join("");
 }
 
-function describeSilence(sourceNode: string, task: string): string {
-  return `virt-handler of the source node ${sourceNode} did not ${task} within ${printMinutes(SOURCE_SILENCE_TIMEOUT_MS)}; check that it runs`;
+function describeSilence(sourceNode: string, task: string, period: string): string {
+  return `virt-handler of the source node ${sourceNode} did not ${task} within ${period}; check that it runs`;
+}
+
+/** Returns the time at which the target was first observed to be ready. */
+function findReadyTime({ migration, now }: MigrationFacts): string {
+  const transition = migration?.status?.phaseTransitionTimestamps?.find(
+    ({ phase }) => phase === "TargetReady",
+  );
+  return transition?.phaseTransitionTimestamp ?? now;
 }
 
 function listPodDeadlines(facts: MigrationFacts): readonly Deadline[] {
   const { targetPod } = facts;
   if (targetPod === undefined) return [];
+  const state = findMigrationState(facts);
+  if (state !== undefined && isTargetReady(state)) {
+    const period = `${printMinutes(BEGIN_TIMEOUT_MS)} after the target was ready`;
+    const why = describeSilence(state.sourceNode ?? "", "begin the migration", period);
+    return buildDeadline("pod", findReadyTime(facts), { withinMs: BEGIN_TIMEOUT_MS, why });
+  }
   const { creationTimestamp: since, name } = targetPod.metadata;
   const scheduledCondition = targetPod.status?.conditions?.find(
     ({ type }) => type === "PodScheduled",
   );
-  const { targetNodeAddress, sourceNode = "" } = findMigrationState(facts) ?? {};
   const isStuck =
     scheduledCondition?.status === "False" && scheduledCondition.reason === "Unschedulable";
   const unscheduled = `no node has taken target pod ${name} within ${printMinutes(SCHEDULING_TIMEOUT_MS)}: ${scheduledCondition?.message ?? ""}`;
   const notReady = `target pod ${name} was not ready for the guest within ${printMinutes(READY_TIMEOUT_MS)}${describeFailedIfaces(facts)}`;
-  const notBegun = describeSilence(sourceNode, "begin the migration");
-  // The target node reports its address when it is ready.
-  const why = targetNodeAddress === undefined ? notReady : notBegun;
   return [
     ...(isStuck
       ? buildDeadline("pod", since, { withinMs: SCHEDULING_TIMEOUT_MS, why: unscheduled })
       : []),
-    ...buildDeadline("pod", since, { withinMs: READY_TIMEOUT_MS, why }),
+    ...buildDeadline("pod", since, { withinMs: READY_TIMEOUT_MS, why: notReady }),
   ];
 }
 
@@ -107,8 +119,10 @@ function findAbortReportDeadline(
   if (!isPodOver(targetPod)) {
     // No deadline applies. The source has stopped the guest, and the target keeps the guest paused because its devices differ.
     if (findPausedGuestMessage(state) !== undefined) return [];
-    const why = describeSilence(sourceNode, "report whether it aborted the migration");
-    return buildDeadline("abortReport", since, { withinMs: SOURCE_SILENCE_TIMEOUT_MS, why });
+    const withinMs = ABORT_RESULT_TIMEOUT_MS;
+    const period = printMinutes(withinMs);
+    const why = describeSilence(sourceNode, "report whether it aborted the migration", period);
+    return buildDeadline("abortReport", since, { withinMs, why });
   }
   const why = `the target pod has ended, and the source does not report ${timeLimit} where the guest is`;
   return buildDeadline("abortReport", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });

@@ -53,3 +53,11 @@ export function findMigrationState({
 export function isPodOver(pod: Pod | undefined): boolean {
   return pod === undefined || findGuestEnd(pod) !== undefined;
 }
+
+/** Checks whether the target node reported its address and ports, which it does when it is ready for the guest. */
+export function isTargetReady({
+  targetNodeAddress,
+  targetDirectMigrationNodePorts: ports = {},
+}: MigrationState): boolean {
+  return targetNodeAddress !== undefined && Object.keys(ports).length > 0;
+}

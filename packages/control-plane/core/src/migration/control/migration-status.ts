@@ -11,7 +11,12 @@ import {
 } from "../../status/conditions.ts";
 import type { StepFailure } from "../../status/step-failure.ts";
 import type { Decision } from "./decision.ts";
-import { ABORT_REQUESTED, findMigrationState, type MigrationFacts } from "./facts.ts";
+import {
+  ABORT_REQUESTED,
+  findMigrationState,
+  isTargetReady,
+  type MigrationFacts,
+} from "./facts.ts";
 import { buildPausedGuestCondition, GUEST_HELD_CONDITION } from "../incoming.ts";
 
 type MigrationStatus = NonNullable<VirtualMachineInstanceMigration["status"]>;
@@ -34,9 +39,7 @@ interface MigrationStatusFacts {
 function findOpenPhase({ state }: MigrationStatusFacts): MigrationPhase {
   if (state === undefined) return "Scheduled";
   if (state.startTimestamp !== undefined) return "Running";
-  const { targetNodeAddress, targetDirectMigrationNodePorts: ports = {} } = state;
-  const isReady = targetNodeAddress !== undefined && Object.keys(ports).length > 0;
-  return isReady ? "TargetReady" : "PreparingTarget";
+  return isTargetReady(state) ? "TargetReady" : "PreparingTarget";
 }
 
 function findClosedPhase({ state, migration }: MigrationStatusFacts): MigrationPhase {
