@@ -3,6 +3,7 @@ import type { VirtualMachine } from "@patchbay/api";
 import { expect, test } from "vitest";
 import type { Change } from "./changes.ts";
 import { listNicChanges, combinedRequest, combinedVerdict } from "./commands.ts";
+import type { Answer, Verdict } from "./verdict.ts";
 
 const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" } as const;
 const plug = { kind: "plug", unit, iface: "red", network: "ns/red" } as const;
@@ -45,22 +46,52 @@ test("combines nothing for one change or an unknown VM", () => {
 const accepted = { status: 200, text: '{"kind":"VirtualMachine"}', warnings: [] };
 const full = "no free PCIe port";
 const refused = { ...accepted, status: 422, text: `{"kind":"Status","message":"${full}"}` };
-test.each([
+const TOGETHER = "together with the other changes: ";
+const LATER = "no free port; it is plugged at the next start";
+const live = (text: string): Verdict => ({ kind: "live", text });
+test.each<{
+  name: string;
+  answer: Answer;
+  alone: readonly Verdict[];
+  want: Verdict | undefined;
+}>([
   { name: "accepted", answer: accepted, alone: [], want: undefined },
-  { name: "rejects the combined changes", answer: refused, alone: ["fine"], want: full },
+  {
+    name: "rejects the combined changes",
+    answer: refused,
+    alone: [live("fine")],
+    want: { kind: "refused", text: `${TOGETHER}${full}` },
+  },
   {
     name: "ignores a rejection that a single change has too",
     answer: refused,
-    alone: [full],
+    alone: [{ kind: "refused", text: full }],
     want: undefined,
   },
   {
-    name: "warns of the combined changes",
+    name: "warns of the combined changes, which apply at once",
+    answer: { ...accepted, warnings: [full] },
+    alone: [live("fine"), live("")],
+    want: live(`${TOGETHER}${full}`),
+  },
+  {
+    name: "warns of the combined changes of a stopped VM",
+    answer: { ...accepted, warnings: [full] },
+    alone: [live(""), { kind: "start", text: "fine" }],
+    want: { kind: "start", text: `fine; ${TOGETHER}${full}` },
+  },
+  {
+    name: "warns that the combined changes apply later",
+    answer: { ...accepted, warnings: [full, LATER] },
+    alone: [live(full), live("")],
+    want: { kind: "start", text: `${TOGETHER}${LATER}` },
+  },
+  {
+    name: "warns of the combined changes without verdicts of their own",
     answer: { ...accepted, warnings: [full] },
     alone: [],
-    want: full,
+    want: live(`${TOGETHER}${full}`),
   },
 ])("combinedVerdict: $name", ({ answer, alone, want }) => {
-  const text = want === undefined ? undefined : `together with the other changes: ${want}`;
-  expect(combinedVerdict(answer, alone)?.text).toBe(text);
+  expect(combinedVerdict(answer, alone)).toEqual(want);
 });

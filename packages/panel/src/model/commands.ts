@@ -14,7 +14,7 @@ import {
 import type { VmObjects } from "./nic/plug.ts";
 import { NO_PLUG_CHECK, type PlugCheck, plugCheckFlags } from "./probation.ts";
 import { toLongText } from "./shown.ts";
-import { type Answer, isRefusal, type Verdict, printMessage } from "./verdict.ts";
+import { type Answer, isAppliedLater, isRefusal, type Verdict, printMessage } from "./verdict.ts";
 
 export function quote(word: string): string {
   return /^[\w./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
@@ -194,13 +194,24 @@ export function combinedRequest(
   };
 }
 
-/** Returns a verdict with the messages that only the combined dry run returned, or undefined if there are none. */
+/**
+ * Returns a verdict with the messages that only the combined dry run returned, or undefined if there are none.
+ * `singleVerdicts` are the verdicts of the changes alone, in order. Warnings are added to the last change's verdict.
+ */
 export function combinedVerdict(
   answer: Answer,
-  singleTexts: readonly string[],
+  singleVerdicts: readonly Verdict[],
 ): Verdict | undefined {
   const messages = isRefusal(answer) ? [printMessage(answer)] : answer.warnings.map(toLongText);
-  const newMessages = messages.filter((each) => !singleTexts.some((text) => text.includes(each)));
+  const newMessages = messages.filter(
+    (message) => !singleVerdicts.some(({ text }) => text.includes(message)),
+  );
   if (newMessages.length === 0) return undefined;
-  return { kind: "refused", text: `together with the other changes: ${newMessages.join("; ")}` };
+  const text = `together with the other changes: ${newMessages.join("; ")}`;
+  if (isRefusal(answer)) return { kind: "refused", text };
+  const own = singleVerdicts.at(-1) ?? { kind: "live", text: "" };
+  return {
+    kind: isAppliedLater(text) ? "start" : own.kind,
+    text: own.text === "" ? text : `${own.text}; ${text}`,
+  };
 }

@@ -45,6 +45,10 @@ export function isRefusal({ status }: Answer): boolean {
 /** Pattern of virt-api's messages about changes that apply later. */
 const APPLIED_LATER = /when the VM starts|next start/;
 
+export function isAppliedLater(text: string): boolean {
+  return APPLIED_LATER.test(text);
+}
+
 export function toVerdict(change: Change, answers: readonly Answer[], isLive: boolean): Verdict {
   const refused = answers.find(isRefusal);
   if (refused !== undefined) return { kind: "refused", text: printMessage(refused) };
@@ -52,6 +56,6 @@ export function toVerdict(change: Change, answers: readonly Answer[], isLive: bo
   const dryRunWarnings = answers.flatMap(({ warnings }) => warnings.map(toLongText));
   const text = [...messages, ...dryRunWarnings].join("; ");
   if (change.kind === "power" || change.kind === "create") return { kind: "live", text };
-  const isLater = !isLive || APPLIED_LATER.test(text);
+  const isLater = !isLive || isAppliedLater(text);
   return { kind: isLater ? "start" : "live", text };
 }

@@ -257,13 +257,13 @@ export class Actions {
     )
       return;
     const isOwn = (each: PendingChange): boolean => nicChanges.some((own) => own === each.change);
-    const singleTexts = this.#store.state.pendingChanges
+    const singleVerdicts = this.#store.state.pendingChanges
       .filter(isOwn)
-      .map(({ verdict }) => verdict?.text ?? "");
+      .flatMap(({ verdict }) => verdict ?? []);
     for (const each of nicChanges) {
       const isLast = each === nicChanges.at(-1);
       this.#update(each, {
-        combinedVerdict: isLast && answer ? combinedVerdict(answer, singleTexts) : undefined,
+        combinedVerdict: isLast && answer ? combinedVerdict(answer, singleVerdicts) : undefined,
       });
     }
   }
