@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements HookSidecars with one child process per sidecar (ADR 0084).
-import { AppError, messageOf, type Clock } from "@patchbay/base";
+import { AppError, isAppError, messageOf, type Clock } from "@patchbay/base";
 import type {
   ChildProcessHandle,
   ChildStarter,
@@ -159,12 +159,16 @@ class ChildSidecar implements HookSidecar {
   }
 }
 
-/** @throws AppError with HOOK_UNREACHABLE if the socket cannot be opened, OS_PATH_REFUSED */
+/** Errors of a socket that the sidecar has not created yet. Other errors, such as EMFILE, are not the sidecar's. */
+const MISSING_ERRNOS: readonly unknown[] = ["ENOENT", "ENOTDIR"];
+
+/** @throws AppError with HOOK_UNREACHABLE if the socket does not exist, OS_FILE_FAILED, OS_PATH_REFUSED */
 function openHookSocket(pod: LauncherPod, container: string, settings: Settings): OpenSocket {
   try {
     return settings.openSocket(pod, container);
   } catch (error) {
-    const isMissing = error instanceof AppError && error.code === "OS_FILE_FAILED";
+    const isMissing =
+      isAppError(error, "OS_FILE_FAILED") && MISSING_ERRNOS.includes(error.details["errno"]);
     if (!isMissing) throw error;
     const reason = `it has no socket: ${messageOf(error)}`;
     throw new AppError("HOOK_UNREACHABLE", { hook: container, reason }, { cause: error });

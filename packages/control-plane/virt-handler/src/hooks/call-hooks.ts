@@ -233,7 +233,7 @@ async function mutateDomain(
 
 /**
  * Returns the domain and the cloud-init data as changed by the hooks. Calls each hook twice.
- * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED
+ * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_FILE_FAILED, OS_PATH_REFUSED
  */
 export async function callHooks(request: HookRequest, hooks: HookSidecars): Promise<HookAnswers> {
   const sidecarsByContainer = await connectAll(request, hooks);
