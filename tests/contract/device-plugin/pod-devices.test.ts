@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isAppError } from "@patchbay/base";
 import { createNoPodDevices, createPodDevices } from "@patchbay/device-plugin";
 import { describePodDevicesContract, TestPodResources } from "@patchbay/device-plugin/testing";
 import { createClock } from "@patchbay/os";
@@ -57,6 +58,37 @@ test("counts a device of two containers once", async () => {
   const found = await devices.find({ namespace: "ns1", name: "pod" });
   expect(found.get("vendor.io/nic")).toEqual(["a", "b", "c"]);
   expect(kubelet.calls).toEqual(["Get"]);
+});
+
+test.each<{ name: string; failures: TestPodResources["failures"]; want: unknown }>([
+  { name: "an unimplemented Get", failures: { Get: "UNIMPLEMENTED" }, want: ["a"] },
+  { name: "a Get that is disabled", failures: { Get: "UNKNOWN" }, want: ["a"] },
+  {
+    name: "a kubelet under load",
+    failures: { Get: "RESOURCE_EXHAUSTED" },
+    want: "8 RESOURCE_EXHAUSTED: get failed",
+  },
+  {
+    name: "an internal error",
+    failures: { Get: "INTERNAL" },
+    want: "13 INTERNAL: get failed",
+  },
+  {
+    name: "a kubelet that fails at both methods",
+    failures: { Get: "UNKNOWN", List: "INTERNAL" },
+    want: "List: 13 INTERNAL: list failed; Get: 2 UNKNOWN: get failed",
+  },
+])("after $name: $want", async ({ failures, want }) => {
+  await startKubelet(true);
+  const pod = { namespace: "ns1", name: "pod" };
+  kubelet.pods.push({ ...pod, containers: [{ "vendor.io/nic": ["a"] }] });
+  kubelet.failures = failures;
+  const devices = createPodDevices(join(directory, "kubelet.sock"), createClock());
+  const found = await devices.find(pod).then(
+    (each) => each.get("vendor.io/nic"),
+    (error: unknown) => isAppError(error, "DEVICES_UNKNOWN") && error.details["reason"],
+  );
+  expect(found).toEqual(want);
 });
 
 test("on a node without device plugins no pod has a device", async () => {

@@ -26,10 +26,11 @@ function loadService(): ServiceDefinition {
   return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition;
 }
 
-/** Checks whether the error means that the kubelet is unreachable, so that calling another method would fail too. */
-function isUnreachable(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return code === status.UNAVAILABLE || code === status.DEADLINE_EXCEEDED;
+/** Statuses of kubelets without `Get`, with `Get` disabled, and of unknown pods. Source: kubelet podresources, server_v1.go */
+const LISTABLE_STATUSES: readonly unknown[] = [status.UNIMPLEMENTED, status.UNKNOWN];
+
+function canList(error: unknown): boolean {
+  return error instanceof Error && "code" in error && LISTABLE_STATUSES.includes(error.code);
 }
 
 type AllPods = { readonly podResources: readonly PodResources[] };
@@ -42,7 +43,7 @@ async function listPods(
   return (await callKubelet<AllPods>(socket, request, clock)).podResources;
 }
 
-/** Finds the devices of a pod. Lists all pods if a reachable kubelet rejects `Get`, which many kubelets do not implement. */
+/** Finds the devices of a pod. Lists all pods if the kubelet does not implement `Get` or does not know the pod. */
 async function findPodResources(
   socket: string,
   { namespace, name }: PodName,
@@ -50,14 +51,18 @@ async function findPodResources(
 ): Promise<PodResources | undefined> {
   const service = loadService();
   const request = { podName: name, podNamespace: namespace };
+  let getFailure: unknown;
   try {
     const kubeletRequest = { service, method: "Get", request };
     type Answer = { readonly podResources: PodResources | null };
     return (await callKubelet<Answer>(socket, kubeletRequest, clock)).podResources ?? undefined;
   } catch (error) {
-    if (isUnreachable(error)) throw error;
+    if (!canList(error)) throw error;
+    getFailure = error;
   }
-  const pods = await listPods(socket, clock);
+  const pods = await listPods(socket, clock).catch((cause: unknown) => {
+    throw new Error(`List: ${messageOf(cause)}; Get: ${messageOf(getFailure)}`, { cause });
+  });
   return pods.find((pod) => pod.namespace === namespace && pod.name === name);
 }
 

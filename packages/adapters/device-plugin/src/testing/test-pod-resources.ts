@@ -20,6 +20,8 @@ export interface PodOfKubelet {
   readonly containers: readonly Readonly<Record<string, readonly string[]>>[];
 }
 
+type StatusName = keyof typeof status;
+
 interface Name {
   readonly podName: string;
   readonly podNamespace: string;
@@ -50,6 +52,8 @@ export class TestPodResources {
   readonly pods: PodOfKubelet[] = [];
   /** Methods that were called, in order. */
   readonly calls: string[] = [];
+  /** Name of the status with which each method fails. */
+  failures: { readonly Get?: StatusName; readonly List?: StatusName } = {};
   readonly #server = new Server();
   readonly #socket: string;
   readonly #hasGet: boolean;
@@ -65,11 +69,15 @@ export class TestPodResources {
     this.#server.addService(PodResourcesLister.service, {
       List: (_call: unknown, answer: sendUnaryData<object>) => {
         this.calls.push("List");
-        answer(null, { podResources: this.pods.map(toResources) });
+        const { List: failure } = this.failures;
+        if (failure === undefined) answer(null, { podResources: this.pods.map(toResources) });
+        else answer({ code: status[failure], details: "list failed" });
       },
       Get: ({ request }: ServerUnaryCall<Name, object>, answer: sendUnaryData<object>) => {
         this.calls.push("Get");
-        this.#get(request, answer);
+        const { Get: failure } = this.failures;
+        if (failure === undefined) this.#get(request, answer);
+        else answer({ code: status[failure], details: "get failed" });
       },
     });
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
