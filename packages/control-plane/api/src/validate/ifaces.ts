@@ -12,7 +12,7 @@ import {
   ifacePath,
 } from "./rule.ts";
 import type { Cause } from "../kinds/kubernetes/meta.ts";
-import { PCI_ADDRESS, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
+import { isPciAddress, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 
 const IFACE_STATES: readonly string[] = ["", "up", "down", "absent"];
 /** MAC of the bridge in a pod with masquerade. Source: KubeVirt pkg/network/link. */
@@ -225,7 +225,7 @@ const macIsUnique = forEachIface((iface, path, spec) => {
   });
 });
 
-const pciAddressIsValid = buildTextRule("pciAddress", (address) => PCI_ADDRESS.test(address), {
+const pciAddressIsValid = buildTextRule("pciAddress", isPciAddress, {
   reason: "FieldValueInvalid",
   message: (address) => `has malformed PCI address (${address}).`,
 });

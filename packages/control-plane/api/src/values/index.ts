@@ -13,4 +13,5 @@ export {
 } from "./ip.ts";
 export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./mac.ts";
 export { parseNadName, type NadName } from "./name-syntax.ts";
+export { isPciAddress } from "./pci.ts";
 export { parseQuantity } from "./quantity.ts";

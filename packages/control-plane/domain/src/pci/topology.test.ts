@@ -228,11 +228,35 @@ describe("a layout of version 1", () => {
     });
   });
 
-  test("rejects more ports than fit below devices without a requested address", () => {
-    const nics = [aNic("a", { requested: at("0000:e8:00.0") }), aNic("b", { model: "pcnet" })];
-    const message = "232 PCIe ports take the slots of a device on bus 0";
-    const plan = planTopology(aRequest({ nics, vcpus: 2 }));
-    expect(plan).toEqual({ ok: false, problems: [{ message }] });
+  test.each([
+    {
+      name: "an address behind more ports than fit below devices on bus 0",
+      nics: [aNic("a", { requested: at("0000:e8:00.0") }), aNic("b", { model: "pcnet" })],
+      vcpus: 2,
+      want: {
+        nic: "a",
+        message:
+          "0000:e8:00.0: only 224 PCIe ports fit beside the devices on bus 0; the last address behind a port is 0000:e0:00.0",
+      },
+    },
+    {
+      name: "a previous address behind more ports than fit below devices on bus 0",
+      nics: [aNic("a", { previous: at("0000:e8:00.0") }), aNic("b", { model: "pcnet" })],
+      vcpus: 2,
+      want: { message: "232 PCIe ports take the slots of a device on bus 0" },
+    },
+    {
+      name: "an address behind more ports than the guest has interrupt vectors for",
+      nics: [aNic("a"), aNic("b", { requested: at("0000:c8:01.0") })],
+      vcpus: 1,
+      want: {
+        nic: "b",
+        message:
+          "0000:c8:01.0: the guest has interrupt vectors for 190 PCIe ports with 1 vCPUs: give the VM more vCPUs, or use an address up to 0000:be:00.0",
+      },
+    },
+  ])("rejects $name", ({ nics, vcpus, want }) => {
+    expect(planTopology(aRequest({ nics, vcpus }))).toEqual({ ok: false, problems: [want] });
   });
 
   test("has as many NICs as the guest has interrupt vectors for", () => {

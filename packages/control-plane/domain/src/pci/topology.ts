@@ -277,34 +277,76 @@ function placeDevices(request: TopologyRequest): Placement {
   return placement;
 }
 
-function findDevicesInSlots(
+type RequestedPlacement = Pick<DevicePlacement, "requested" | "problem">;
+
+function listRequested(
   { devices, nics }: TopologyRequest,
-  slots: number,
-): readonly Pick<DevicePlacement, "requested" | "problem">[] {
+  isWanted: (address: PciAddress) => boolean,
+): readonly RequestedPlacement[] {
   const candidates = [
     ...devices.map(({ requested, name }) => ({ requested, problem: { device: name } })),
     ...nics.map(({ requested, name }) => ({ requested, problem: { nic: name } })),
   ];
   return candidates.flatMap(({ requested, problem }) =>
-    requested?.bus === 0 && requested.slot < FIRST_SLOT + slots ? [{ requested, problem }] : [],
+    requested !== undefined && isWanted(requested) ? [{ requested, problem }] : [],
   );
+}
+
+interface PortCounts {
+  /** Ports up to the last port that a device uses. */
+  readonly required: number;
+  /** Ports that are possible. */
+  readonly possible: number;
+  /** Ports that would suffice if devices used the first ports. */
+  readonly used: number;
+}
+
+/** Prints the address behind the last possible port. */
+function printLastAddress({ possible }: PortCounts): string {
+  return printPciAddress({ bus: possible, slot: 0, function: 0 });
 }
 
 function reportTooFewSlots(
   request: TopologyRequest,
   placement: Placement,
-  portCount: number,
+  counts: PortCounts,
 ): void {
-  const slots = Math.ceil(portCount / FUNCTIONS_PER_SLOT);
-  const conflictingDevices = findDevicesInSlots(request, slots);
+  const slots = Math.ceil(counts.required / FUNCTIONS_PER_SLOT);
   const firstFreeSlot = FIRST_SLOT + slots;
-  const ports = `${String(portCount)} PCIe ports`;
-  for (const device of conflictingDevices) {
+  const inPortSlots = listRequested(
+    request,
+    ({ bus, slot }) => bus === 0 && slot < FIRST_SLOT + slots,
+  );
+  const ports = `${String(counts.required)} PCIe ports`;
+  for (const device of inPortSlots) {
     const problem = `${ports} take the slots of bus 0 below ${String(firstFreeSlot)}; use a slot from ${String(firstFreeSlot)} to ${String(LAST_ROOT_COMPLEX_SLOT)}, or another bus`;
     placement.report(device, problem);
   }
-  if (conflictingDevices.length > 0) return;
+  if (inPortSlots.length > 0) return;
+  const tooHigh = listRequested(request, ({ bus }) => bus > counts.possible);
+  for (const device of tooHigh) {
+    const problem = `only ${String(counts.possible)} PCIe ports fit beside the devices on bus 0; the last address behind a port is ${printLastAddress(counts)}`;
+    placement.report(device, problem);
+  }
+  if (tooHigh.length > 0) return;
   placement.problems.push({ message: `${ports} take the slots of a device on bus 0` });
+}
+
+function reportTooFewVectors(
+  request: TopologyRequest,
+  placement: Placement,
+  counts: PortCounts,
+): void {
+  const { required, possible, used } = counts;
+  const vcpus = `${String(request.vcpus)} vCPUs`;
+  const tooHigh = used > possible ? [] : listRequested(request, ({ bus }) => bus > possible);
+  for (const device of tooHigh) {
+    const problem = `the guest has interrupt vectors for ${String(possible)} PCIe ports with ${vcpus}: give the VM more vCPUs, or use an address up to ${printLastAddress(counts)}`;
+    placement.report(device, problem);
+  }
+  if (tooHigh.length > 0) return;
+  const message = `${String(request.nics.length)} interfaces and ${String(required)} PCIe ports need more interrupt vectors than ${vcpus} have: give the VM more vCPUs`;
+  placement.problems.push({ message });
 }
 
 function countPortsThatFit(addresses: readonly PciAddress[]): number {
@@ -343,11 +385,11 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   const portLimit = countPortsThatFit(addresses);
   const devices = [...fixed.keys()].map(findKind);
   const vectors = freeVectors(request.vcpus, { ports: 0, devices, nics: request.nics });
-  if (requiredPorts > portLimit) reportTooFewSlots(request, placement, requiredPorts);
-  if (requiredPorts > vectors) {
-    const message = `${String(request.nics.length)} interfaces and ${String(requiredPorts)} PCIe ports need more interrupt vectors than ${String(request.vcpus)} vCPUs have: give the VM more vCPUs`;
-    placement.problems.push({ message });
-  }
+  const counts = { required: requiredPorts, used: buses.length };
+  if (requiredPorts > portLimit)
+    reportTooFewSlots(request, placement, { ...counts, possible: portLimit });
+  if (requiredPorts > vectors)
+    reportTooFewVectors(request, placement, { ...counts, possible: vectors });
   const count = Math.max(
     requiredPorts,
     Math.min(request.portCount ?? buses.length + request.reserve, portLimit, vectors),

@@ -2,7 +2,7 @@
 // Rules for disks: buses, block sizes and sharing. Source: KubeVirt pkg/storage/admitters/disks.go.
 import type { Disk, Volume } from "../../kinds/guest/disks.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
-import { PCI_ADDRESS } from "../../values/pci.ts";
+import { isPciAddress } from "../../values/pci.ts";
 import { causeIf, diskPath, forEachDisk, type Rule, volumePath } from "../rule.ts";
 import { labelFaults, namesAreUnique } from "./names.ts";
 import { isFeatureOn } from "../../fields/notation.ts";
@@ -91,7 +91,7 @@ const pciAddressIsValid = forEachDisk(({ disk }, path) => {
       field,
       message: `disk ${path}.name - setting a PCI address is only possible with bus type virtio.`,
     }),
-    ...causeIf(!PCI_ADDRESS.test(address), {
+    ...causeIf(!isPciAddress(address), {
       reason: "FieldValueInvalid",
       field,
       message: `disk ${path}.name has malformed PCI address (${address}).`,

@@ -12,6 +12,7 @@ import {
 import { validateKubeVirtPci } from "@patchbay/api/annotations";
 import type { Cause } from "@patchbay/api/kubernetes";
 import type { FieldProblem } from "@patchbay/api/validate";
+import { isPciAddress } from "@patchbay/api/values";
 import {
   findNicModel,
   findMachineFamily,
@@ -133,6 +134,28 @@ interface Requested {
   readonly base: string;
 }
 
+/** Reports addresses in KubeVirt's syntax whose PCI domain or slot no machine has. */
+function findUnknownAddresses({ vmi: { spec }, base }: Requested): readonly FieldProblem[] {
+  const interfaces = `${base}.domain.devices.interfaces`;
+  const disks = `${base}.domain.devices.disks`;
+  const requests = [
+    ...ifacesOf(spec).flatMap((iface, index) =>
+      isAbsent(iface)
+        ? []
+        : [{ field: `${interfaces}[${String(index)}].pciAddress`, text: iface.pciAddress }],
+    ),
+    ...listDisks(spec).map(({ index, pciAddress: text }) => ({
+      field: `${disks}[${String(index)}].disk.pciAddress`,
+      text,
+    })),
+  ];
+  return requests.flatMap(({ field, text = "" }) =>
+    isPciAddress(text) && parseRequestedPciAddress(text) === undefined
+      ? [{ field, message: `${text}: only PCI domain 0000 and slots 00 to 1f exist` }]
+      : [],
+  );
+}
+
 function findAddressProblems(
   { vmi, base }: Requested,
   config: NetworkConfig,
@@ -140,7 +163,10 @@ function findAddressProblems(
   if (findMachineFamily(buildMachine(vmi.spec.domain)) === undefined) return [];
   const plan = planVmiTopology(vmi, config);
   const problems = plan.ok ? [] : toFieldProblems(plan.problems, { spec: vmi.spec, base });
-  return problems.filter(({ field }) => field.endsWith(".pciAddress"));
+  return [
+    ...findUnknownAddresses({ vmi, base }),
+    ...problems.filter(({ field }) => field.endsWith(".pciAddress")),
+  ];
 }
 
 /** Reports invalid annotations of KubeVirt's PCI layout, except causes that the old VMI already had. */
