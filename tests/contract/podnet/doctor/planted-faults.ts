@@ -10,10 +10,13 @@ import type { PlantedFault } from "./plant.ts";
 /** Numbers the faults, so that several scenes can exist at once. */
 type NumberedFault = PlantedFault & { readonly number: number };
 
+/** Numbers below this belong to the scenes of single tests. */
+const FIRST_NUMBER = 100;
+
 const GROUPS = [IN_GUEST, AT_TAP, IN_POD, ON_NODE, BEYOND];
-const PLANTED: readonly NumberedFault[] = GROUPS.flat().map((fault, number) => ({
+const PLANTED: readonly NumberedFault[] = GROUPS.flat().map((fault, position) => ({
   ...fault,
-  number,
+  number: FIRST_NUMBER + position,
 }));
 const FIRST_OF_GROUPS: readonly string[] = GROUPS.flatMap(([fault]) => fault?.name ?? []);
 
@@ -23,17 +26,7 @@ export const OTHER_FAULTS = PLANTED.filter(({ name }) => !FIRST_OF_GROUPS.includ
 
 /** Defines a test per fault: the doctor names the first hop at which frames are dropped, and why. */
 export function testPlantedFaults(faults: readonly NumberedFault[]): void {
-  const isRandom = ({ direction }: NumberedFault): boolean => direction !== undefined;
-  testFaults(
-    faults.filter((fault) => !isRandom(fault)),
-    {},
-  );
-  // A random loss hits all frames of a probe once in a while.
-  testFaults(faults.filter(isRandom), { retry: 2 });
-}
-
-function testFaults(faults: readonly NumberedFault[], options: { readonly retry?: number }): void {
-  test.each(faults)("names $hop: $name", options, async (fault) => {
+  test.each(faults)("names $hop: $name", async (fault) => {
     const { hop, reason, direction = "", plant, facts, binding, number } = fault;
     const report = await inScene(number, async (scene) => {
       await scene.wire(binding);

@@ -190,7 +190,55 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
   ];
 }
 
-const SERIES_LENGTH = 10;
+/** Enough that a link which loses half of the frames almost never passes all. A port captures at most 64 frames. */
+const SERIES_LENGTH = 13;
+/** Number of ARP requests in each direction before a series. On a link that loses half of the frames, at least one usually passes. */
+const INTRODUCTIONS = 6;
+
+/** Returns the only host that answered. Undefined if no host or several hosts did. */
+function findOnlyAnswer(traces: readonly FrameTrace[], probe: ProbeName): string | undefined {
+  const macs = traces.find((trace) => trace.probe === probe)?.repliedFrom ?? [];
+  return macs.length === 1 ? macs[0] : undefined;
+}
+
+/**
+ * Builds ARP requests by which the guest and its gateway learn each other's MAC. Otherwise, they might answer no ping of
+ * a series on a lossy link, because they repeat their own ARP requests only after a second. Each request contains the
+ * sender's proven MAC: none is sent if another host answers for an address.
+ */
+function buildIntroductions(
+  facts: ProbeFacts,
+  traces: readonly FrameTrace[],
+  ends: GuestEnds | undefined,
+): readonly Probe[] {
+  const gatewayMac = findOnlyAnswer(traces, "outward");
+  const guestMac = findOnlyAnswer(traces, "inward");
+  const isUnique = !traces.some(
+    ({ probe, repliedFrom }) => probe === "own" && repliedFrom.length > 0,
+  );
+  if (ends === undefined || guestMac === undefined || !isUnique) return [];
+  const [gateway, guest] = ends.addresses;
+  const build = (
+    from: string,
+    to: string,
+    [sender, address]: readonly [string, string],
+  ): ProbeFrame => buildAddressProbe({ from, to, id: facts.newId() }, address, sender);
+  const toGuest = {
+    probe: "inward",
+    from: ends.from,
+    attempts: 1,
+    frame: build(ends.mac, guestMac, [gateway, guest]),
+  } as const;
+  if (!isBridged(facts)) return Array.from({ length: INTRODUCTIONS }, () => toGuest);
+  if (gatewayMac === undefined || facts.links.podNic === undefined) return [];
+  const toGateway = {
+    probe: "outward",
+    from: "podNic",
+    attempts: 1,
+    frame: build(guestMac, gatewayMac, [guest, gateway]),
+  } as const;
+  return Array.from({ length: INTRODUCTIONS }, () => [toGuest, toGateway]).flat();
+}
 
 export function buildSeriesProbes(
   facts: ProbeFacts,
@@ -209,7 +257,10 @@ export function buildSeriesProbes(
   };
   const toNetwork = (): readonly Probe[] =>
     gatewayMac === undefined ? [] : buildPingProbes(facts, gatewayMac).slice(0, 1);
-  return Array.from({ length: SERIES_LENGTH }, () => [...toGuest(), ...toNetwork()]).flat();
+  const pings = Array.from({ length: SERIES_LENGTH }, () => [...toGuest(), ...toNetwork()]).flat();
+  return pings.length === 0
+    ? []
+    : [...buildIntroductions(facts, traces, guestEndsIfKnown), ...pings];
 }
 
 export function findSourceIpv4(facts: Pick<ProbeFacts, "nic" | "links">): string | undefined {

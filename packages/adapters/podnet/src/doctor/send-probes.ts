@@ -30,6 +30,8 @@ export interface DoctorSources extends StateSources {
   readonly clock: Pick<Clock, "monotonicMs">;
 }
 
+type ProbeSources = Pick<DoctorSources, "netlink" | "clock">;
+
 export interface CapturePoint {
   readonly hop: HopName;
   readonly netns: NetnsHandle;
@@ -117,14 +119,16 @@ function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
 }
 
 export async function sendProbes(
-  { netlink, clock }: DoctorSources,
+  { netlink, clock }: ProbeSources,
   capturePoints: readonly CapturePoint[],
   { probes, untilMs }: { readonly probes: readonly Probe[]; readonly untilMs: number },
 ): Promise<readonly FrameTrace[]> {
   const trails: Trails = new Map();
   for (let round = 1; clock.monotonicMs() + EXCHANGE_MS <= untilMs; round += 1) {
+    // Repeats a probe until its reply returns to the sending link, because a lossy link may lose a reply on the way.
     const unansweredProbes = probes.filter(
-      ({ probe, attempts }) => round <= attempts && getTrail(trails, probe).replySeenAt.size === 0,
+      ({ probe, from, attempts }) =>
+        round <= attempts && !getTrail(trails, probe).replySeenAt.has(from),
     );
     if (unansweredProbes.length === 0) break;
     const sends = unansweredProbes.map(({ from, frame: probeFrame }) => {
@@ -147,9 +151,11 @@ export async function sendProbes(
   return [...trails].flatMap(([probe, trail]) => toTrace(probe, trail));
 }
 
+const COUNTED_PROBES: readonly LossCount["probe"][] = ["ping", "echo"];
+
 /** Sends a series of pings, and a second series if replies to the first were lost. */
 export async function countLosses(
-  { netlink, clock }: DoctorSources,
+  { netlink, clock }: ProbeSources,
   capturePoints: readonly CapturePoint[],
   series: { readonly probes: () => readonly Probe[]; readonly untilMs: number },
 ): Promise<readonly LossCount[]> {
@@ -162,7 +168,9 @@ export async function countLosses(
       sends: probes.map(({ from, frame: { frame } }) => {
         return { port: capturePoints.findIndex(({ hop }) => hop === from), frame };
       }),
-      tests: probes.flatMap(({ frame: { answerTests, probeTests } }) => [answerTests, probeTests]),
+      tests: probes
+        .filter(({ probe }) => COUNTED_PROBES.some((counted) => counted === probe))
+        .flatMap(({ frame: { answerTests, probeTests } }) => [answerTests, probeTests]),
       ms: SERIES_MS,
     });
     const hops = capturePoints.map(({ hop }) => hop);
@@ -172,8 +180,6 @@ export async function countLosses(
   }
   return losses;
 }
-
-const COUNTED_PROBES: readonly LossCount["probe"][] = ["ping", "echo"];
 
 type Counts = Partial<Record<HopName, number>>;
 
@@ -216,6 +222,10 @@ export function isWholeSeries({ sent, replies }: LossCount): boolean {
   );
 }
 
+function isSilentSeries({ replies }: LossCount): boolean {
+  return Object.values(replies).every((count) => count === 0);
+}
+
 function addCounts(a: Counts, b: Counts): Counts {
   const hops = [...Object.keys(a), ...Object.keys(b)] as readonly HopName[];
   return Object.fromEntries(hops.map((hop) => [hop, (a[hop] ?? 0) + (b[hop] ?? 0)]));
@@ -228,6 +238,9 @@ function addSeries(
   return firstLosses.map((loss) => {
     const secondLoss = secondLosses.find(({ probe }) => probe === loss.probe);
     if (secondLoss === undefined) return loss;
+    // Ignores a series without any reply beside one with replies, because a busy host may answer nothing for a moment.
+    if (isSilentSeries(loss)) return secondLoss;
+    if (isSilentSeries(secondLoss)) return loss;
     return {
       probe: loss.probe,
       sent: loss.sent + secondLoss.sent,

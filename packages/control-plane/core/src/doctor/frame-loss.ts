@@ -337,12 +337,14 @@ export function judgePartialLoss(
   return undefined;
 }
 
-/** Probes that the doctor repeats so often that at least one passes a lossy link. If all are lost, the fault is certain. */
+/** Probes that the doctor repeats so often that at least one passes a lossy link. If no link observes a reply, the fault is certain. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
+/** Checks whether a lost probe proves that a link loses all frames. On a lossy path, a reply that some link observed proves nothing. */
 function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {
   if (isMisdirected(facts, trace)) return false;
-  return REPEATED_PROBES.includes(trace.probe) || !isLossy(observed);
+  if (!isLossy(observed)) return true;
+  return REPEATED_PROBES.includes(trace.probe) && trace.replySeenAt.length === 0;
 }
 
 export function judgeFrameLoss(

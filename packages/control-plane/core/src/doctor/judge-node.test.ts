@@ -223,6 +223,63 @@ test("a lossy link is no firewall of the guest", () => {
   expect(guest).toMatchObject({ state: "dead", reason: "LossyLink" });
 });
 
+test.each<{ name: string; change: PathChange; want: PathRow[2] }>([
+  {
+    name: "an answer of the guest lost at the tap, before a hop that loses half of the frames",
+    change: {
+      traces: [trace("inward", { replySeenAt: ["tap"] })],
+      observed: {
+        losses: [
+          {
+            probe: "echo",
+            sent: ALL,
+            probes: { podNic: ALL, nodePeer: ALL, uplink: ALL },
+            replies: { uplink: HALF, nodePeer: HALF, podNic: HALF, tap: HALF },
+          },
+        ],
+      },
+    },
+    want: ["gateway", "LossyLink"],
+  },
+  {
+    name: "an answer of a guarded guest lost at a tap that loses half of the frames",
+    change: {
+      allowedAddresses: ["10.9.0.1"],
+      traces: [trace("inward", { replySeenAt: ["tap"] })],
+      observed: {
+        losses: [
+          {
+            probe: "ping",
+            sent: ALL,
+            probes: { nodePeer: ALL, podNic: ALL, tap: ALL },
+            replies: { tap: ALL, podNic: HALF, nodePeer: HALF },
+          },
+        ],
+      },
+    },
+    want: ["tap", "LossyLink"],
+  },
+  {
+    name: "a hop that no request passes, before an uplink that loses half of the frames",
+    change: {
+      traces: [asked("inward", "nodePeer", "podNic")],
+      observed: {
+        losses: [
+          {
+            probe: "echo",
+            sent: ALL,
+            probes: { podNic: ALL, nodePeer: ALL, uplink: ALL },
+            replies: { uplink: HALF, nodePeer: HALF, podNic: HALF, tap: HALF },
+          },
+        ],
+      },
+    },
+    want: ["podBridge", "FramesLost"],
+  },
+])("one lost answer is no loss of all frames: $name", ({ change, want }) => {
+  expectRow(change, want);
+});
+
 test("without the address of the pod's bridge, the bridge is at fault, not the guest's firewall", () => {
   const traces = [...FROM_POD.filter(({ probe }) => probe.startsWith("inward"))].concat(
     asked("ping", "tap"),

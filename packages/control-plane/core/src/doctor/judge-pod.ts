@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts on the hops in the pod: tap, bridge, DHCP, translation and pod NIC.
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
-import { findFrameLoss, judgeFrameLoss, judgeMtu, type FactsWithFaults } from "./frame-loss.ts";
+import {
+  findFrameLoss,
+  isLossy,
+  judgeFrameLoss,
+  judgeMtu,
+  type FactsWithFaults,
+} from "./frame-loss.ts";
 import type { ObservedPath, PathFacts, PathLink, WiringFault } from "./facts.ts";
 import { describeDhcpRequests, hasNoDhcpServer, findTrace } from "./judge-guest.ts";
 import type { DoctorReason } from "./reasons.ts";
@@ -61,9 +67,8 @@ function explainLostReplies(facts: PathFacts, observed: ObservedPath): string | 
   const recentRefusals = observed.refused
     .filter((refusal) => refusal.recentFrames > 0)
     .map(({ description }) => description);
-  return recentRefusals.length === 0
-    ? why
-    : `${why}: its guard refuses ${recentRefusals.join(", ")}`;
+  if (recentRefusals.length > 0) return `${why}: its guard refuses ${recentRefusals.join(", ")}`;
+  return isLossy(observed) ? undefined : why;
 }
 
 function explainRefusedAddress({ refused }: ObservedPath): string | undefined {
