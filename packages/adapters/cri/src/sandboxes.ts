@@ -52,10 +52,7 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
   };
 }
 
-/**
- * Checks that the sandbox is ready and that its metadata contains the UID. The UID label proves nothing, because any
- * client can set labels.
- */
+/** Checks that the sandbox is ready and that its metadata contains the UID. The UID label proves nothing: any client can set labels. */
 function isReadyFor({ state, metadata }: SandboxSummary, podUid: string): boolean {
   return state === "READY" && metadata.uid === podUid;
 }

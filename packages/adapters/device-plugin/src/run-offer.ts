@@ -70,10 +70,7 @@ export interface OfferDeps {
   readonly log: Logger;
 }
 
-/**
- * Offers the resource until the signal is aborted, and logs failures. Then the kubelet allocates no more of its
- * devices, but running containers retain theirs.
- */
+/** Offers the resource until the signal is aborted, and logs failures. Running containers retain their devices afterwards. */
 export async function runOffer(
   provider: ResourceProvider,
   options: { readonly places: Pick<OfferPaths, "kubeletDir">; readonly deps: OfferDeps },

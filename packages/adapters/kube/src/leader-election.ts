@@ -7,10 +7,7 @@ import type { Cache, CallOptions, ObjectKey, Store } from "@patchbay/core/interf
 import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
 import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 
-/**
- * Seconds without renewal until another process can lead. After a leader's crash, plugging NICs is delayed by this
- * time, so it is shorter than client-go's 15 s.
- */
+/** Seconds without renewal until another process can lead. Below client-go's 15 s, because a leader's crash delays the plug of NICs. */
 const LEASE_SECONDS = 4;
 /** Interval between renewals of the Lease, in milliseconds. */
 const RENEW_MS = 1_500;

@@ -211,10 +211,7 @@ function listStagedFields(vm: VirtualMachine | undefined): readonly string[] {
   return fields.split(", ");
 }
 
-/**
- * Returns the verdict `later` if the cluster's rollout strategy delays the change of NICs until the VM's next start,
- * otherwise undefined.
- */
+/** Returns the verdict `later` if the cluster's rollout strategy delays the change of NICs until the next start, otherwise undefined. */
 function findStagedVerdict(
   effect: string,
   fields: readonly string[],

@@ -43,10 +43,7 @@ function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);
 }
 
-/**
- * Returns the request to forward, or undefined if the panel never sends such a request. Does not decode or normalize
- * the path before the comparison.
- */
+/** Returns the request to forward; undefined if the panel never sends such a request. Compares the path without decoding it. */
 export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;

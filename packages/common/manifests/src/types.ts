@@ -76,10 +76,7 @@ const ADMISSION = {
   namespaced: false,
 } as const;
 
-/**
- * Types that are applied separately, because a server may lack them. Bindings come first, because they are deleted
- * before their policies.
- */
+/** Types that are applied separately, because a server may lack them. Bindings come first, so that they are deleted first. */
 export const SEPARATE_TYPES: readonly ResourceType<KubeObject>[] = [
   {
     ...ADMISSION,

@@ -294,10 +294,7 @@ class Run {
     }, this.#result.reject);
   }
 
-  /**
-   * Kills processes that the program left behind. If they are unlikely to exist, waits for the next scheduled scan,
-   * because scans are expensive.
-   */
+  /** Kills processes that the program left behind. If there are probably none, waits for the next scheduled scan, which costs less. */
   async #killFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await killMarked(this.#mark);

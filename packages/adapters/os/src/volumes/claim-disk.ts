@@ -129,10 +129,7 @@ class HostClaimDisk implements ClaimDisk {
     throw new AppError("OS_FILE_FAILED", { call: "mount", path: file, reason });
   }
 
-  /**
-   * Changes the group of all files unless that was done before, as the kubelet does for fsGroup. Source: Kubernetes
-   * volume_linux.go SetVolumeOwnership
-   */
+  /** Changes the group of all files once, as the kubelet does for fsGroup. Source: Kubernetes volume_linux.go SetVolumeOwnership */
   async #changeGroup(group: number, directory: string): Promise<void> {
     const { gid } = await stat(directory);
     if (gid === group) return;

@@ -82,10 +82,7 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
-/**
- * Returns whether nodes must offer the resources for /dev/net/tun and /dev/kvm. virt-handler offers them, so a cluster
- * may lack them only without virt-handler.
- */
+/** Returns whether nodes must offer the resources for /dev/net/tun and /dev/kvm. Without virt-handler, nothing offers them. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");

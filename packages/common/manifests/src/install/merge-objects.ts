@@ -147,10 +147,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/**
- * Returns whether two objects are merged field by field. If the manifest lacks the object, they are merged only if all
- * values are strings.
- */
+/** Returns whether objects are merged field by field. An object that the manifest lacks is merged only if all its values are strings. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");
@@ -187,10 +184,7 @@ function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/**
- * Estimates what the last `install` wrote, for an installation without a record. Differences in operators' fields count
- * as operators' changes.
- */
+/** Estimates what the last `install` wrote, without a record of it. Differences in operators' fields count as operators' changes. */
 function estimateBase(name: string, found: unknown, wanted: unknown): unknown {
   if (OPERATOR_MEMBERS.has(name)) return limitToFound(name, found, wanted);
   const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;

@@ -97,10 +97,7 @@ async function findObjectsReason(
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/**
- * Returns why a shared CRD may belong to another component. Patchbay's label on it proves nothing, because old versions
- * of Patchbay labeled Multus' CRD.
- */
+/** Returns why a shared CRD may belong to another component. Its Patchbay label proves nothing: old versions labeled Multus' CRD. */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined
@@ -126,10 +123,7 @@ async function removeDefinition(
   report({ name });
 }
 
-/**
- * Lists the types in the order of deletion: first admission policies, then the other types in reverse order of
- * installation, last namespaces.
- */
+/** Lists the types in the order of deletion: first admission policies, then others in reverse order of installation, last namespaces. */
 function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   const otherTypes = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];

@@ -75,10 +75,7 @@ function findLink(
   return name;
 }
 
-/**
- * Guesses where the peer belongs: to the bridge in the guest's subnet, otherwise to the only bridge. If no bridge
- * exists, returns the peer.
- */
+/** Guesses where the peer belongs: to the bridge in the guest's subnet, else the only bridge. Without a bridge, returns the peer. */
 function findLostBridge({ observed }: PathFacts): PathLink | undefined {
   const { bridges = [], nodePeer }: Partial<ObservedPath["links"]> = observed?.links ?? {};
   const guest = parseIp(observed?.source ?? observed?.target?.address ?? "");

@@ -22,10 +22,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/**
- * Returns the MACs that should not answer for the gateway. If the node is the gateway, only its MACs may answer,
- * otherwise only the first.
- */
+/** Returns the MACs that must not answer for the gateway. If the node is the gateway, only its own may answer, else only the first. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
@@ -162,10 +159,7 @@ function isGatewayLost(facts: PathFacts): boolean {
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
-/**
- * Judges a peer that is in no bridge. Returns undefined if the node routes the peer's packets: the peer has an address,
- * or `outward` got a reply.
- */
+/** Judges a peer that is in no bridge. Returns undefined if the peer is routed: it has an address, or `outward` got a reply. */
 function judgePeerMaster(
   facts: PathFacts,
   peer: PathLink,
@@ -362,10 +356,7 @@ export function judgeGateway(facts: FactsWithFaults): Verdict {
 /** Size of the headers of a ping, in bytes: IPv4 and ICMP. */
 const IPV4_PING_BYTES = 28;
 
-/**
- * Judges the loss of large frames and of frames with unfinished checksums. Ignores other losses, because a gateway need
- * not answer pings.
- */
+/** Judges only the loss of large frames and of unfinished checksums, because a gateway need not answer ordinary pings. */
 function judgeSpecialFrameLoss(facts: FactsWithFaults, address: string): Verdict | undefined {
   const loss = judgeFrameLoss(facts, "gateway", address);
   if (loss?.reason === "FramesLost" || loss?.reason === "LossyLink") return undefined;

@@ -178,10 +178,7 @@ export function updateGuestView(
   };
 }
 
-/**
- * Restores the addresses of one family that the agent reported. No addresses prove an empty report only if the agent is
- * the only source.
- */
+/** Restores the addresses of one family that the agent reported. An empty list is a report only if the agent is the only source. */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,
   family: 4 | 6,

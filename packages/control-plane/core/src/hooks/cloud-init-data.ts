@@ -38,10 +38,7 @@ function readWith(decode: (base64: string) => string): ReadText {
   };
 }
 
-/**
- * Returns one entry per cloud-init disk. An entry is undefined if its user data or network data is in a Secret.
- * `decode` decodes base64.
- */
+/** Returns one entry per cloud-init disk, or undefined for a disk whose user or network data is in a Secret. `decode` decodes base64. */
 export function cloudInitForHooks(
   vmi: VirtualMachineInstance,
   decode: (base64: string) => string,

@@ -75,9 +75,6 @@ export interface Cni {
     config: NetworkConfigList,
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
-  /**
-   * Runs DEL of the IPAM plugins only. Call it only after the NIC was deleted, because its addresses may be assigned to
-   * other NICs at once.
-   */
+  /** Runs DEL of the IPAM plugins only. Delete the NIC first, because its addresses may be assigned to other NICs at once. */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

@@ -277,10 +277,7 @@ interface ImageUse {
   readonly isShared: boolean;
 }
 
-/**
- * Returns the volume's use of a claim or file. Assumes a default disk for a volume without a disk. Source: KubeVirt
- * SetDefaultVolumeDisk.
- */
+/** Returns the volume's use of a claim or file. A volume without a disk has a default disk. Source: KubeVirt SetDefaultVolumeDisk. */
 function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
