@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Network } from "@patchbay/api";
+import type { Iface, Network } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import type { IfaceFacts } from "../facts.ts";
@@ -35,9 +35,10 @@ function lan(name: string, ...routes: Row["routes"]): Row {
   return { network: { name, multus: { networkName: name } }, routes };
 }
 
-function ifaceOf({ network, routes, dns }: Row): IfaceFacts {
+/** `spec`: null if the interface was deleted from the specification. */
+function ifaceOf({ network, routes, dns }: Row, spec: Partial<Iface> | null = {}): IfaceFacts {
   const { name } = network;
-  const iface = anIface({ name, attachment: "Attached", links: WIRED });
+  const iface = anIface({ name, iface: spec, attachment: "Attached", links: WIRED });
   const { podInterfaceName, attachment } = iface;
   const gatewayMac = routes.includes(GATEWAY_6) ? { gatewayMac: "02:00:00:00:00:09" } : {};
   const addresses = ["10.9.0.5/24", "fd09::5/64"];
@@ -53,7 +54,11 @@ function ifaceOf({ network, routes, dns }: Row): IfaceFacts {
 
 /** Destinations and name servers that each NIC is told of. */
 function reported(...rows: readonly Row[]): Readonly<Record<string, unknown>> {
-  const nics = buildServedNics({ vmi: aVmi({}), ifaces: rows.map(ifaceOf), dns: POD_DNS });
+  const nics = buildServedNics({
+    vmi: aVmi({}),
+    ifaces: rows.map((row) => ifaceOf(row)),
+    dns: POD_DNS,
+  });
   return Object.fromEntries(
     nics.map(({ iface, lease: { ipv4, ipv6 }, dns }) => {
       const destinations = (ipv4?.routes ?? []).map(({ destination }) => destination);
@@ -87,6 +92,21 @@ describe("name servers and default routes", () => {
       b: [ROUTES_OUT, POD_DNS],
     });
     expect(reported(lan("a", INNER))).toEqual({ a: [["10.50.0.0/16"], NO_DNS] });
+  });
+
+  test("come from the first network with a gateway, so that each family has one default route", () => {
+    expect(reported(lan("a", INNER, GATEWAY), lan("b", INNER, ...ALL), lan("c", ...ALL))).toEqual({
+      a: [["10.50.0.0/16", "0.0.0.0/0"], POD_DNS],
+      b: [["10.50.0.0/16", "::/0"], POD_DNS],
+      c: [[], NO_DNS],
+    });
+  });
+
+  test("of a NIC that leaves the guest go to the next one", () => {
+    const leaving = ifaceOf(lan("a", GATEWAY), null);
+    const ifaces = [leaving, ifaceOf(lan("b", GATEWAY))];
+    const nics = buildServedNics({ vmi: aVmi({}), ifaces, dns: POD_DNS });
+    expect(nics.map(({ lease }) => lease.ipv4?.routes)).toEqual([[], [GATEWAY]]);
   });
 
   test("come from the network if CNI reports them", () => {
@@ -149,7 +169,7 @@ describe("the first search domain of a guest", () => {
       spec: { ...vmi.spec, hostname: "myvm", subdomain },
     };
     const dns = { nameservers: ["10.96.0.10"], search };
-    const rows = [pod(GATEWAY), lan("b", GATEWAY)].map(ifaceOf);
+    const rows = [pod(GATEWAY), lan("b", GATEWAY)].map((row) => ifaceOf(row));
     const nics = buildServedNics({ vmi: named, ifaces: rows, dns });
     expect(nics.at(-1)?.dns).toEqual(NO_DNS);
     return nics[0]?.dns.search ?? [];

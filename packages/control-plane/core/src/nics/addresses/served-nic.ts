@@ -61,10 +61,20 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
   return { ...dns, search: [guestDomain, ...dns.search.filter((each) => each !== guestDomain)] };
 }
 
+/** Returns the NIC that offers the default route of an address family: the pod network's, otherwise the first in the spec. */
+function findRouter(ifaces: readonly IfaceFacts[], version: 4 | 6): IfaceFacts | undefined {
+  const candidates = ifaces.filter(
+    (iface) =>
+      iface.iface !== undefined &&
+      listDefaultRouteFamilies(buildLease(iface) ?? {}).includes(version),
+  );
+  return candidates.find(isOnPodNetwork) ?? candidates[0];
+}
+
 /**
- * Removes a default route if the pod network's NIC offers one for the same address family. Otherwise, the guest might use
- * either route. The pod's DNS settings are served on the pod network's NIC. If there is no such NIC, they are served on each
- * NIC that has a default route and whose network has no DNS settings.
+ * Removes a default route that another NIC offers for the same address family. Otherwise, the guest might use either route. The
+ * pod's DNS settings are served on the pod network's NIC. If there is no such NIC, they are served on the NIC that offers the
+ * default route, unless its network has DNS settings.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -73,15 +83,14 @@ function chooseLeaseAndDns(
 ): Pick<ServedNic, "lease" | "dns"> {
   const podDns = withSubdomain(facts.dns ?? NO_DNS, facts.vmi);
   if (isOnPodNetwork(iface)) return { lease, dns: podDns };
-  const podNic = facts.ifaces.find(isOnPodNetwork);
-  const hasPodDefaultRoute = podNic === undefined && listDefaultRouteFamilies(lease).length > 0;
-  return {
-    lease: withoutDefaultRoutes(
-      lease,
-      podNic === undefined ? [] : listDefaultRouteFamilies(buildLease(podNic) ?? {}),
-    ),
-    dns: iface.attachment?.dns ?? (hasPodDefaultRoute ? podDns : NO_DNS),
-  };
+  const routedElsewhere = ([4, 6] as const).filter((version) => {
+    const router = findRouter(facts.ifaces, version);
+    return router !== undefined && router.name !== iface.name;
+  });
+  const ownLease = withoutDefaultRoutes(lease, routedElsewhere);
+  const hasPodDefaultRoute =
+    !facts.ifaces.some(isOnPodNetwork) && listDefaultRouteFamilies(ownLease).length > 0;
+  return { lease: ownLease, dns: iface.attachment?.dns ?? (hasPodDefaultRoute ? podDns : NO_DNS) };
 }
 
 function describeUnserved({ remembered }: IfaceFacts, lease: GuestLease): readonly string[] {
