@@ -11,6 +11,7 @@ import {
   buildRecordedLease,
   listServerAddresses,
 } from "../../../packages/control-plane/core/src/nics/addresses/lease.ts";
+import { BINDINGS } from "../../../packages/control-plane/core/src/nics/bindings/binding.ts";
 import { askIpv4, defaultRouteOf } from "./dhcp-guest.ts";
 import { addHost, addNic, guestWiring, makeNetwork, Namespaces, ping, PREFIX } from "./links.ts";
 
@@ -124,4 +125,61 @@ test("gets an address of the network it was swapped to, from an IPv4-only one", 
   expect(run("ip", "netns", "exec", pod, "nft", "list", "tables")).toBe(
     "table bridge patchbay-k6t-1\n",
   );
+});
+
+test("reaches hosts through a gateway with a permanent neighbor entry, which does not answer ARP", async () => {
+  const host = namespaces.add("host");
+  const [pod, guest] = [namespaces.add("pod"), namespaces.add("guest")];
+  const own = guestWiring(1);
+  const inHost = (...text: readonly string[]): string => run("ip", "-n", host, ...text);
+  const inPod = (...text: readonly string[]): string => run("ip", "-n", pod, ...text);
+  const peer = ["type", "veth", "peer", "name", "pod1", "address", own.mac, "netns", pod];
+  inHost("link", "add", "eni1", "address", "02:00:00:00:5e:fd", ...peer);
+  inHost("link", "set", "eni1", "up");
+  inHost("route", "add", "10.9.0.5/32", "dev", "eni1");
+  inHost("addr", "add", "192.0.2.1/32", "dev", "lo");
+  inPod("link", "set", "pod1", "up");
+  inPod("addr", "add", "10.9.0.5/32", "dev", "pod1");
+  inPod("route", "add", "169.254.1.1", "dev", "pod1");
+  inPod("route", "add", "default", "via", "169.254.1.1", "dev", "pod1");
+  inPod(
+    "neigh",
+    "add",
+    "169.254.1.1",
+    "lladdr",
+    "02:00:00:00:5e:fd",
+    "dev",
+    "pod1",
+    "nud",
+    "permanent",
+  );
+  const netns = namespaces.open(pod);
+  const network = makeNetwork();
+  const remembered = await network.readAddresses(netns, "pod1");
+  const facts = { ...own, podAddresses: [], remembered };
+  const wiring = BINDINGS.bridge.buildWiring(facts);
+  if (wiring?.kind !== "bridge") throw new Error("the pod NIC has no bridge");
+  const lease = BINDINGS.bridge.buildLease(facts) ?? {};
+  const taps = ["link", "add", own.tapName, "type", "veth", "peer", "name", "eth0"];
+  inPod(...taps, "address", own.mac, "netns", guest);
+  run("ip", "-n", guest, "link", "set", "eth0", "up");
+  for (const rpFilter of ["0", "1"]) {
+    const path = "/proc/sys/net/ipv4/conf/all/rp_filter";
+    run("ip", "netns", "exec", pod, "sh", "-c", `echo ${rpFilter} >${path}`);
+    await network.wireTap(netns, { ...wiring, owner: 107, queues: 1 });
+    expect((await network.observe(netns)).isWired(wiring)).toBe(true);
+    run("ip", "-n", guest, "addr", "flush", "dev", "eth0");
+    running.push(await servers.start(netns, { ...SERVED_NIC, ...own, lease }));
+    expect(askIpv4(guest)).toMatchObject({
+      ip: "10.9.0.5",
+      mask: "32",
+      staticroutes: "169.254.1.1/32 0.0.0.0 0.0.0.0/0 169.254.1.1",
+    });
+    await running.pop()?.stop();
+    run("ip", "-n", guest, "addr", "add", "10.9.0.5/32", "dev", "eth0");
+    run("ip", "-n", guest, "route", "add", "169.254.1.1", "dev", "eth0");
+    run("ip", "-n", guest, "route", "add", "default", "via", "169.254.1.1", "dev", "eth0");
+    expect(ping(guest, "192.0.2.1")).toContain(" 0% packet loss");
+    run("ip", "-n", guest, "neigh", "flush", "dev", "eth0");
+  }
 });

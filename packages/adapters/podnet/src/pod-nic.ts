@@ -11,7 +11,7 @@ import type {
   RenamedNic,
 } from "@patchbay/core/interfaces";
 import { type LinkChange, parseList, toTextOrEmpty } from "./links.ts";
-import { queryLinks, queryNic } from "./netlink/queries.ts";
+import { queryLinks, queryNic, queryPermanentNeighbors } from "./netlink/queries.ts";
 import type { StateSources } from "./netlink/netns-state.ts";
 import { runInNamespace } from "./run-in.ts";
 import type { Pod } from "./wiring/wirers.ts";
@@ -43,7 +43,12 @@ export async function readAddresses(
 ): Promise<RememberedAddresses> {
   const nic = await queryNic(netlink, netns, name);
   if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
-  const nicAddresses = { podInterfaceName: name, ...nic };
+  const neighbors = await queryPermanentNeighbors(netlink, netns, nic.index);
+  const nicAddresses = {
+    podInterfaceName: name,
+    ...nic,
+    ...(neighbors.length === 0 ? {} : { neighbors }),
+  };
   const gateway = findIpv6Gateway(nicAddresses);
   if (gateway === undefined) return nicAddresses;
   const args = ["-c", RESOLVE_GATEWAY, "sh", name, gateway];

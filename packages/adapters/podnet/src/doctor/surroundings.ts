@@ -26,9 +26,7 @@ import {
   MESSAGE_HEADER_BYTES,
   decodeLinks,
   decodeLinkFields,
-  printMac,
-  NDA,
-  NUD,
+  decodeNeighbor,
   RTA,
   RTM,
   readIpVersion,
@@ -45,27 +43,20 @@ const PLACES: readonly Place[] = ["pod", "node"];
 const NEIGHBOR_REQUESTS = [AF_INET, AF_INET6].map((family) =>
   buildDumpRequest(RTM.getNeighbour, MESSAGE_HEADER_BYTES.neighbour, family),
 );
-const NDA_DESTINATION = 1;
 
 interface ObservedNeighbor extends Omit<FixedNeighbor, "at"> {
   readonly isFixed: boolean;
 }
 
-function decodeNeighbor(
+function toObservedNeighbor(
   message: Message,
   names: ReadonlyMap<number, string>,
 ): readonly ObservedNeighbor[] {
-  if (message.type !== RTM.newNeighbour || message.body.length < MESSAGE_HEADER_BYTES.neighbour)
-    return [];
-  const view = toView(message);
-  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.neighbour);
-  const [address, mac] = [attributes.get(NDA_DESTINATION), attributes.get(NDA.mac)];
-  const link = names.get(view.getInt32(4, true));
-  if (address === undefined || mac === undefined || link === undefined) return [];
-  const isFixed = (view.getUint16(8, true) & NUD.permanent) !== 0;
-  return [
-    { link, address: printAddressBytes(readIpVersion(view), address), mac: printMac(mac), isFixed },
-  ];
+  const neighbor = decodeNeighbor(message);
+  const link = names.get(neighbor?.index ?? 0);
+  if (neighbor === undefined || link === undefined) return [];
+  const { address, mac, isPermanent: isFixed } = neighbor;
+  return [{ link, address, mac, isFixed }];
 }
 
 function listLinkNames(messages: readonly Message[]): ReadonlyMap<number, string> {
@@ -79,7 +70,7 @@ async function listNeighbors(
 ): Promise<readonly ObservedNeighbor[]> {
   const messages = await dumpTables(netlink, netns, [...LINK_REQUESTS, ...NEIGHBOR_REQUESTS]);
   const names = listLinkNames(messages);
-  return messages.flatMap((message) => decodeNeighbor(message, names));
+  return messages.flatMap((message) => toObservedNeighbor(message, names));
 }
 
 export async function readNeighbors(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/base";
-import type { NicAddresses } from "@patchbay/core/nics";
+import type { NicAddresses, NicNeighbor } from "@patchbay/core/nics";
 import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/core/interfaces";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import {
@@ -19,6 +19,7 @@ import {
   decodeForwarding,
   decodeLinks,
   decodeNicAddresses,
+  decodePermanentNeighbors,
   MESSAGE_HEADER_BYTES,
   RTM,
 } from "./rtnetlink.ts";
@@ -101,6 +102,21 @@ export async function queryNic(
   return nic === undefined
     ? undefined
     : { index: nic.index, ...decodeNicAddresses(messages, nic.index) };
+}
+
+const NEIGHBORS_REQUEST = buildDumpRequest(
+  RTM.getNeighbour,
+  MESSAGE_HEADER_BYTES.neighbour,
+  AF_INET,
+);
+
+/** Lists the permanent IPv4 neighbors of a link. */
+export async function queryPermanentNeighbors(
+  netlink: Netlink,
+  netns: NetnsHandle,
+  index: number,
+): Promise<readonly NicNeighbor[]> {
+  return decodePermanentNeighbors(await dumpTables(netlink, netns, [NEIGHBORS_REQUEST]), index);
 }
 
 export async function queryForwarding(

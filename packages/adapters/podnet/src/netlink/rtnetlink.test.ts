@@ -6,10 +6,13 @@ import {
   AF_INET,
   AF_INET6,
   decodeNicAddresses,
+  decodePermanentNeighbors,
   MESSAGE_HEADER_BYTES,
   IFA,
   IFA_FLAGS,
   MAIN_TABLE,
+  NDA,
+  NUD,
   RTA,
   RTM,
 } from "./rtnetlink.ts";
@@ -62,6 +65,38 @@ function route(options: RouteOptions) {
   ];
   return encodeMessage({ type: RTM.newRoute, flags: 0 }, Buffer.concat([head, ...parts]));
 }
+
+interface NeighborOptions {
+  readonly index?: number;
+  readonly state?: number;
+  readonly address?: Uint8Array;
+  readonly mac?: Uint8Array;
+}
+
+function neighbor(options: NeighborOptions) {
+  const { index = NIC, state = NUD.permanent, address: bytes = V4 } = options;
+  const { mac = Buffer.from("02000000aa01", "hex") } = options;
+  const head = Buffer.alloc(MESSAGE_HEADER_BYTES.neighbour);
+  head.set([bytes.length === 4 ? AF_INET : AF_INET6]);
+  head.writeInt32LE(index, 4);
+  head.writeUInt16LE(state, 8);
+  const parts = [encodeAttribute(NDA.destination, bytes), encodeAttribute(NDA.mac, mac)];
+  return encodeMessage({ type: RTM.newNeighbour, flags: 0 }, Buffer.concat([head, ...parts]));
+}
+
+test.each<{ name: string; options: NeighborOptions; want: readonly object[] }>([
+  {
+    name: "that is permanent is included",
+    options: {},
+    want: [{ address: "10.0.0.2", mac: "02:00:00:00:aa:01" }],
+  },
+  { name: "that answered ARP is not", options: { state: NUD.stale }, want: [] },
+  { name: "of another NIC is not", options: { index: 3 }, want: [] },
+  { name: "of IPv6 is not", options: { address: V6 }, want: [] },
+  { name: "without a MAC is not", options: { mac: Buffer.alloc(0) }, want: [] },
+])("a neighbor $name", ({ options, want }) => {
+  expect(decodePermanentNeighbors(decodeMessages(neighbor(options)), NIC)).toEqual(want);
+});
 
 function answering(...messages: readonly Uint8Array[]) {
   return decodeNicAddresses(decodeMessages(Buffer.concat(messages)), NIC);

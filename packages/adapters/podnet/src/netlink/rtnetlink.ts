@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { IP_BITS, printAddress, type IpPrefix } from "@patchbay/api/values";
-import type { NicAddresses, NicRoute } from "@patchbay/core/nics";
+import { IP_BITS, MAC_BYTES, parseMac, printAddress, type IpPrefix } from "@patchbay/api/values";
+import type { NicAddresses, NicNeighbor, NicRoute } from "@patchbay/core/nics";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import {
   type Attributes,
@@ -67,7 +67,7 @@ export const LINK_FLAGS = { up: 0x1, noArp: 0x80, carrier: 0x10000 };
 /** Source: linux/if_addr.h */
 export const IFA = { address: 1, local: 2 };
 /** Source: linux/neighbour.h */
-export const NDA = { mac: 2, master: 9 };
+export const NDA = { destination: 1, mac: 2, master: 9 };
 export const NUD = { stale: 0x04, static: 0x40, permanent: 0x80 };
 
 export function printMac(bytes: Uint8Array | undefined): string {
@@ -208,6 +208,39 @@ export function decodeForwarding(
 ): readonly ForwardingEntry[] {
   const names = new Map(links.map(({ index, name }) => [index, name]));
   return messages.flatMap((message) => decodeEntry(message, names) ?? []);
+}
+
+interface DecodedNeighbor extends NicNeighbor {
+  readonly index: number;
+  readonly isPermanent: boolean;
+}
+
+/** Decodes an entry with a MAC, of IPv4 or IPv6. */
+export function decodeNeighbor(message: Message): DecodedNeighbor | undefined {
+  if (message.type !== RTM.newNeighbour || message.body.length < MESSAGE_HEADER_BYTES.neighbour)
+    return undefined;
+  const view = toView(message);
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.neighbour);
+  const [address, mac] = [attributes.get(NDA.destination), attributes.get(NDA.mac)];
+  if (address === undefined || mac === undefined) return undefined;
+  return {
+    index: view.getInt32(4, true),
+    address: printAddressBytes(readIpVersion(view), address),
+    mac: printMac(mac),
+    isPermanent: (view.getUint16(8, true) & NUD.permanent) !== 0,
+  };
+}
+
+/** Decodes the permanent IPv4 neighbors of a NIC. */
+export function decodePermanentNeighbors(
+  messages: readonly Message[],
+  nicIndex: number,
+): readonly NicNeighbor[] {
+  return messages
+    .flatMap((message) => decodeNeighbor(message) ?? [])
+    .filter(({ index, isPermanent }) => index === nicIndex && isPermanent)
+    .filter(({ address, mac }) => !address.includes(":") && parseMac(mac)?.length === MAC_BYTES)
+    .map(({ address, mac }) => ({ address, mac }));
 }
 
 /** Source: linux/if_addr.h */

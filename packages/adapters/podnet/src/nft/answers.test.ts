@@ -44,6 +44,38 @@ test("with IPv6, foreign routers are ignored, and packets for the router go to t
   ]);
 });
 
+test("for permanent neighbors, the bridge answers ARP and forwards by the longest prefix", () => {
+  const neighbors = [
+    {
+      address: "169.254.1.1",
+      mac: "02:00:00:00:00:09",
+      destinations: ["169.254.1.1/32", "0.0.0.0/0", "10.50.0.0/16"],
+    },
+    { address: "10.50.0.9", mac: "02:00:00:00:00:0a", destinations: ["10.50.0.9/32"] },
+  ];
+  const arp = { guestAddress: "10.9.0.5", neighbors };
+  const addresses = ["169.254.75.10/32", "169.254.1.1/32", "10.50.0.9/32"];
+  const wiring = { ...WIRING, answers: { addresses, arp } };
+  const toBridge = 'iifname "tap1" ether daddr 5e:00:00:00:00:01';
+  expect(listRules(wiring, "inward")).toEqual([
+    'iifname "tap1" arp operation request arp daddr ip 169.254.1.1 arp saddr ip set 0.0.0.0 accept',
+    'iifname "tap1" arp operation request arp daddr ip 10.50.0.9 arp saddr ip set 0.0.0.0 accept',
+    `${toBridge} ip daddr 169.254.75.10 accept`,
+    `${toBridge} ip daddr 169.254.1.1 ether daddr set 02:00:00:00:00:09 accept`,
+    `${toBridge} ip daddr 10.50.0.9 ether daddr set 02:00:00:00:00:0a accept`,
+    `${toBridge} ip daddr 10.50.0.0/16 ether daddr set 02:00:00:00:00:09 accept`,
+    `${toBridge} ether type ip ether daddr set 02:00:00:00:00:09 accept`,
+  ]);
+  expect(listRules(wiring, "through")).toContain('oifname "pod1" arp daddr ip 169.254.1.1 drop');
+  expect(listRules(wiring, "heard")).toContain(
+    'iifname "tap1" arp operation request arp daddr ip 169.254.1.1 accept',
+  );
+  expect(listRules(wiring, "said")).toEqual([
+    'oifname "pod1" drop',
+    "arp operation reply arp daddr ip 0.0.0.0 arp daddr ip set 10.9.0.5",
+  ]);
+});
+
 test("without a gateway forwards nothing", () => {
   const answers = { addresses: ["169.254.75.10/32", "fd09::/64"] };
   expect(listRules({ ...WIRING, answers }, "inward")).toEqual([]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nftables rules for a bridge on which the pod serves DHCP and router advertisements to its guest. The rules block
-// other servers and clients, and redirect the guest's routed traffic to the network's gateway.
+// other servers and clients, redirect the guest's routed traffic to the network's gateway, and answer for permanent neighbors.
 // docs/design/guest-addresses.md explains them.
 import type { BridgeWiring } from "@patchbay/core/nics";
 import { DHCP_REQUESTS } from "./counters.ts";
@@ -43,6 +43,49 @@ function buildGatewayRules(
   ];
 }
 
+function stripPrefixLength(address: string): string {
+  return address.split("/")[0] ?? "";
+}
+
+/** Prints a destination as nft lists it. */
+function printDestination(destination: string): string {
+  return destination.endsWith("/32") ? stripPrefixLength(destination) : destination;
+}
+
+/** Length of the prefix of a destination; longer prefixes take precedence. */
+function readLength(destination: string): number {
+  return Number(destination.split("/")[1]);
+}
+
+/**
+ * Redirects the guest's IPv4 traffic to permanent neighbors, whose addresses the bridge has. The guest's ARP requests get the
+ * sender address 0.0.0.0, because the kernel does not answer a sender to which it has no route (rp_filter).
+ */
+function buildNeighborRules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
+  const { arp } = answers;
+  if (arp === undefined) return [];
+  const toBridge = `iifname "${tapName}" ether daddr ${bridgeMac}`;
+  const servers = answers.addresses
+    .filter((address) => !address.includes(":"))
+    .map(stripPrefixLength)
+    .filter((address) => !arp.neighbors.some((neighbor) => neighbor.address === address));
+  const redirects = arp.neighbors
+    .flatMap(({ mac, destinations }) => destinations.map((destination) => ({ mac, destination })))
+    .toSorted((left, right) => readLength(right.destination) - readLength(left.destination));
+  return [
+    ...arp.neighbors.map(
+      ({ address }) =>
+        `iifname "${tapName}" arp operation request arp daddr ip ${address} arp saddr ip set 0.0.0.0 accept`,
+    ),
+    ...servers.map((address) => `${toBridge} ip daddr ${address} accept`),
+    ...redirects.map(({ mac, destination }) =>
+      readLength(destination) === 0
+        ? `${toBridge} ether type ip ether daddr set ${mac} accept`
+        : `${toBridge} ip daddr ${printDestination(destination)} ether daddr set ${mac} accept`,
+    ),
+  ];
+}
+
 function buildAcceptRule(match: string): string {
   const isDhcp = Object.values<string>(DHCP_REQUESTS).includes(match);
   return `${match}${isDhcp ? " counter" : ""} accept`;
@@ -50,7 +93,7 @@ function buildAcceptRule(match: string): string {
 
 export function buildAnswersTable(wiring: AnswersWiring): Table {
   const { bridgeName, podInterfaceName, tapName, answers } = wiring;
-  const addresses = answers.addresses.map((address) => address.split("/")[0] ?? "");
+  const addresses = answers.addresses.map(stripPrefixLength);
   const ipv6 = addresses.filter((address) => address.includes(":"));
   const families = [
     ...(ipv6.length < addresses.length ? [IPV4_MATCHES] : []),
@@ -65,7 +108,8 @@ export function buildAnswersTable(wiring: AnswersWiring): Table {
     `iifname "${podInterfaceName}"`,
     `iifname "${tapName}"`,
   ];
-  const toGateway = buildGatewayRules(wiring, ipv6);
+  const toGateway = [...buildGatewayRules(wiring, ipv6), ...buildNeighborRules(wiring)];
+  const { neighbors = [], guestAddress = "" } = answers.arp ?? {};
   const buildHook = (hookPoint: string) =>
     ({ type: "filter", point: hookPoint, policy: "accept" }) as const;
   return {
@@ -81,6 +125,7 @@ export function buildAnswersTable(wiring: AnswersWiring): Table {
         rules: [
           ...answerMatches.map((match) => `${fromNetwork} ${match} drop`),
           ...requestMatches.map((match) => `${toNetwork} ${match} drop`),
+          ...neighbors.map(({ address }) => `${toNetwork} arp daddr ip ${address} drop`),
         ],
       },
       {
@@ -88,6 +133,9 @@ export function buildAnswersTable(wiring: AnswersWiring): Table {
         hook: buildHook("input priority filter"),
         rules: [
           ...acceptedMatches.map((match) => `${fromGuest} ${buildAcceptRule(match)}`),
+          ...neighbors.map(
+            ({ address }) => `${fromGuest} arp operation request arp daddr ip ${address} accept`,
+          ),
           `${fromGuest} drop`,
           `${fromNetwork} drop`,
         ],
@@ -95,7 +143,12 @@ export function buildAnswersTable(wiring: AnswersWiring): Table {
       {
         name: "said",
         hook: buildHook("output priority filter"),
-        rules: [`${toNetwork} drop`],
+        rules: [
+          `${toNetwork} drop`,
+          ...(neighbors.length === 0
+            ? []
+            : [`arp operation reply arp daddr ip 0.0.0.0 arp daddr ip set ${guestAddress}`]),
+        ],
       },
     ],
   };

@@ -4,6 +4,7 @@ export {
   findIpv6Gateway,
   isIpv6LinkLocal,
   type NicAddresses,
+  type NicNeighbor,
   type NicRoute,
   type RememberedAddresses,
 } from "./addresses/lease.ts";

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
   buildMasqueradeLease,
   buildRecordedLease,
+  listAnsweredNeighbors,
   listServerAddresses,
   type RememberedAddresses,
 } from "./lease.ts";
@@ -71,6 +72,37 @@ describe("the guest's lease for the pod NIC's addresses", () => {
     const { podInterfaceName, index, addresses, routes } = NIC;
     const silent = { podInterfaceName, index, addresses, routes };
     expect(buildRecordedLease(silent)?.ipv6?.isRouter).toBe(false);
+  });
+});
+
+describe("a gateway outside the subnet", () => {
+  const GATEWAY = { destination: "0.0.0.0/0", gateway: "169.254.1.1" };
+  const ON_LINK = { destination: "169.254.1.1/32" };
+
+  test.each([
+    { name: "gets an on-link route", routes: [GATEWAY], want: [ON_LINK, GATEWAY] },
+    { name: "retains its own", routes: [ON_LINK, GATEWAY], want: [ON_LINK, GATEWAY] },
+    {
+      name: "uses an on-link route to its subnet",
+      routes: [{ destination: "169.254.0.0/16" }, GATEWAY],
+      want: [{ destination: "169.254.0.0/16" }, GATEWAY],
+    },
+  ])("$name", ({ routes, want }) => {
+    const nic = { ...NIC, addresses: ["10.9.0.5/32"], routes };
+    expect(buildRecordedLease(nic)?.ipv4?.routes).toEqual(want);
+  });
+
+  test("is a neighbor for which the pod answers, with the destinations behind it", () => {
+    const [neighbor, own] = ["169.254.1.1", "10.9.0.5"].map((address) => ({
+      address,
+      mac: "02:00:00:00:00:0a",
+    }));
+    const neighbors = [neighbor, own].flatMap((each) => each ?? []);
+    const nic = { ...NIC, routes: [ON_LINK, GATEWAY], neighbors };
+    expect(listAnsweredNeighbors(nic)).toEqual([
+      { ...neighbor, destinations: ["169.254.1.1/32", "0.0.0.0/0"] },
+    ]);
+    expect(listAnsweredNeighbors(NIC)).toEqual([]);
   });
 });
 

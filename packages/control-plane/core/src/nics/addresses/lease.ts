@@ -15,6 +15,13 @@ export interface NicRoute {
   readonly gateway?: string;
 }
 
+/** Neighbor with a fixed MAC. */
+export interface NicNeighbor {
+  /** IPv4 address, without prefix length. */
+  readonly address: string;
+  readonly mac: string;
+}
+
 export interface NicAddresses {
   /** Configured global addresses as ADDRESS/LENGTH, without addresses from router advertisements. */
   readonly addresses: readonly string[];
@@ -28,6 +35,8 @@ export interface RememberedAddresses extends NicAddresses {
   readonly index: number;
   /** MAC of the IPv6 gateway. Unset if the NIC has no gateway or the gateway did not answer. */
   readonly gatewayMac?: string;
+  /** Permanent IPv4 neighbors that the network's plugin set, because they do not answer ARP. Unset if there are none. */
+  readonly neighbors?: readonly NicNeighbor[];
 }
 
 /** Checks whether an ADDRESS/LENGTH is an IPv6 link-local address. Source: RFC 4291 section 2.5.6 */
@@ -90,17 +99,65 @@ function filterByVersion<T>(
   });
 }
 
-function toIpv4Lease({ addresses, routes }: NicAddresses): Ipv4Lease | undefined {
-  const firstAddress = filterByVersion(4, addresses, (address) => address)[0];
-  if (firstAddress === undefined) return undefined;
-  const ipv4Routes = filterByVersion(4, routes, ({ destination }) => destination).map(
-    ({ item }) => item,
+function isInside(address: string, prefix: string): boolean {
+  const [inner, outer] = [parseIp(address), parseIp(prefix)];
+  if (inner === undefined || inner.version !== outer?.version) return false;
+  return (
+    toNetworkAddress({ ...inner, length: outer.length }).value === toNetworkAddress(outer).value
   );
+}
+
+/**
+ * Returns on-link routes to gateways outside the address's subnet. The pod needs none if its route has the flag `onlink`, but a
+ * DHCP client cannot set this flag.
+ */
+function listGatewayRoutes(address: string, routes: readonly NicRoute[]): readonly NicRoute[] {
+  const onLink = routes.flatMap((route) =>
+    route.gateway === undefined ? [route.destination] : [],
+  );
+  const gateways = new Set(routes.flatMap(({ gateway }) => gateway ?? []));
+  return [...gateways]
+    .filter((gateway) => ![address, ...onLink].some((prefix) => isInside(gateway, prefix)))
+    .map((gateway) => ({ destination: `${gateway}/${String(IP_BITS[4])}` }));
+}
+
+function listIpv4Routes({ routes }: NicAddresses): readonly NicRoute[] {
+  return filterByVersion(4, routes, ({ destination }) => destination).map(({ item }) => item);
+}
+
+function toIpv4Lease(remembered: NicAddresses): Ipv4Lease | undefined {
+  const firstAddress = filterByVersion(4, remembered.addresses, (address) => address)[0];
+  if (firstAddress === undefined) return undefined;
+  const routes = listIpv4Routes(remembered);
   return {
     address: firstAddress.item,
     server: SERVER_ADDRESS,
-    routes: [...ipv4Routes.filter((route) => !isDefault(route)), ...ipv4Routes.filter(isDefault)],
+    routes: [
+      ...listGatewayRoutes(firstAddress.item, routes),
+      ...routes.filter((route) => !isDefault(route)),
+      ...routes.filter(isDefault),
+    ],
   };
+}
+
+/** Neighbor for which the pod answers the guest's ARP requests. */
+export interface AnsweredNeighbor extends NicNeighbor {
+  /** Destinations to which the guest sends through this neighbor, as ADDRESS/LENGTH. */
+  readonly destinations: readonly string[];
+}
+
+/** Returns the permanent neighbors, without those that have an address of the NIC. */
+export function listAnsweredNeighbors(
+  remembered: RememberedAddresses,
+): readonly AnsweredNeighbor[] {
+  const own = remembered.addresses.map((address) => address.split("/")[0]);
+  return (remembered.neighbors ?? [])
+    .filter(({ address }) => !own.includes(address))
+    .map(({ address, mac }) => {
+      const routed = listIpv4Routes(remembered).filter(({ gateway }) => gateway === address);
+      const destinations = routed.map(({ destination }) => destination);
+      return { address, mac, destinations: [`${address}/${String(IP_BITS[4])}`, ...destinations] };
+    });
 }
 
 /** Assigns the subnet-router anycast address to the server, because no other host uses this address. Source: RFC 4291 section 2.6.1 */

@@ -10,12 +10,15 @@ import {
 } from "@patchbay/api/values";
 import {
   buildRecordedLease,
+  listAnsweredNeighbors,
   listServerAddresses,
   buildMasqueradeLease,
   type GuestLease,
   type RememberedAddresses,
 } from "../addresses/lease.ts";
+import { withoutPrefixLength } from "./send-guard.ts";
 import type {
+  ArpReplies,
   ObservedWiring,
   BridgeWiring,
   PodReplies,
@@ -91,14 +94,31 @@ export interface BindingModule {
   readonly addressSource: "guest" | "pod";
 }
 
+/** Maximum number of neighbors for which a bridge answers. Each of them is an address of the bridge. */
+const NEIGHBORS_MAX = 16;
+
+function planArpReplies(
+  remembered: RememberedAddresses,
+  { ipv4 }: GuestLease,
+): ArpReplies | undefined {
+  const neighbors = listAnsweredNeighbors(remembered).slice(0, NEIGHBORS_MAX);
+  if (ipv4 === undefined || neighbors.length === 0) return undefined;
+  return { guestAddress: withoutPrefixLength(ipv4.address), neighbors };
+}
+
 /** Returns the settings of the pod's DHCP replies and router advertisements; undefined if the network assigned no addresses. */
 function planReplies({ remembered }: WiringFacts): PodReplies | undefined {
   const lease = buildRecordedLease(remembered);
-  if (lease === undefined) return undefined;
-  const gatewayMac = lease.ipv6?.isRouter === true ? remembered?.gatewayMac : undefined;
+  if (remembered === undefined || lease === undefined) return undefined;
+  const gatewayMac = lease.ipv6?.isRouter === true ? remembered.gatewayMac : undefined;
+  const arp = planArpReplies(remembered, lease);
   return {
-    addresses: listServerAddresses(lease),
+    addresses: [
+      ...listServerAddresses(lease),
+      ...(arp?.neighbors ?? []).map(({ address }) => `${address}/32`),
+    ],
     ...(gatewayMac === undefined ? {} : { gatewayMac }),
+    ...(arp === undefined ? {} : { arp }),
   };
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { AnsweredNeighbor } from "../addresses/lease.ts";
 
 /** Anti-spoofing rules. The pod drops frames from the guest that violate these rules. */
 export interface SendGuard {
@@ -10,12 +11,21 @@ export interface SendGuard {
   readonly allowsServers: boolean;
 }
 
+/** Neighbors that do not answer ARP, for which the bridge answers the guest. */
+export interface ArpReplies {
+  /** First IPv4 address of the guest, without prefix length. */
+  readonly guestAddress: string;
+  readonly neighbors: readonly AnsweredNeighbor[];
+}
+
 /** Settings of the DHCP replies and router advertisements that the pod sends to the guest. */
 export interface PodReplies {
   /** Addresses of the bridge, as ADDRESS/LENGTH. The pod drops other servers' replies in the address families of these addresses. */
   readonly addresses: readonly string[];
   /** MAC of the IPv6 gateway to which the bridge forwards the guest's packets. Unset if the bridge is not the guest's router. */
   readonly gatewayMac?: string;
+  /** Unset if the network has no permanent neighbors. */
+  readonly arp?: ArpReplies;
 }
 
 /** Fields of all wirings. Names of links have at most 15 characters. */
