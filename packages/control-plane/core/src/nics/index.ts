@@ -110,7 +110,7 @@ export {
   withMacs,
   withRecordedMacs,
 } from "./mac.ts";
-export { toAlias, isExtraInterfaceName, isOwnPodInterfaceName, parseAlias } from "./names.ts";
+export { toAlias, isOwnPodInterfaceName, parseAlias } from "./names.ts";
 export { toNicsPatch, type NicsChange, withPlug } from "./spec-plan.ts";
 export {
   findByName,

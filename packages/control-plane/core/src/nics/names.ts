@@ -46,10 +46,6 @@ export function buildSwapInterfaceName(ifaceName: string, networkName: string): 
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }
 
-export function isExtraInterfaceName(name: string): boolean {
-  return /^bnd(?:[0-9a-f]{11}|eth0)$/.test(name);
-}
-
 export function isOwnPodInterfaceName(name: string): boolean {
   return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);
 }

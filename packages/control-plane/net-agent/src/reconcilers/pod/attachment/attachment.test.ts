@@ -338,11 +338,12 @@ test("a network without an interface has no status entry and is attached once", 
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "DEL box-uid-1/net1"]);
 });
 
-test("a binding's network without an interface has the status entry that virt-controller waits for", async () => {
-  world.resultOf = ({ cniVersion }) => ({ cniVersion, interfaces: [] });
-  await world.putPod({ networks: "a@bnd0123456789a" });
-  await world.pass();
-  expect(await world.networkStatus()).toEqual([
-    { name: "ns1/a", interface: "bnd0123456789a", dns: {} },
-  ]);
-});
+test.each(["bnd0123456789a", "pod0123456789a"])(
+  "a VM's network without an interface has the status entry that virt-controller waits for, %s",
+  async (nic) => {
+    world.resultOf = ({ cniVersion }) => ({ cniVersion, interfaces: [] });
+    await world.putPod({ networks: `a@${nic}` });
+    await world.pass();
+    expect(await world.networkStatus()).toEqual([{ name: "ns1/a", interface: nic, dns: {} }]);
+  },
+);

@@ -9,7 +9,7 @@ import {
   type JournalRow,
 } from "@patchbay/cni";
 import {
-  isExtraInterfaceName,
+  isOwnPodInterfaceName,
   type UsedDevice,
   type OwnedAttachment,
   type ReportedAttachment,
@@ -29,7 +29,7 @@ function buildSecondaryEntries(
 ): readonly NetworkStatus[] {
   const { gateways = [] } = defaultRoute ?? {};
   const entries = buildNetworkStatuses(result, network, interfaceName, { gateways });
-  const isAwaited = entries.length === 0 && isExtraInterfaceName(interfaceName);
+  const isAwaited = entries.length === 0 && isOwnPodInterfaceName(interfaceName);
   return isAwaited ? [findNetworkStatus(result, network, interfaceName)] : entries;
 }
 
