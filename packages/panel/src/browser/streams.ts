@@ -6,12 +6,15 @@ const PROTOCOL = "stream.panel.patchbay.io";
 export interface StreamTarget {
   readonly namespace: string;
   readonly name: string;
-  readonly what: "console" | "vnc";
+  readonly streamKind: "console" | "vnc";
 }
 
 /** Opens a stream. Sends the session's key as a subprotocol, because pages cannot set headers of a WebSocket request. */
-export function openStream(session: Session, { namespace, name, what }: StreamTarget): WebSocket {
-  const url = `ws://${location.host}/streams/${namespace}/${name}/${what}`;
+export function openStream(
+  session: Session,
+  { namespace, name, streamKind }: StreamTarget,
+): WebSocket {
+  const url = `ws://${location.host}/streams/${namespace}/${name}/${streamKind}`;
   const socket = new WebSocket(url, [PROTOCOL, `key.${session.key}`]);
   socket.binaryType = "arraybuffer";
   return socket;

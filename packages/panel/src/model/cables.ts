@@ -8,19 +8,19 @@ const BEND_RADIUS = 9;
 export interface CableRun {
   readonly from: Point;
   /** Vertical distance from the plug to the cable in the tray. It differs between neighboring cables, so that they do not overlap. */
-  readonly drop: number;
+  readonly trayDepth: number;
   /** X coordinate of the gap between the plugs in the rows below; undefined if there is no row below. */
-  readonly pass: number | undefined;
+  readonly gapX: number | undefined;
   /** X coordinate of the right edge of the rack. */
-  readonly edge: number;
+  readonly rackEdgeX: number;
   readonly to: Point;
 }
 
 /** Vertical distance from the plug to the middle of the gap below. */
 const GAP_MIDDLE = 5;
 
-/** Returns {@link CableRun.drop} for the cable with this index. */
-export function cableDrop(index: number, heightBelow: number): number {
+/** Returns {@link CableRun.trayDepth} for the cable with this index. */
+export function computeTrayDepth(index: number, heightBelow: number): number {
   return heightBelow + 5 + (index % 4) * 4;
 }
 
@@ -29,23 +29,23 @@ function joinPath(...words: readonly (string | number)[]): string {
 }
 
 /** Returns the path straight down into the tray, or around the plugs below. */
-function pathDown({ from, pass, drop }: CableRun): string {
-  const along = from.y + drop;
-  const bend = Math.min(BEND_RADIUS, drop);
-  if (pass === undefined) {
+function pathDown({ from, gapX, trayDepth }: CableRun): string {
+  const along = from.y + trayDepth;
+  const bend = Math.min(BEND_RADIUS, trayDepth);
+  if (gapX === undefined) {
     return `${joinPath("V", along - bend)} ${joinPath("Q", from.x, along, from.x + bend, along)}`;
   }
   const turn = from.y + GAP_MIDDLE;
   return [
-    joinPath("V", turn, "H", pass - GAP_MIDDLE, "Q", pass, turn, pass, turn + GAP_MIDDLE),
-    joinPath("V", along - bend, "Q", pass, along, pass + bend, along),
+    joinPath("V", turn, "H", gapX - GAP_MIDDLE, "Q", gapX, turn, gapX, turn + GAP_MIDDLE),
+    joinPath("V", along - bend, "Q", gapX, along, gapX + bend, along),
   ].join(" ");
 }
 
 export function cablePath(run: CableRun): string {
-  const { from, drop, edge, to } = run;
-  const along = from.y + drop;
-  const middle = (edge + to.x) / 2;
+  const { from, trayDepth, rackEdgeX, to } = run;
+  const along = from.y + trayDepth;
+  const middle = (rackEdgeX + to.x) / 2;
   const over = joinPath("C", middle, along, middle, to.y, to.x, to.y);
-  return `${joinPath("M", from.x, from.y)} ${pathDown(run)} ${joinPath("H", edge)} ${over}`;
+  return `${joinPath("M", from.x, from.y)} ${pathDown(run)} ${joinPath("H", rackEdgeX)} ${over}`;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cableDrop, cablePath } from "./cables.ts";
+import { computeTrayDepth, cablePath } from "./cables.ts";
 import { cableEnd, computeLayout, visibleRange, SIZE, socketPosition } from "./layout.ts";
 
 const units = (...sockets: readonly number[]) =>
@@ -13,7 +13,7 @@ test.each([
   { name: "places one element per row on a narrow screen", width: 50, sockets: 3, rows: 3 },
 ])("$name", ({ width, sockets, rows }) => {
   const { places, height } = computeLayout(units(sockets), width);
-  expect(height).toBe(SIZE.head + rows * SIZE.plugHeight + (rows - 1) * SIZE.gap + SIZE.tray);
+  expect(height).toBe(SIZE.socketsTop + rows * SIZE.plugHeight + (rows - 1) * SIZE.gap + SIZE.tray);
   expect(places[0]?.top).toBe(0);
 });
 
@@ -48,12 +48,12 @@ test("sockets form a grid; cables start at the middle of the lower edge", () => 
 });
 
 test("cables do not overlap in the tray and pass between the plugs below", () => {
-  expect([0, 1, 2, 3, 4].map((index) => cableDrop(index, 0))).toEqual([5, 9, 13, 17, 5]);
-  const run = { from: { x: 10, y: 20 }, edge: 100, to: { x: 200, y: 50 } };
-  expect(cablePath({ ...run, drop: 9, pass: undefined })).toBe(
+  expect([0, 1, 2, 3, 4].map((index) => computeTrayDepth(index, 0))).toEqual([5, 9, 13, 17, 5]);
+  const run = { from: { x: 10, y: 20 }, rackEdgeX: 100, to: { x: 200, y: 50 } };
+  expect(cablePath({ ...run, trayDepth: 9, gapX: undefined })).toBe(
     "M 10 20 V 20 Q 10 29 19 29 H 100 C 150 29 150 50 200 50",
   );
-  expect(cablePath({ ...run, drop: 81, pass: 89 })).toBe(
+  expect(cablePath({ ...run, trayDepth: 81, gapX: 89 })).toBe(
     "M 10 20 V 25 H 84 Q 89 25 89 30 V 92 Q 89 101 98 101 H 100 C 150 101 150 50 200 50",
   );
 });

@@ -3,7 +3,7 @@
 
 export const SIZE = {
   /** Distance from a unit's top to its first row of sockets. */
-  head: 46,
+  socketsTop: 46,
   /** Width of a plug, without the gap after it. */
   plugWidth: 148,
   plugHeight: 86,
@@ -11,7 +11,7 @@ export const SIZE = {
   /** Height of the space for cables below the sockets. */
   tray: 20,
   /** Width of the space to the left of the first socket. */
-  ear: 22,
+  leftMargin: 22,
   /** Distance between units. */
   between: 14,
 } as const;
@@ -34,12 +34,12 @@ export interface Placed {
 }
 
 export function computeLayout(units: readonly Placed[], width: number): Layout {
-  const innerWidth = width - 2 * SIZE.ear;
+  const innerWidth = width - 2 * SIZE.leftMargin;
   const perRow = Math.max(1, Math.floor((innerWidth + SIZE.gap) / (SIZE.plugWidth + SIZE.gap)));
   let top = 0;
   const places = units.map((unit) => {
     const rows = Math.ceil(unit.sockets / perRow);
-    const height = SIZE.head + rows * (SIZE.plugHeight + SIZE.gap) - SIZE.gap + SIZE.tray;
+    const height = SIZE.socketsTop + rows * (SIZE.plugHeight + SIZE.gap) - SIZE.gap + SIZE.tray;
     const place = { key: unit.key, top, height, perRow };
     top += height + SIZE.between;
     return place;
@@ -81,8 +81,8 @@ export function socketPosition(place: Pick<Place, "perRow">, index: number): Poi
   const row = Math.floor(index / place.perRow);
   const column = index % place.perRow;
   return {
-    x: SIZE.ear + column * (SIZE.plugWidth + SIZE.gap),
-    y: SIZE.head + row * (SIZE.plugHeight + SIZE.gap),
+    x: SIZE.leftMargin + column * (SIZE.plugWidth + SIZE.gap),
+    y: SIZE.socketsTop + row * (SIZE.plugHeight + SIZE.gap),
   };
 }
 

@@ -136,9 +136,9 @@ export class Actions {
     this.#store.set({ isCreating, selection: undefined });
   }
 
-  openStream(unit: Unit, what: "console" | "vnc"): void {
+  openStream(unit: Unit, streamKind: "console" | "vnc"): void {
     const { namespace, name } = unit;
-    this.#store.set({ stream: { namespace, name, what } });
+    this.#store.set({ stream: { namespace, name, streamKind } });
   }
 
   closeStream(): void {

@@ -44,7 +44,7 @@ function useStream(stream: StreamTarget, session: Session) {
     let opened: OpenedStream | undefined;
     let isClosed = false;
     // The cast is safe, because console.ts and screen.ts export `open` with this type.
-    void (import(SCRIPTS[stream.what]) as Promise<StreamScript>).then(({ open }) => {
+    void (import(SCRIPTS[stream.streamKind]) as Promise<StreamScript>).then(({ open }) => {
       if (isClosed || element.current === null) return;
       opened = open(element.current, openStream(session, stream), (text) => {
         setStatus(toLongText(text));
@@ -61,7 +61,7 @@ function useStream(stream: StreamTarget, session: Session) {
 /** Window of a console or screen. Opening the window disconnects another client of the same console or screen. */
 function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
   const { dialog, element, status } = useStream(stream, session);
-  const title = `${TITLES[stream.what]} of ${toShortText(stream.name)}`;
+  const title = `${TITLES[stream.streamKind]} of ${toShortText(stream.name)}`;
   const onClose = (): void => {
     actions.closeStream();
   };
@@ -78,7 +78,7 @@ function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
           Close
         </button>
       </div>
-      <div class={`stream-body stream-${stream.what}`} ref={element} />
+      <div class={`stream-body stream-${stream.streamKind}`} ref={element} />
     </dialog>
   );
 }

@@ -80,12 +80,12 @@ function listPowerActions({
 }
 
 function PowerButtons({ unit, state, actions }: { readonly unit: Unit } & ViewProps): JSX.Element {
-  const stream = (what: "console" | "vnc", label: string): JSX.Element | null =>
-    isAllowed(state, unit.namespace, what === "console" ? "console" : "screen") ? (
+  const stream = (streamKind: "console" | "vnc", label: string): JSX.Element | null =>
+    isAllowed(state, unit.namespace, streamKind === "console" ? "console" : "screen") ? (
       <Action
         label={label}
         onAction={() => {
-          actions.openStream(unit, what);
+          actions.openStream(unit, streamKind);
         }}
       />
     ) : null;

@@ -134,13 +134,13 @@ function listFacts(plug: Plug): readonly (readonly [string, string | undefined])
 interface PickProps {
   readonly state: PanelState;
   readonly label: string;
-  readonly not?: string;
+  readonly excluded?: string;
   readonly onPick: (network: string) => void;
 }
 
 /** Buttons to choose a network, for users who do not drag cables. */
-function PickNetwork({ state, label, not, onPick }: PickProps): JSX.Element {
-  const open = state.jacks.filter(({ key }) => key !== "pod" && key !== not);
+function PickNetwork({ state, label, excluded, onPick }: PickProps): JSX.Element {
+  const open = state.jacks.filter(({ key }) => key !== "pod" && key !== excluded);
   return (
     <fieldset class="pick">
       <legend>{label}</legend>
@@ -183,7 +183,7 @@ function NicButtons({
         <PickNetwork
           state={state}
           label="Move the cable to"
-          not={plug.network}
+          excluded={plug.network}
           onPick={(network) => {
             actions.connect({ unit: unit.key, iface }, network);
           }}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JSX } from "preact";
-import { cableDrop, cablePath } from "../../model/cables.ts";
+import { computeTrayDepth, cablePath } from "../../model/cables.ts";
 import type { Jack } from "../../model/jacks.ts";
 import { cableEnd, SIZE, type Place, type Point } from "../../model/layout.ts";
 import { JACK } from "./jacks.tsx";
@@ -12,8 +12,8 @@ export interface CableSpace {
   readonly scrolled: number;
   readonly jacksScrolled: number;
   readonly height: number;
-  /** X coordinates of the rack's right edge (`edge`) and of the jacks (`jackX`), in pixels. */
-  readonly edge: number;
+  /** X coordinates of the rack's right edge (`rackEdgeX`) and of the jacks (`jackX`), in pixels. */
+  readonly rackEdgeX: number;
   readonly jackX: number;
 }
 
@@ -25,8 +25,8 @@ export interface CabledUnit {
 
 /** Returns the point where a jack's cables end. If the jack is scrolled out of view, returns the nearest visible point. */
 function jackPoint(index: number, space: CableSpace): Point {
-  const y = JACK.head + index * JACK.height + JACK.hole.y - space.jacksScrolled;
-  const visible = Math.min(Math.max(y, JACK.head - 4), space.height - 4);
+  const y = JACK.firstTop + index * JACK.height + JACK.hole.y - space.jacksScrolled;
+  const visible = Math.min(Math.max(y, JACK.firstTop - 4), space.height - 4);
   return { x: space.jackX, y: space.scrolled + visible };
 }
 
@@ -43,10 +43,16 @@ function drawCables(unit: CabledUnit, space: CableSpace): readonly JSX.Element[]
     const end = space.jacks.get(plug.network);
     if (end === undefined || mark === "pulled") return [];
     const from = cableEnd(place, index);
-    const drop = cableDrop(index, heightBelow(place, index, drawn.length));
-    const hasBelow = drop > SIZE.plugHeight;
-    const pass = hasBelow ? from.x + (SIZE.plugWidth + SIZE.gap) / 2 : undefined;
-    const d = cablePath({ from, drop, pass, edge: space.edge, to: jackPoint(end.index, space) });
+    const trayDepth = computeTrayDepth(index, heightBelow(place, index, drawn.length));
+    const hasBelow = trayDepth > SIZE.plugHeight;
+    const gapX = hasBelow ? from.x + (SIZE.plugWidth + SIZE.gap) / 2 : undefined;
+    const d = cablePath({
+      from,
+      trayDepth,
+      gapX,
+      rackEdgeX: space.rackEdgeX,
+      to: jackPoint(end.index, space),
+    });
     const tone = mark === undefined ? `run-${plug.tone}` : "run-pending";
     const isBright = selectedIface === plug.name;
     const classes = `cable cable-${String(end.jack.color)} ${tone} ${isBright ? "bright" : ""}`;

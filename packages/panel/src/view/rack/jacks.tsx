@@ -5,7 +5,7 @@ import { toShortText } from "../../model/shown.ts";
 
 export const JACK = {
   height: 58,
-  head: 40,
+  firstTop: 40,
   width: 230,
   /** Middle of the hole, relative to the jack. */
   hole: { x: 6, y: 11 },

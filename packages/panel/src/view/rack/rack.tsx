@@ -258,8 +258,8 @@ export function Rack({ state, actions }: ViewProps): JSX.Element {
   const [scrolled, setScrolled] = useState(0);
   const [jacksScrolled, setJacksScrolled] = useState(0);
   const isNarrow = width < NARROW_WIDTH;
-  const edge = isNarrow ? width : width - JACK.width - CABLE_WIDTH;
-  const layout = useLayout(state, edge);
+  const rackEdgeX = isNarrow ? width : width - JACK.width - CABLE_WIDTH;
+  const layout = useLayout(state, rackEdgeX);
   const jacks = useJackMap(state.jacks);
   const [draggedCable, grab] = useCableDrag(
     () => content.current,
@@ -269,9 +269,9 @@ export function Rack({ state, actions }: ViewProps): JSX.Element {
   );
   const units = listVisible(state, layout, { scrolled, height });
   const jackX = width - JACK.width + JACK.hole.x;
-  const space = { jacks, scrolled, jacksScrolled, height, edge, jackX };
+  const space = { jacks, scrolled, jacksScrolled, height, rackEdgeX, jackX };
   const total = Math.max(layout.height, height - 4);
-  const size = { width: pixels(edge), height: pixels(layout.height) };
+  const size = { width: pixels(rackEdgeX), height: pixels(layout.height) };
   return (
     <div
       class={`rack-scroll ${isNarrow ? "narrow" : "wide"}`}
