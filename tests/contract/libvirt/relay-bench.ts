@@ -25,7 +25,7 @@ export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
 
 const LISTEN_ADDRESS = "127.0.0.1";
 
-export type Change = Partial<Pick<RelayOptions, "silenceMs" | "greetingMs" | "connections">>;
+export type Change = Partial<Pick<RelayOptions, "idleTimeoutMs" | "greetingMs" | "connections">>;
 
 export class RelayBench {
   readonly directory: string;
@@ -70,7 +70,7 @@ export class RelayBench {
       peerNode,
       identity: await this.identityOf(node),
       connections: { libvirt: 1, memory: 1 },
-      silenceMs: 60_000,
+      idleTimeoutMs: 60_000,
       greetingMs: 10_000,
       sockets: { ...SOCKETS, libvirt: node === SOURCE ? PEER_SOCKET : LIBVIRT_SOCKET },
       ...change,

@@ -172,7 +172,7 @@ test.each([
   },
 ])("when $who during the migration, the guest stays at its source", async ({ strike }) => {
   await start();
-  await startRelays({ silenceMs: 3000 });
+  await startRelays({ idleTimeoutMs: 3000 });
   await steering.setMaxSpeed("vm1", 1);
   const moved = move();
   await lasting();

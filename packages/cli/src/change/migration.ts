@@ -5,7 +5,7 @@ import {
   type MigrationState,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { GUEST_HELD_CONDITION } from "@patchbay/core/migration";
+import { GUEST_PAUSED_ON_TARGET } from "@patchbay/core/migration";
 import { printSize } from "../print/size.ts";
 import { type VmiState, type Stage, isGuestRunning, type Verdict } from "./progress.ts";
 
@@ -63,7 +63,7 @@ function describeTargetProblem(
 
 /** Returns why the guest is paused on its target node; empty if the guest is not paused. */
 function describePause({ status }: VirtualMachineInstanceMigration): string {
-  const condition = status?.conditions?.find(({ type }) => type === GUEST_HELD_CONDITION);
+  const condition = status?.conditions?.find(({ type }) => type === GUEST_PAUSED_ON_TARGET);
   return condition?.message ?? "";
 }
 

@@ -20,7 +20,7 @@ function stepsOf(state: object, change: Partial<IncomingFacts>): readonly string
     domain: undefined,
     isIncoming: false,
     isOffAtSource: false,
-    staysPaused: false,
+    wasPausedAtSource: false,
     faults: [],
     ...change,
   };
@@ -76,13 +76,13 @@ test.each([
   {
     name: "the guest is off at the source, where its user had paused it",
     state: DETECTED,
-    change: { domain: PAUSED, isOffAtSource: true, staysPaused: true },
+    change: { domain: PAUSED, isOffAtSource: true, wasPausedAtSource: true },
     want: ["announce", "reportReady", "stopRelay"],
   },
   {
     name: "the guest is paused as at the source, and this was reported",
     state: READY,
-    change: { domain: PAUSED, staysPaused: true, relay: "none" },
+    change: { domain: PAUSED, wasPausedAtSource: true, relay: "none" },
     want: ["wait end"],
   },
   {

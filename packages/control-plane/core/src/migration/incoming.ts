@@ -16,7 +16,7 @@ export interface IncomingFacts {
   /** Whether the guest has stopped at the source. The source node reports this over the relay, or the source pod has ended. */
   readonly isOffAtSource: boolean;
   /** Whether the guest was paused at the source by a user or a disk error. */
-  readonly staysPaused: boolean;
+  readonly wasPausedAtSource: boolean;
   readonly faults: readonly string[];
 }
 
@@ -60,13 +60,13 @@ function reportFaults({ migration, faults }: IncomingFacts): readonly IncomingSt
 }
 
 function planGuestResume(facts: IncomingFacts): readonly IncomingStep[] {
-  const { migration, isIncoming, isOffAtSource, staysPaused, faults } = facts;
+  const { migration, isIncoming, isOffAtSource, wasPausedAtSource, faults } = facts;
   if (migration.targetNodeDomainReadyTimestamp !== undefined) return planFinish(facts);
   if (isIncoming) return [{ kind: "wait", for: "source" }];
   // The source reports over the relay that the guest has stopped, so a restarted virt-handler starts the relay again.
   if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
   if (faults.length > 0) return [...reportFaults(facts), { kind: "wait", for: "person" }];
-  if (staysPaused) return [...reportFaults(facts), ...planFinish(facts)];
+  if (wasPausedAtSource) return [...reportFaults(facts), ...planFinish(facts)];
   const finalSteps = planFinish(facts).filter(({ kind }) => kind !== "announce");
   return [{ kind: "resume" }, ...reportFaults(facts), ...finalSteps];
 }
@@ -130,7 +130,7 @@ export function findIncomingFaults(
 }
 
 /** Condition type of a VMI and its migration. The condition exists while the guest is paused on the target because its devices differ. */
-export const GUEST_HELD_CONDITION = "GuestHeld";
+export const GUEST_PAUSED_ON_TARGET = "GuestHeld";
 
 /** Describes the differing devices that keep the guest paused, and how to fix them. Undefined if no device differs. */
 export function findPausedGuestMessage(state: MigrationState | undefined): string | undefined {
@@ -144,5 +144,5 @@ export function buildPausedGuestCondition(
 ): readonly NewCondition[] {
   const message = findPausedGuestMessage(state);
   if (message === undefined) return [];
-  return [{ type: GUEST_HELD_CONDITION, status: "True", reason: "ArrivedOtherwise", message }];
+  return [{ type: GUEST_PAUSED_ON_TARGET, status: "True", reason: "ArrivedOtherwise", message }];
 }

@@ -18,7 +18,7 @@ export {
   findIncomingFaults,
   type IncomingStep,
   type IncomingNic,
-  GUEST_HELD_CONDITION,
+  GUEST_PAUSED_ON_TARGET,
   planIncoming,
 } from "./incoming.ts";
 export { UNLIMITED_DOWNTIME_MS, downtimeAt, mayDisruptNow, readMigrationLimits } from "./limits.ts";
@@ -28,7 +28,7 @@ export {
   listMigratingIfaces,
   listExpectedNics,
   listOutgoingWirings,
-  staysPaused,
+  wasPausedAtSource,
 } from "./migrated-nics.ts";
 export { type OutgoingFacts, type OutgoingStep, planOutgoing } from "./outgoing.ts";
 export {

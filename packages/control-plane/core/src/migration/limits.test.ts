@@ -3,7 +3,12 @@ import { expect, test } from "vitest";
 import { aVmi } from "@patchbay/support";
 import { downtimeAt, mayDisruptNow, readMigrationLimits } from "./limits.ts";
 
-const DEFAULTS = { throttles: false, maxDowntimeMs: 900, silenceMs: 150_000, allowsUnsafe: false };
+const DEFAULTS = {
+  throttles: false,
+  maxDowntimeMs: 900,
+  stallTimeoutMs: 150_000,
+  allowsUnsafe: false,
+};
 
 test.each([
   { name: "defaults without a configuration", given: undefined, want: DEFAULTS },
@@ -26,7 +31,7 @@ test.each([
       progressTimeout: 20,
       unsafeMigrationOverride: true,
     },
-    want: { throttles: true, maxDowntimeMs: 300, silenceMs: 20_000, allowsUnsafe: true },
+    want: { throttles: true, maxDowntimeMs: 300, stallTimeoutMs: 20_000, allowsUnsafe: true },
   },
 ])("reads the limits: $name", ({ given: input, want }) => {
   const state = input === undefined ? {} : { migrationConfiguration: input };

@@ -18,7 +18,7 @@ export interface MigrationLimits {
   readonly throttles: boolean;
   readonly maxDowntimeMs: number;
   /** Time without progress after which virt-handler aborts a migration, in milliseconds. */
-  readonly silenceMs: number;
+  readonly stallTimeoutMs: number;
   /** Whether a migration may start although libvirt considers a disk unsafe. */
   readonly allowsUnsafe: boolean;
 }
@@ -35,7 +35,7 @@ export function readMigrationLimits({ migrationConfiguration }: MigrationState):
     ...parseBandwidth(settings.bandwidthPerMigration),
     throttles: settings.allowAutoConverge,
     maxDowntimeMs: settings.maxDowntimeMs,
-    silenceMs: settings.progressTimeout * 1000,
+    stallTimeoutMs: settings.progressTimeout * 1000,
     allowsUnsafe: settings.unsafeMigrationOverride,
   };
 }

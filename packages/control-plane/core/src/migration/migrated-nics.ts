@@ -58,7 +58,7 @@ export function listExpectedNics(
   });
 }
 
-export function staysPaused({ status }: VirtualMachineInstance): boolean {
+export function wasPausedAtSource({ status }: VirtualMachineInstance): boolean {
   return findCondition(status?.conditions, PAUSED)?.status === "True";
 }
 

@@ -39,7 +39,7 @@ export function findMac({ iface, attachment, links }: MacFacts): string {
 export type RandomBytes = (size: number) => Uint8Array;
 
 /** Maximum number of random MACs to try. With 46 random bits, a second try is already improbable. */
-const DRAWS_MAX = 16;
+const RANDOM_MAC_ATTEMPTS_MAX = 16;
 
 function drawMac(randomBytes: RandomBytes): string {
   const bytes = [...randomBytes(MAC_BYTES)];
@@ -50,7 +50,7 @@ function drawMac(randomBytes: RandomBytes): string {
 
 /** Returns a random MAC that is not in `inUse` (lower case with colons), unless all attempts collide. */
 export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes): string {
-  for (let draw = 1; draw < DRAWS_MAX; draw += 1) {
+  for (let attempt = 1; attempt < RANDOM_MAC_ATTEMPTS_MAX; attempt += 1) {
     const mac = drawMac(randomBytes);
     if (!inUse.has(mac)) return mac;
   }

@@ -151,7 +151,7 @@ export interface IfaceSources {
   /** UID of the pod on this node that will receive the migrating guest. Unset if no guest is migrating to this node. */
   readonly incomingPodUid?: string;
   /** Whether neither the links nor the domain can be observed, because the launcher is unreachable. */
-  readonly isBlind?: true;
+  readonly isLauncherUnreachable?: true;
 }
 
 /** Returns the recorded addresses of the NIC. Ignores addresses of an earlier NIC with the same name. */
@@ -206,14 +206,14 @@ function listIfaceNames({ vmi, nics }: IfaceSources): readonly string[] {
 
 /** Finds the pod NICs of the interface. Uses the status if links and domain cannot be observed. */
 function chooseObservedNics(name: string, sources: IfaceSources): ChosenNics {
-  const { vmi, links, nics, isBlind = false } = sources;
+  const { vmi, links, nics, isLauncherUnreachable = false } = sources;
   const nic = nics.find(({ alias }) => parseAlias(alias) === name);
   const reported = findByName(vmi.status?.interfaces, name);
   const others = reported?.otherPodInterfaceNames ?? [];
   const observed = {
-    hasDevice: isBlind ? reported?.queueCount !== undefined : nic !== undefined,
+    hasDevice: isLauncherUnreachable ? reported?.queueCount !== undefined : nic !== undefined,
     hasLink: (link: string): boolean =>
-      isBlind
+      isLauncherUnreachable
         ? others.some((other) => buildIfaceNames(name, other).bridgeName === link)
         : findByName(links, link) !== undefined,
   };

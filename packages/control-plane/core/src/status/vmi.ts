@@ -36,7 +36,7 @@ import { findByName, ifacesOf, networkNameOf, networksOf, qualifyName } from "..
 import { ADDRESS_CHANGED, addressesCondition } from "../nics/addresses/retained-addresses.ts";
 import { findUnmetMac } from "../nics/mac.ts";
 import {
-  GUEST_HELD_CONDITION,
+  GUEST_PAUSED_ON_TARGET,
   buildPausedGuestCondition,
   findPausedGuestMessage,
 } from "../migration/incoming.ts";
@@ -468,7 +468,7 @@ const OWN_CONDITIONS: readonly string[] = [
   SYNCHRONIZED,
   ADDRESS_CHANGED,
   LIVE_MIGRATABLE,
-  GUEST_HELD_CONDITION,
+  GUEST_PAUSED_ON_TARGET,
   EVICTION_REQUESTED,
 ];
 
@@ -491,7 +491,7 @@ function buildPodReadyCondition(pod: Pod | undefined): NewCondition {
 function buildRunningReadyCondition({ vmi, pod }: VmiStatusFacts): NewCondition {
   const pausedMessage = findPausedGuestMessage(openMigration(vmi));
   if (pausedMessage !== undefined) {
-    return { type: READY, status: "False", reason: GUEST_HELD_CONDITION, message: pausedMessage };
+    return { type: READY, status: "False", reason: GUEST_PAUSED_ON_TARGET, message: pausedMessage };
   }
   const isPaused = findCondition(vmi.status?.conditions, PAUSED)?.status === "True";
   if (!isPaused) return buildPodReadyCondition(pod);

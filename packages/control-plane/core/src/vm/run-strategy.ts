@@ -28,7 +28,7 @@ export interface RunFacts {
 }
 
 /** Checks whether the strategy permits the request. Halted permits a start with options, because virt-api writes the strategy later. */
-function isObeyed({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
+function isPermitted({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";
 }
@@ -42,7 +42,7 @@ function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boo
 /** Drops leading requests that are completed or not permitted. The first remaining request is in effect. */
 function listPendingRequests(facts: RunFacts): readonly StateChangeRequest[] {
   const firstPending = facts.requests.findIndex(
-    (request) => isObeyed(facts, request) && !isCompleted(facts, request),
+    (request) => isPermitted(facts, request) && !isCompleted(facts, request),
   );
   return firstPending < 0 ? [] : facts.requests.slice(firstPending);
 }

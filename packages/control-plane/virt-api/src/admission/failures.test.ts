@@ -26,7 +26,7 @@ import {
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
 import { mutate } from "./mutate.ts";
-import { listTwinCauses, listTwinWarnings, validate } from "./validate.ts";
+import { listMacConflictCauses, listMacConflictWarnings, validate } from "./validate.ts";
 
 let store: FakeStore;
 
@@ -57,7 +57,7 @@ describe("a MAC that another VM uses", () => {
   function judge(owners: readonly MacOwner[], old?: VmiSpec, spec = SPEC) {
     const deps = { listMacOwners: () => owners, segmentOf: (network: string) => network };
     const question = { namespace: "ns", name: "vm", spec, old, base: "spec" };
-    return listTwinCauses(deps, question).map(({ field, message }) => `${field} ${message}`);
+    return listMacConflictCauses(deps, question).map(({ field, message }) => `${field} ${message}`);
   }
 
   function ownerOf(name: string, namespace = "ns"): MacOwner {
@@ -100,7 +100,7 @@ describe("a MAC that another VM uses", () => {
     };
     const question = { namespace: "ns", name: "vm", spec: SPEC, old: SPEC, base: "spec" };
     const segmentOf = (network: string): string => network;
-    expect(listTwinCauses({ listMacOwners, segmentOf }, question)).toEqual([]);
+    expect(listMacConflictCauses({ listMacOwners, segmentOf }, question)).toEqual([]);
   });
 
   test("is recognized in any format", () => {
@@ -114,7 +114,7 @@ describe("a MAC that another VM uses", () => {
     const owners = [{ namespace: "ns", name: "other", spec: specWith(IFACE, network) }];
     const deps = { listMacOwners: () => owners, segmentOf: () => "bridge br1 0" };
     const question = { namespace: "ns", name: "vm", spec: SPEC, old: undefined, base: "spec" };
-    expect(listTwinCauses(deps, question).map(({ message }) => message)).toEqual([
+    expect(listMacConflictCauses(deps, question).map(({ message }) => message)).toEqual([
       `MAC address ${MAC} is in use on the bridge of network ns/blue by VM ns/other`,
     ]);
   });
@@ -134,9 +134,9 @@ describe("a MAC that another VM uses", () => {
     const old = row.old === undefined ? undefined : spec;
     const { isHalted, count } = row;
     const question = { namespace: "ns", name: "vm", spec, old, base: "spec", isHalted };
-    expect(listTwinCauses(deps, question)).toEqual([]);
+    expect(listMacConflictCauses(deps, question)).toEqual([]);
     const text = `spec.domain.devices.interfaces[1].macAddress: MAC address ${MAC} is that of interface 'a' too`;
-    const warnings = listTwinWarnings(deps, question);
+    const warnings = listMacConflictWarnings(deps, question);
     expect(warnings.map((warning) => warning.slice(0, text.length))).toEqual(
       Array.from({ length: count }, () => text),
     );
@@ -179,7 +179,10 @@ describe("a MAC that another VM uses", () => {
     const owner = { ...ownerOf("other"), isHalted: isOtherHalted === true };
     const deps = { listMacOwners: () => [owner], segmentOf: (network: string) => network };
     const question = { namespace: "ns", name: "vm", spec: SPEC, old, base: "spec", ...rest };
-    const [causes, warnings] = [listTwinCauses(deps, question), listTwinWarnings(deps, question)];
+    const [causes, warnings] = [
+      listMacConflictCauses(deps, question),
+      listMacConflictWarnings(deps, question),
+    ];
     expect({ causes: causes.length, warnings: warnings.length }).toEqual(want);
   });
 });

@@ -4,11 +4,11 @@ import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay
 import { isEqual } from "@patchbay/base";
 import { isNodePhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
 import { migrationIn, NODE_MIGRATION_FIELDS, type NodeRole } from "@patchbay/core/migration";
-import { AGENT_ACCOUNT, findAgentNode, type PodLookup } from "../http/calls.ts";
+import { VIRT_HANDLER_ACCOUNT, findAgentNode, type PodLookup } from "../http/calls.ts";
 import { ALLOWED, asObject, type AdmissionRequest, type Verdict } from "./review.ts";
 
 /** VMI status fields that virt-handler writes; see docs/reference/ownership.md. */
-const AGENT_FIELDS: readonly string[] = NODE_VM_FIELDS;
+const VIRT_HANDLER_FIELDS: readonly string[] = NODE_VM_FIELDS;
 
 function readStatus(object: unknown): Readonly<Record<string, unknown>> {
   return asObject(asObject(object)["status"]);
@@ -77,7 +77,7 @@ function listWritableMigrationFields(role: NodeRole, oldObject: unknown): readon
 function isOwnerChange({ field, from, to }: FieldChange): boolean {
   if (field === "conditions")
     return isEqual(listForeignConditions(from), listForeignConditions(to));
-  return field === "phase" ? isNodePhase(from, to) : AGENT_FIELDS.includes(field);
+  return field === "phase" ? isNodePhase(from, to) : VIRT_HANDLER_FIELDS.includes(field);
 }
 
 function findForbiddenChange(
@@ -122,7 +122,7 @@ function checkAgent(request: AdmissionRequest, node: string | undefined): Verdic
 /** Checks writes of a VMI's status by virt-handlers and allows all other writes. @throws AppError if virt-handler's pod cannot be read */
 export async function guardStatus(pods: PodLookup, request: AdmissionRequest): Promise<Verdict> {
   const { kind, user } = request;
-  if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT_ACCOUNT) return ALLOWED;
+  if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== VIRT_HANDLER_ACCOUNT) return ALLOWED;
   return checkAgent(request, await findAgentNode(user, pods));
 }
 

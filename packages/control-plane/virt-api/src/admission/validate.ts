@@ -87,7 +87,7 @@ import { parseNetworkConfig } from "@patchbay/cni";
 import { validateMigrationOrEviction } from "./migrations.ts";
 import { guardLauncher, guardStatus } from "./guards.ts";
 
-interface TwinCheck {
+interface MacCheck {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
@@ -99,14 +99,14 @@ interface TwinCheck {
   readonly wasHalted?: boolean;
 }
 
-type TwinDeps = Pick<Deps, "listMacOwners" | "segmentOf">;
+type MacDeps = Pick<Deps, "listMacOwners" | "segmentOf">;
 
-function describeTwin(twin: MacConflict, { namespace }: TwinCheck): string {
-  const location = twin.isOtherNetwork ? "the bridge of network" : "network";
-  return `MAC address ${twin.mac} is in use on ${location} ${twin.network} by ${describeMacOwner(twin.owner, namespace)}`;
+function describeMacConflict(conflict: MacConflict, { namespace }: MacCheck): string {
+  const location = conflict.isOtherNetwork ? "the bridge of network" : "network";
+  return `MAC address ${conflict.mac} is in use on ${location} ${conflict.network} by ${describeMacOwner(conflict.owner, namespace)}`;
 }
 
-function buildMacPath({ index }: MacConflict, { base }: TwinCheck): string {
+function buildMacPath({ index }: MacConflict, { base }: MacCheck): string {
   return `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
 }
 
@@ -116,12 +116,12 @@ function findMac(spec: VmiSpec | undefined, name: string): string {
 }
 
 /** Returns for each interface whether to check its MAC. A MAC is checked if it is new or if this update starts the VM. */
-function listNewMacs({ spec, old, isHalted, wasHalted }: TwinCheck): readonly boolean[] {
+function listNewMacs({ spec, old, isHalted, wasHalted }: MacCheck): readonly boolean[] {
   const isStarting = wasHalted === true && isHalted !== true;
   return ifacesOf(spec).map(({ name }) => isStarting || findMac(old, name) !== findMac(spec, name));
 }
 
-function findNewTwins(deps: TwinDeps, check: TwinCheck): readonly MacConflict[] {
+function findNewMacConflicts(deps: MacDeps, check: MacCheck): readonly MacConflict[] {
   const areNew = listNewMacs(check);
   if (!areNew.includes(true)) return [];
   const macs = ifacesOf(check.spec).map(({ macAddress = "" }) => normalizeMac(macAddress));
@@ -130,19 +130,19 @@ function findNewTwins(deps: TwinDeps, check: TwinCheck): readonly MacConflict[] 
   );
 }
 
-export function listTwinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause[] {
+export function listMacConflictCauses(deps: MacDeps, check: MacCheck): readonly Cause[] {
   if (check.isHalted === true) return [];
-  return findNewTwins(deps, check)
+  return findNewMacConflicts(deps, check)
     .filter(({ isOwnerHalted }) => !isOwnerHalted)
-    .map((twin) => ({
+    .map((conflict) => ({
       reason: "FieldValueDuplicate",
-      field: buildMacPath(twin, check),
-      message: describeTwin(twin, check),
+      field: buildMacPath(conflict, check),
+      message: describeMacConflict(conflict, check),
     }));
 }
 
 /** Warns of equal MACs within a VM. Equal MACs are not an error, because the ports of a bond share a MAC. */
-function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
+function listOwnMacConflictWarnings(deps: MacDeps, check: MacCheck): readonly string[] {
   const { spec, base } = check;
   const areNew = listNewMacs(check);
   return findOwnMacConflicts(check, deps.segmentOf)
@@ -155,14 +155,14 @@ function listOwnTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[
 }
 
 /** Warns of new MACs that another VM has, if one of the two VMs is halted. Also warns of equal MACs within the VM. */
-export function listTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
-  const vmWarnings = findNewTwins(deps, check)
+export function listMacConflictWarnings(deps: MacDeps, check: MacCheck): readonly string[] {
+  const vmWarnings = findNewMacConflicts(deps, check)
     .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)
     .map(
-      (twin) =>
-        `${buildMacPath(twin, check)}: ${describeTwin(twin, check)}; only one of the two VMs can run at a time`,
+      (conflict) =>
+        `${buildMacPath(conflict, check)}: ${describeMacConflict(conflict, check)}; only one of the two VMs can run at a time`,
     );
-  return [...vmWarnings, ...listOwnTwinWarnings(deps, check)];
+  return [...vmWarnings, ...listOwnMacConflictWarnings(deps, check)];
 }
 
 /** Maximum number of fields per warning, because the API server truncates long warnings. */
@@ -369,7 +369,7 @@ function listAddressCauses({ vm, old }: VmUpdate, config: NetworkConfig): readon
   );
 }
 
-function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, update: VmUpdate): TwinCheck {
+function buildMacCheck(deps: Deps, { namespace }: AdmissionRequest, update: VmUpdate): MacCheck {
   const { vm, old } = update;
   const { name } = vm.metadata;
   const hasGuest = deps.hasGuest({ namespace, name });
@@ -404,7 +404,7 @@ function listCauses(
           bindings,
         )),
     ...listAddressCauses({ vm, old }, config),
-    ...listTwinCauses(deps, buildTwinCheck(deps, request, { vm, old })),
+    ...listMacConflictCauses(deps, buildMacCheck(deps, request, { vm, old })),
   ];
 }
 
@@ -421,7 +421,7 @@ async function listWarnings(
   const config = deps.networkConfig();
   const specs = toSpecs({ vm, old });
   return [
-    ...listTwinWarnings(deps, buildTwinCheck(deps, request, { vm, old })),
+    ...listMacConflictWarnings(deps, buildMacCheck(deps, request, { vm, old })),
     ...listFieldWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, config),
     ...(await listDataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
     ...(await listMissingNetworkWarnings(deps, specs, namespace)),
@@ -489,14 +489,14 @@ async function validateVmi(
       : [
           ...listGatedCauses({ before: old?.spec, after: vmi.spec, base: "spec" }, config.nicGates),
           ...findPciAddressCauses({ vmi, base: "spec" }, old, config),
-          ...listTwinCauses(deps, check),
+          ...listMacConflictCauses(deps, check),
         ]),
   ];
   if (causes.length > 0 || isOwned) return toVerdict(causes, []);
   return toVerdict(
     [],
     [
-      ...listTwinWarnings(deps, check),
+      ...listMacConflictWarnings(deps, check),
       ...listFieldWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, config),
       ...(await listMissingNetworkWarnings(deps, specs, namespace)),
       ...listCapacityWarnings(vmi, vmi.spec, bindings),

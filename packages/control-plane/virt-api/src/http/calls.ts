@@ -80,7 +80,7 @@ export function createPodNodeLookup(store: Store): FindPodNode {
 }
 
 /** User name that all virt-handlers share. A claim or a group of the user identifies the node. */
-export const AGENT_ACCOUNT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
+export const VIRT_HANDLER_ACCOUNT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
 /** Token claims with the name and UID of the pod. Source: Kubernetes serviceaccount claims, since 1.21. */
 const POD_CLAIMS = {
   name: "authentication.kubernetes.io/pod-name",

@@ -53,7 +53,7 @@ import {
 } from "../http/calls.ts";
 import type { Deps } from "../deps.ts";
 import { hasNad, findNearestNetwork, findForeignNetworkProblem } from "../networks.ts";
-import { listTwinCauses } from "../admission/validate.ts";
+import { listMacConflictCauses } from "../admission/validate.ts";
 import { expandVm } from "../expansion.ts";
 
 function findResourceType(kind: NicTarget["kind"]): ResourceType<KubeObject> {
@@ -363,7 +363,7 @@ function findMacsInUse(deps: Deps, call: Call, vm: VirtualMachine): readonly Fie
   const { namespace, name } = call;
   const { spec } = vm.spec.template;
   const check = { namespace, name, spec, old: undefined, base: "spec.template.spec" };
-  return listTwinCauses(deps, check).map(({ field, message }) => ({ field, message }));
+  return listMacConflictCauses(deps, check).map(({ field, message }) => ({ field, message }));
 }
 
 async function tryRunState(

@@ -6,7 +6,7 @@ import { isJsonObject } from "@patchbay/api/json";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core/guest";
 import { certifyKey } from "@patchbay/pki";
 import {
-  AGENT_ACCOUNT,
+  VIRT_HANDLER_ACCOUNT,
   findAgentNode,
   toFailureAnswer,
   type Answer,
@@ -67,7 +67,8 @@ async function signCertificate(node: string, { body }: Call, deps: Deps): Promis
 export function relayCertificate(deps: Deps): CallHandler {
   return async (call) => {
     const { user } = call;
-    if (user.name !== AGENT_ACCOUNT) return deny(`User "${user.name}" is not an agent of a node`);
+    if (user.name !== VIRT_HANDLER_ACCOUNT)
+      return deny(`User "${user.name}" is not an agent of a node`);
     const node = await findAgentNode(user, deps);
     if (node === undefined) {
       return deny(`User "${user.name}" has no token that names its node`);

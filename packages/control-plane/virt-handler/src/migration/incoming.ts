@@ -9,7 +9,7 @@ import {
   listIncomingWirings,
   listExpectedNics,
   planIncoming,
-  staysPaused,
+  wasPausedAtSource,
   type IncomingFacts,
   type IncomingStep,
   type IncomingNic,
@@ -238,7 +238,7 @@ export async function receiveGuest(
     isWired,
     relay: findRelayState(incoming),
     ...(await inspectGuest(incoming, domain)),
-    staysPaused: staysPaused(vmi),
+    wasPausedAtSource: wasPausedAtSource(vmi),
   });
   for (const step of steps) {
     try {

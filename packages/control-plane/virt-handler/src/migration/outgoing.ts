@@ -43,7 +43,12 @@ export function buildRelayRequest(
 ): RelayRequest {
   const { directoryFd } = launcher;
   const disks = disksToCopy(vmi.spec).length;
-  return { migration, disks, silenceMs: readMigrationLimits(migration).silenceMs, directoryFd };
+  return {
+    migration,
+    disks,
+    idleTimeoutMs: readMigrationLimits(migration).stallTimeoutMs,
+    directoryFd,
+  };
 }
 
 /** Builds the parameters for libvirt, with the paths of the relay's sockets inside the launcher. */
@@ -91,7 +96,7 @@ async function limitDowntime(
 /** Describes why a migration failed. Ignores libvirt's message if this process aborted the migration because it stalled. */
 function describeFailure({ migration, run }: OutgoingMigration, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
-  const seconds = readMigrationLimits(migration).silenceMs / 1000;
+  const seconds = readMigrationLimits(migration).stallTimeoutMs / 1000;
   return `no data was transferred for ${String(seconds)} s (progressTimeout)`;
 }
 
@@ -144,7 +149,8 @@ function recordJob({ migration, run, deps }: OutgoingMigration, job: JobStats): 
   if (run.progressMs === undefined || job.processedBytes !== run.job?.processedBytes) {
     run.progressMs = nowMs;
   }
-  run.isStalled = isMoving && nowMs - run.progressMs >= readMigrationLimits(migration).silenceMs;
+  run.isStalled =
+    isMoving && nowMs - run.progressMs >= readMigrationLimits(migration).stallTimeoutMs;
   run.job = isMoving ? job : undefined;
 }
 

@@ -25,7 +25,7 @@ export interface RelayOptions {
   /** Names of the sockets in the launcher's directory. The directory's descriptor is sent with token {@link DIRECTORY_TOKEN}. */
   readonly sockets: Readonly<Record<Channel, string>>;
   /** Time without traffic after which a connection is closed, in milliseconds. Connections of the disks channel have no limit. */
-  readonly silenceMs: number;
+  readonly idleTimeoutMs: number;
   /** Time limit for a client's greeting, in milliseconds. */
   readonly greetingMs: number;
 }

@@ -38,7 +38,7 @@ async function forward(receiver: Receiver, channel: Channel, remote: TLSSocket):
   try {
     const local = await connectUnixSocket({ directory, path: order.sockets[channel] });
     send({ kind: "joined", channel });
-    joinSockets({ local, remote }, channel === "disks" ? 0 : order.silenceMs, (reason) => {
+    joinSockets({ local, remote }, channel === "disks" ? 0 : order.idleTimeoutMs, (reason) => {
       send({ kind: "ended", channel, reason });
     });
   } catch (error) {

@@ -132,7 +132,7 @@ export interface RelayRequest {
   readonly migration: MigrationState;
   readonly disks: number;
   /** Time without traffic after which the libvirt and memory connections are closed, in milliseconds. */
-  readonly silenceMs: number;
+  readonly idleTimeoutMs: number;
   /** Descriptor of the directory with the launcher's sockets. The caller may close the descriptor after the relay has started. */
   readonly directoryFd: number;
 }
@@ -177,7 +177,7 @@ class NodeRelays implements Relays {
   }
 
   async #order(
-    { migration, disks, silenceMs }: RelayRequest,
+    { migration, disks, idleTimeoutMs }: RelayRequest,
     { node, socket }: { readonly node: string; readonly socket: string },
   ): Promise<RelayOptions> {
     const sockets: RelayOptions["sockets"] = { ...SOCKETS, libvirt: socket };
@@ -190,7 +190,7 @@ class NodeRelays implements Relays {
       peerNode: node,
       connections,
       sockets,
-      silenceMs,
+      idleTimeoutMs,
       greetingMs: GREETING_TIMEOUT_MS,
     };
   }

@@ -58,13 +58,13 @@ async function forward(
   { channel, local }: { readonly channel: Channel; readonly local: Socket },
   report: (message: RelayMessage) => void,
 ): Promise<void> {
-  const { migrationUid, silenceMs } = sender.order;
+  const { migrationUid, idleTimeoutMs } = sender.order;
   local.pause();
   local.on("error", () => local.destroy());
   try {
     const remote = await open(sender, channel, { migration: migrationUid, channel });
     report({ kind: "joined", channel });
-    joinSockets({ local, remote }, channel === "disks" ? 0 : silenceMs, (reason) => {
+    joinSockets({ local, remote }, channel === "disks" ? 0 : idleTimeoutMs, (reason) => {
       report({ kind: "ended", channel, reason });
     });
   } catch (error) {

@@ -11,8 +11,8 @@ interface Pair {
   readonly remote: TLSSocket;
 }
 
-/** Copies bytes in both directions. Closes both connections after `silenceMs` milliseconds without traffic; 0 disables the limit. */
-export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: OnEnd): void {
+/** Copies bytes in both directions. Closes both connections after `idleTimeoutMs` milliseconds without traffic; 0 disables the limit. */
+export function joinSockets({ local, remote }: Pair, idleTimeoutMs: number, onEnd: OnEnd): void {
   let reason = "both sides have ended";
   let hasEnded = false;
   const end = (endReason: string): void => {
@@ -21,8 +21,8 @@ export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: O
     local.destroy();
     remote.destroy();
   };
-  remote.setTimeout(silenceMs, () => {
-    end(`no data was transferred for ${String(silenceMs)} ms`);
+  remote.setTimeout(idleTimeoutMs, () => {
+    end(`no data was transferred for ${String(idleTimeoutMs)} ms`);
   });
   let openSides = 2;
   for (const [from, to] of [

@@ -17,7 +17,7 @@ import {
   isTargetReady,
   type MigrationFacts,
 } from "./facts.ts";
-import { buildPausedGuestCondition, GUEST_HELD_CONDITION } from "../incoming.ts";
+import { buildPausedGuestCondition, GUEST_PAUSED_ON_TARGET } from "../incoming.ts";
 
 type MigrationStatus = NonNullable<VirtualMachineInstanceMigration["status"]>;
 type MigrationPhase = NonNullable<MigrationStatus["phase"]>;
@@ -246,10 +246,10 @@ function buildAbortEvents(pass: MigrationPass): readonly MigrationEvent[] {
 }
 
 function buildPausedGuestEvents(pass: MigrationPass): readonly MigrationEvent[] {
-  const { message } = findNewCondition(pass, GUEST_HELD_CONDITION) ?? {};
+  const { message } = findNewCondition(pass, GUEST_PAUSED_ON_TARGET) ?? {};
   return message === undefined
     ? []
-    : both({ type: "Warning", reason: GUEST_HELD_CONDITION, message });
+    : both({ type: "Warning", reason: GUEST_PAUSED_ON_TARGET, message });
 }
 
 export function listMigrationEvents(pass: MigrationPass): readonly MigrationEvent[] {

@@ -114,7 +114,7 @@ export function buildUnreachableIfaces(
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
   const message = messageWithAdvice(error);
   const emptyObservation = { links: [], nics: [], guest: EMPTY_GUEST_VIEW, bindings };
-  const sources = { vmi, ...emptyObservation, isBlind: true as const };
+  const sources = { vmi, ...emptyObservation, isLauncherUnreachable: true as const };
   const ifaces = collectIfaceFacts(sources).map(withReportedState);
   const findBlockedReason = ({ reported }: IfaceFacts): BlockedReason => ({
     reason,

@@ -25,7 +25,7 @@ import { CLOUD_INIT_LAYOUTS, buildMetaData, type CloudInitKind } from "../spec/c
 
 export interface DiskPart {
   /** Arguments of `prepare-disks` for the disk, see docs/reference/prepare-disks.md. */
-  readonly group: readonly string[];
+  readonly prepareArguments: readonly string[];
   readonly volumes?: readonly PodVolume[];
   /** Mounts for both the launcher and `prepare-disks`. */
   readonly mounts?: readonly VolumeMount[];
@@ -105,7 +105,7 @@ export function buildClaimPart(disk: GuestDisk, source: ClaimSource, facts: Disk
   const file = buildClaimFile(disk.name, readVolumeMode(claim));
   const limit = String(readClaimBytes(claim) ?? IMAGE_LIMIT_BYTES);
   return {
-    group: buildArguments(disk, source, { file, limit }),
+    prepareArguments: buildArguments(disk, source, { file, limit }),
     ...mountClaim(disk, source, file),
     diskMiB: source.kind === "ephemeral" ? OVERLAY_MIB : 0,
   };
@@ -123,7 +123,7 @@ export function buildContainerDiskPart(
   const image = `${mountPath}${path ?? DISK_DIR}`;
   const output = buildDiskFile(disk, "Filesystem").path;
   return {
-    group: ["overlay", disk.name, output, image, String(IMAGE_LIMIT_BYTES)],
+    prepareArguments: ["overlay", disk.name, output, image, String(IMAGE_LIMIT_BYTES)],
     files: {
       name: buildDiskFilesName(disk.volumeIndex),
       image: source.image,
@@ -149,7 +149,7 @@ export function buildHostDiskPart(
   const isCreated = source.isCreated && !disk.readOnly;
   const readOnly = disk.readOnly ? ["readonly"] : [];
   return {
-    group: ["file", disk.name, path, limit, ...(isCreated ? ["make"] : []), ...readOnly],
+    prepareArguments: ["file", disk.name, path, limit, ...(isCreated ? ["make"] : []), ...readOnly],
     volumes: [{ name, hostPath: { path: directory, type: "Directory" } }],
     mounts: [{ name, mountPath: findVolumeDirectory(disk.name) }],
     diskMiB: 0,
@@ -191,7 +191,7 @@ export function buildFilesPart(disk: GuestDisk, source: FilesSource): DiskPart {
   const output = buildDiskFile(disk, "Filesystem").path;
   const label = source.label ?? DEFAULT_LABEL;
   return {
-    group: ["iso", disk.name, output, label, `tree:${mountPath}`],
+    prepareArguments: ["iso", disk.name, output, label, `tree:${mountPath}`],
     volumes: [buildVolume(name, source)],
     copySources: [{ name, mountPath, readOnly: true }],
     diskMiB: SMALL_DISK_MIB,
@@ -274,7 +274,7 @@ export function buildCloudInitPart(
   const output = buildDiskFile(disk, "Filesystem").path;
   const content = files.flatMap((file) => file.content);
   return {
-    group: ["iso", disk.name, output, CLOUD_INIT_LAYOUTS[source.kind].label, ...content],
+    prepareArguments: ["iso", disk.name, output, CLOUD_INIT_LAYOUTS[source.kind].label, ...content],
     volumes: files.flatMap(({ volumes }) => volumes),
     copySources: files.flatMap(({ mounts }) => mounts),
     env: files.flatMap(({ env }) => env),

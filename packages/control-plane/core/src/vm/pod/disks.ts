@@ -21,7 +21,12 @@ const MIB_BYTES = 2 ** 20;
 
 function buildEmptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
   return {
-    group: ["empty", disk.name, buildDiskFile(disk, "Filesystem").path, String(Math.floor(bytes))],
+    prepareArguments: [
+      "empty",
+      disk.name,
+      buildDiskFile(disk, "Filesystem").path,
+      String(Math.floor(bytes)),
+    ],
     diskMiB: Math.ceil(bytes / MIB_BYTES) + QCOW2_OVERHEAD_MIB,
   };
 }
@@ -50,7 +55,9 @@ function buildDiskPart(vmi: VirtualMachineInstance, disk: GuestDisk, facts: Disk
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
   return listDisks(vmi.spec).map((disk) => {
     const part = buildDiskPart(vmi, disk, facts);
-    return isDirect(disk) ? { ...part, group: ["direct", ...part.group] } : part;
+    return isDirect(disk)
+      ? { ...part, prepareArguments: ["direct", ...part.prepareArguments] }
+      : part;
   });
 }
 
@@ -96,7 +103,9 @@ const PREPARE_LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" 
 
 function buildArguments(parts: readonly DiskPart[]): readonly string[] {
   return parts
-    .flatMap(({ group }, index) => (index === 0 ? group : ["--", ...group]))
+    .flatMap(({ prepareArguments }, index) =>
+      index === 0 ? prepareArguments : ["--", ...prepareArguments],
+    )
     .map(escapeExpansion);
 }
 

@@ -20,7 +20,7 @@ import { messageOf, findRetryRule } from "@patchbay/base";
 import { planAttachmentActions } from "@patchbay/core/nics";
 
 /** Attachment that could not be removed and therefore still uses its interface name. */
-interface Holder {
+interface BlockingAttachment {
   /** Network as NAMESPACE/NAME. */
   readonly network: string;
   readonly message: string;
@@ -29,20 +29,27 @@ interface Holder {
 /** Returns the step's last failure, or else an error that the interface name is still in use. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
-  { facts, holder }: { readonly facts: PodFacts; readonly holder: Holder },
+  {
+    facts,
+    blockingAttachment,
+  }: { readonly facts: PodFacts; readonly blockingAttachment: BlockingAttachment },
   deps: Deps,
 ): AttachmentError {
   const lastReport = deps.failures.lastReport(toStep(action, facts, deps));
   if (lastReport !== undefined) return lastReport;
   const { network, interfaceName } = action.wanted;
-  if (network === holder.network) return { reason: "CniFailed", message: holder.message };
-  const message = `${interfaceName} is in use until ${holder.network} is detached: ${holder.message}`;
+  if (network === blockingAttachment.network)
+    return { reason: "CniFailed", message: blockingAttachment.message };
+  const message = `${interfaceName} is in use until ${blockingAttachment.network} is detached: ${blockingAttachment.message}`;
   return { reason: "InterfaceNameTaken", message };
 }
 
 type Failed = FailedStep<Action, AttachmentError>;
 
-function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | undefined {
+function findBlockingAttachment(
+  interfaceName: string,
+  failed: readonly Failed[],
+): BlockingAttachment | undefined {
   for (const { action, summary } of failed) {
     if (action.kind !== "del" || action.owned.interfaceName !== interfaceName) continue;
     return { network: action.owned.network, message: summary.message };
@@ -68,9 +75,10 @@ function findWaitReason(
   if (action.kind === "reportError") {
     return handlePlanError(action, { step: toStep(action, facts, deps), facts }, deps);
   }
-  const holder = action.kind === "add" ? findHolder(interfaceNameOf(action), failed) : undefined;
-  return action.kind === "add" && holder !== undefined
-    ? toNameInUseError(action, { facts, holder }, deps)
+  const blockingAttachment =
+    action.kind === "add" ? findBlockingAttachment(interfaceNameOf(action), failed) : undefined;
+  return action.kind === "add" && blockingAttachment !== undefined
+    ? toNameInUseError(action, { facts, blockingAttachment }, deps)
     : undefined;
 }
 
@@ -203,7 +211,7 @@ async function runPass(key: string, uid: string, deps: Deps): Promise<number | u
   const actResult = await act(plan, facts, deps);
   await report(facts, actResult, deps);
   if (facts.missingSandbox?.error !== undefined) throw facts.missingSandbox.error; // the queue retries
-  if (facts.isLeftToRuntime !== true) return actResult.retryInMs;
+  if (facts.isAwaitingRuntimeDetach !== true) return actResult.retryInMs;
   return Math.min(
     RUNTIME_DETACH_CHECK_INTERVAL_MS,
     actResult.retryInMs ?? RUNTIME_DETACH_CHECK_INTERVAL_MS,

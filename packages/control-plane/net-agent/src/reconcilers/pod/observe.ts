@@ -174,7 +174,7 @@ export interface PodFacts {
   readonly missingSandbox?: MissingSandbox;
   readonly attachments: AttachmentFacts<OwnedRow>;
   /** Whether the pod is deleted, but the runtime has not yet detached the pod's default network. */
-  readonly isLeftToRuntime?: boolean;
+  readonly isAwaitingRuntimeDetach?: boolean;
   /** Whether the runtime is creating the sandbox. The pod's status then does not describe this sandbox. */
   readonly isNewSandbox?: true;
 }
@@ -314,7 +314,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
     uid,
     ...(pod === undefined ? {} : { pod }),
     ...location,
-    isLeftToRuntime: isGone && selected.length < rows.length,
+    isAwaitingRuntimeDetach: isGone && selected.length < rows.length,
     attachments: {
       namespace: parseKey(key).namespace ?? "",
       ...readRequests(pod),

@@ -36,7 +36,7 @@ function listCandidates(vmi: VirtualMachineInstance, deps: CreationDeps): readon
 }
 
 /** Returns the first MAC of the VMI that a guest of another VM uses on the same network segment. */
-async function findRunningTwin(
+async function findRunningMacConflict(
   vmi: VirtualMachineInstance,
   deps: CreationDeps,
 ): Promise<MacConflict | undefined> {
@@ -45,8 +45,8 @@ async function findRunningTwin(
   for (const key of listCandidates(vmi, deps)) {
     const otherVmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, parseKey(key));
     if (otherVmi === undefined || isVmiFinal(otherVmi)) continue;
-    const [twin] = findMacConflicts(toOwner(vmi), [toOwner(otherVmi)], segmentOf);
-    if (twin !== undefined) return twin;
+    const [conflict] = findMacConflicts(toOwner(vmi), [toOwner(otherVmi)], segmentOf);
+    if (conflict !== undefined) return conflict;
   }
   return undefined;
 }
@@ -68,13 +68,13 @@ export function createUniqueVmi(
 ): Promise<VirtualMachineInstance> {
   const macs = [...new Set(listMacs(vmi.spec))].sort();
   return withLockedMacs(deps.macMutex, macs, async () => {
-    const twin = await findRunningTwin(vmi, deps);
-    if (twin === undefined) return deps.store.create(VIRTUAL_MACHINE_INSTANCES, vmi);
-    const { mac, network, owner } = twin;
+    const conflict = await findRunningMacConflict(vmi, deps);
+    if (conflict === undefined) return deps.store.create(VIRTUAL_MACHINE_INSTANCES, vmi);
+    const { mac, network, owner } = conflict;
     throw new AppError("CONTROLLER_MAC_IN_USE", {
       mac,
       network,
-      interface: ifacesOf(vmi.spec)[twin.index]?.name ?? "",
+      interface: ifacesOf(vmi.spec)[conflict.index]?.name ?? "",
       owner: describeMacOwner(owner, vmi.metadata.namespace ?? ""),
     });
   });
