@@ -69,13 +69,13 @@ import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
 import {
-  createPartCaches,
-  listCachedPartKinds,
-  listPartCaches,
-  onPartChange,
-  findMissingParts,
-  type PartCaches,
-} from "./part-caches.ts";
+  createInstancetypeCaches,
+  listCachedInstancetypeKinds,
+  listInstancetypeCaches,
+  onInstancetypeChange,
+  findMissingInstancetypes,
+  type InstancetypeCaches,
+} from "./instancetype-caches.ts";
 import { createLeadership, leadingFamily, type Leadership } from "./leadership.ts";
 import { reconcile, reconcileInstallation } from "./reconcilers/index.ts";
 import { BY_MAC } from "./reconcilers/vm/create-vmi.ts";
@@ -88,8 +88,8 @@ import { createServicesLoop } from "./services/loop.ts";
 const STATUS_MAX_DELAY_MS = 30_000;
 
 const BY_NODE = "node";
-/** Index of VMs by the keys that {@link findMissingParts} returns. */
-const BY_PART = "part";
+/** Index of VMs by the keys that {@link findMissingInstancetypes} returns. */
+const BY_INSTANCETYPE = "instancetype";
 
 interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
@@ -101,7 +101,7 @@ interface Caches {
   readonly claims: StartableCache<PersistentVolumeClaim>;
   readonly nodes: StartableCache<KubeNode>;
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
-  readonly parts: PartCaches;
+  readonly instancetypes: InstancetypeCaches;
 }
 
 /** Returns the key of the VMI in the pod's owner reference. Reconciliation checks the owner's uid. */
@@ -186,9 +186,9 @@ function enqueueAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   });
 }
 
-function enqueuePartUsers({ parts, vms }: Caches, queue: Queue): void {
-  onPartChange(parts, (key) => {
-    for (const vm of vms.listBy(BY_PART, key)) queue.add(toKey(vm));
+function enqueueInstancetypeUsers({ instancetypes, vms }: Caches, queue: Queue): void {
+  onInstancetypeChange(instancetypes, (key) => {
+    for (const vm of vms.listBy(BY_INSTANCETYPE, key)) queue.add(toKey(vm));
   });
 }
 
@@ -199,12 +199,12 @@ function createCaches({ client, log }: DaemonContext): Caches {
   return {
     vms: createCache(client.reflect(VIRTUAL_MACHINES), {
       indexes: {
-        [BY_PART]: findMissingParts,
+        [BY_INSTANCETYPE]: findMissingInstancetypes,
         [BY_MAC]: (vm) => listMacs(vm.spec.template.spec),
       },
       logger,
     }),
-    parts: createPartCaches(client, logger),
+    instancetypes: createInstancetypeCaches(client, logger),
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
       indexes: {
         [BY_NODE]: listNodes,
@@ -228,8 +228,8 @@ function createCaches({ client, log }: DaemonContext): Caches {
 }
 
 async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
-  const { parts, ...otherCaches } = caches;
-  const allCaches = [...Object.values(otherCaches), ...listPartCaches(parts)];
+  const { instancetypes, ...otherCaches } = caches;
+  const allCaches = [...Object.values(otherCaches), ...listInstancetypeCaches(instancetypes)];
   for (const cache of allCaches) cache.start(signal);
   await Promise.all(allCaches.map((cache) => cache.synced()));
 }
@@ -249,7 +249,11 @@ function createDeps(
   return {
     ...caches,
     store,
-    parts: createCachedReader(store, mutationCache, listCachedPartKinds(caches.parts)),
+    instancetypes: createCachedReader(
+      store,
+      mutationCache,
+      listCachedInstancetypeKinds(caches.instancetypes),
+    ),
     mutationCache,
     macMutex: new KeyedMutex(),
     stepBackoff: createStepBackoff({ clock }),
@@ -280,7 +284,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   enqueueClaimUsers(caches, queue);
   enqueueNodeVmis(caches, queue);
   enqueueNetworkVmis(caches, queue);
-  enqueuePartUsers(caches, queue);
+  enqueueInstancetypeUsers(caches, queue);
   enqueueAll(caches, queue);
   return queue;
 }

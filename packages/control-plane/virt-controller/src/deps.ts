@@ -30,7 +30,7 @@ export interface Deps {
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
   /** Reads instancetypes, preferences and their revisions from caches. If an object is not cached, reads it from the API server. */
-  readonly parts: Reader;
+  readonly instancetypes: Reader;
   readonly mutationCache: MutationCache;
   /** Serializes the creation of VMIs with the same MAC. */
   readonly macMutex: KeyedMutex;

@@ -123,8 +123,8 @@ const ROWS: readonly Row[] = [
 ];
 
 test.each(ROWS)("$name", ({ instancetype, preference, spec = { domain: {} }, fields, message }) => {
-  const parts = { preference, ...(instancetype === undefined ? {} : { instancetype }) };
-  expect(requirementCauses(parts, spec)).toEqual(
+  const specs = { preference, ...(instancetype === undefined ? {} : { instancetype }) };
+  expect(requirementCauses(specs, spec)).toEqual(
     fields.map((field) => ({
       reason: "FieldValueInvalid",
       field,

@@ -13,7 +13,13 @@ import { parseQuantity } from "@patchbay/api/values";
 import { listConflictCauses, withInstancetype, type Template } from "./apply/instancetype.ts";
 import { withPreference } from "./apply/preference.ts";
 import { findSpreadCauses, findPreferredTopology, findSpread } from "./apply/topology.ts";
-import { findMatcher, findPartType, PARTS, type Part, type Parts } from "./parts.ts";
+import {
+  findMatcher,
+  findMatchedType,
+  MATCHER_ROLES,
+  type MatcherRole,
+  type InstancetypeSpecs,
+} from "./matchers.ts";
 
 const DEFAULT_ARCHITECTURE = "amd64";
 const DOMAIN_PATH = "spec.template.spec.domain";
@@ -64,7 +70,7 @@ function checkTemplateCpus(
 
 function checkCpus(
   { cpu }: Requirements,
-  { instancetype, preference = {} }: Parts,
+  { instancetype, preference = {} }: InstancetypeSpecs,
   spec: VmiSpec,
 ): UnmetRequirement | undefined {
   if (cpu === undefined) return undefined;
@@ -77,7 +83,7 @@ function checkCpus(
 
 function checkMemory(
   { memory }: Requirements,
-  { instancetype }: Parts,
+  { instancetype }: InstancetypeSpecs,
   { domain }: VmiSpec,
 ): UnmetRequirement | undefined {
   const memoryProvided = instancetype?.memory.guest ?? domain.memory?.guest;
@@ -107,12 +113,12 @@ function checkArchitecture(
 }
 
 /** Returns the unmet requirements of the preference, with KubeVirt's messages. */
-export function requirementCauses(parts: Parts, spec: VmiSpec): readonly Cause[] {
-  const requirements = parts.preference?.requirements;
+export function requirementCauses(specs: InstancetypeSpecs, spec: VmiSpec): readonly Cause[] {
+  const requirements = specs.preference?.requirements;
   if (requirements === undefined) return [];
   const unmetRequirements = [
-    checkCpus(requirements, parts, spec),
-    checkMemory(requirements, parts, spec),
+    checkCpus(requirements, specs, spec),
+    checkMemory(requirements, specs, spec),
     checkArchitecture(requirements, spec),
   ];
   return unmetRequirements.flatMap((requirement) =>
@@ -132,7 +138,7 @@ export interface Expansion {
   readonly causes: readonly Cause[];
 }
 
-const ANNOTATIONS: Readonly<Record<Part, Readonly<{ own: string; cluster: string }>>> = {
+const ANNOTATIONS: Readonly<Record<MatcherRole, Readonly<{ own: string; cluster: string }>>> = {
   instancetype: {
     own: names.INSTANCETYPE_ANNOTATION,
     cluster: names.CLUSTER_INSTANCETYPE_ANNOTATION,
@@ -140,27 +146,32 @@ const ANNOTATIONS: Readonly<Record<Part, Readonly<{ own: string; cluster: string
   preference: { own: names.PREFERENCE_ANNOTATION, cluster: names.CLUSTER_PREFERENCE_ANNOTATION },
 };
 
-function buildPartAnnotation(
-  part: Part,
+function buildInstancetypeAnnotation(
+  role: MatcherRole,
   { name = "", kind }: Matcher,
 ): Readonly<Record<string, string>> {
-  const key = findPartType(part, kind)?.namespaced === true ? "own" : "cluster";
-  return { [ANNOTATIONS[part][key]]: name };
+  const key = findMatchedType(role, kind)?.namespaced === true ? "own" : "cluster";
+  return { [ANNOTATIONS[role][key]]: name };
 }
 
-function buildPartAnnotations(vm: VirtualMachine): Readonly<Record<string, string>> {
+function buildInstancetypeAnnotations(vm: VirtualMachine): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    PARTS.flatMap((part) => {
-      const matcher = findMatcher(vm, part);
-      return matcher === undefined ? [] : Object.entries(buildPartAnnotation(part, matcher));
+    MATCHER_ROLES.flatMap((role) => {
+      const matcher = findMatcher(vm, role);
+      return matcher === undefined
+        ? []
+        : Object.entries(buildInstancetypeAnnotation(role, matcher));
     }),
   );
 }
 
 /** Annotates the template with the names of the instancetype and preference. Source: KubeVirt pkg/instancetype/annotations. */
-export function withPartNames(expanded: VirtualMachine, vm: VirtualMachine): VirtualMachine {
+export function withInstancetypeNames(
+  expanded: VirtualMachine,
+  vm: VirtualMachine,
+): VirtualMachine {
   const { template } = expanded.spec;
-  const annotations = { ...template.metadata?.annotations, ...buildPartAnnotations(vm) };
+  const annotations = { ...template.metadata?.annotations, ...buildInstancetypeAnnotations(vm) };
   const metadata = { ...template.metadata, annotations };
   return { ...expanded, spec: { ...expanded.spec, template: { ...template, metadata } } };
 }
@@ -188,8 +199,8 @@ function withStorageClass(
   });
 }
 
-function listCauses(template: Template, parts: Parts): readonly Cause[] {
-  const { instancetype, preference } = parts;
+function listCauses(template: Template, specs: InstancetypeSpecs): readonly Cause[] {
+  const { instancetype, preference } = specs;
   if (instancetype !== undefined) {
     const clashes = [
       ...findSpreadCauses(instancetype.cpu.guest, preference),
@@ -204,24 +215,24 @@ function listCauses(template: Template, parts: Parts): readonly Cause[] {
       ? { architecture }
       : {}),
   };
-  return requirementCauses(parts, spec);
+  return requirementCauses(specs, spec);
 }
 
-function isPart(field: string): boolean {
-  return PARTS.some((part) => part === field);
+function isMatcherField(field: string): boolean {
+  return MATCHER_ROLES.some((role) => role === field);
 }
 
-export function expandVm(vm: VirtualMachine, parts: Parts): Expansion {
-  const { instancetype, preference } = parts;
+export function expandVm(vm: VirtualMachine, specs: InstancetypeSpecs): Expansion {
+  const { instancetype, preference } = specs;
   if (instancetype === undefined && preference === undefined) return { vm, causes: [] };
   const { template, dataVolumeTemplates } = vm.spec;
-  const causes = listCauses(template, parts);
+  const causes = listCauses(template, specs);
   const vmWithInstancetype =
     instancetype === undefined ? template : withInstancetype(template, instancetype, preference);
   const vmWithPreference =
     preference === undefined ? vmWithInstancetype : withPreference(vmWithInstancetype, preference);
   const dataVolumes = withStorageClass(dataVolumeTemplates, preference);
-  const otherFields = Object.entries(vm.spec).filter(([field]) => !isPart(field));
+  const otherFields = Object.entries(vm.spec).filter(([field]) => !isMatcherField(field));
   return {
     vm: {
       ...vm,

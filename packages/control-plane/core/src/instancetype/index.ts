@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 export type { Expansion } from "./expand.ts";
-export { usesParts, collectPartsFacts, type RefsPlan } from "./facts.ts";
-export { inferParts, type InferredVm } from "./infer.ts";
+export { usesInstancetype, collectInstancetypeFacts, type RefsPlan } from "./facts.ts";
+export { inferInstancetypes, type InferredVm } from "./infer.ts";
 export {
   findDefaultKind,
-  hasParts,
+  hasMatcher,
   validateMatchers,
   findMatcher,
-  type Part,
-  PARTS,
-  findPartType,
+  type MatcherRole,
+  MATCHER_ROLES,
+  findMatchedType,
   findUsedRevision,
-} from "./parts.ts";
-export { expandWith, readParts } from "./read-parts.ts";
+} from "./matchers.ts";
+export { expandWith, readInstancetypes } from "./read-instancetypes.ts";

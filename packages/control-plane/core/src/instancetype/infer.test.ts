@@ -12,7 +12,7 @@ import {
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { aVm } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { inferParts, type FindObject } from "./infer.ts";
+import { inferInstancetypes, type FindObject } from "./infer.ts";
 
 const NAMESPACE = "blue";
 const LABELS = {
@@ -107,7 +107,7 @@ describe("infers instancetype and preference from", () => {
       },
     },
   ])("$by", async ({ volume, world, more }) => {
-    const inferred = await inferParts(vmOf(volume, { ...BOTH, ...more }), finderOf(world));
+    const inferred = await inferInstancetypes(vmOf(volume, { ...BOTH, ...more }), finderOf(world));
     expect(inferred.kind === "vm" && inferred.vm.spec).toMatchObject({
       instancetype: SMALL,
       preference: LINUX,
@@ -154,14 +154,17 @@ const SILENT: readonly { name: string; volume: unknown; world: World; message: s
 
 describe.each(SILENT)("$name", ({ volume, world, message }) => {
   test("is rejected", async () => {
-    const inferred = await inferParts(vmOf(volume, { instancetype: ROOT }), finderOf(world));
+    const inferred = await inferInstancetypes(
+      vmOf(volume, { instancetype: ROOT }),
+      finderOf(world),
+    );
     expect(inferred).toEqual({ kind: "refused", message });
   });
 
   test("is ignored on request", async () => {
     const lenient: Matcher = { ...ROOT, inferFromVolumeFailurePolicy: "Ignore" };
     const vm = vmOf(volume, { instancetype: lenient, preference: lenient });
-    const inferred = await inferParts(vm, finderOf(world));
+    const inferred = await inferInstancetypes(vm, finderOf(world));
     expect(inferred).toEqual({ kind: "vm", vm: vmOf(volume) });
   });
 });
@@ -184,13 +187,13 @@ test.each<{ name: string; volume: unknown; message: string }>([
   },
 ])("$name is rejected with any policy", async ({ volume, message }) => {
   const lenient: Matcher = { ...ROOT, inferFromVolumeFailurePolicy: "Ignore" };
-  const inferred = await inferParts(vmOf(volume, { preference: lenient }), finderOf({}));
+  const inferred = await inferInstancetypes(vmOf(volume, { preference: lenient }), finderOf({}));
   expect(inferred).toEqual({ kind: "refused", message });
 });
 
 test("uses the memory of an optional instancetype if it is found", async () => {
   const vm = vmOf(CLAIM, { instancetype: { ...ROOT, inferFromVolumeFailurePolicy: "Ignore" } });
-  const inferred = await inferParts(vm, finderOf({ [CLAIM_KEY]: labelled("disk") }));
+  const inferred = await inferInstancetypes(vm, finderOf({ [CLAIM_KEY]: labelled("disk") }));
   const { memory, ...others } = vm.spec.template.spec.domain;
   expect(memory).toBeDefined();
   expect(inferred.kind === "vm" && inferred.vm.spec.template.spec.domain).toEqual(others);
@@ -205,6 +208,6 @@ test.each([undefined, null, "disk", [null, 5, { name: "root", persistentVolumeCl
       ...vm,
       spec: { ...vm.spec, template: { ...template, spec: { ...template.spec, volumes } } },
     } as unknown as VirtualMachine; // as a client may send it
-    expect(await inferParts(broken, finderOf({}))).toMatchObject({ kind: "refused" });
+    expect(await inferInstancetypes(broken, finderOf({}))).toMatchObject({ kind: "refused" });
   },
 );

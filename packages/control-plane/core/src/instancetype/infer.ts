@@ -13,7 +13,7 @@ import { isJsonObject, readTextAt, valueAt, type JsonObject } from "@patchbay/ap
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";
 import type { ObjectKey } from "../interfaces/store.ts";
-import { findDefaultKind, findMatcher, PARTS, type Part } from "./parts.ts";
+import { findDefaultKind, findMatcher, MATCHER_ROLES, type MatcherRole } from "./matchers.ts";
 
 /** Finds an object. Also returns undefined if the API server does not serve the kind. */
 export type FindObject = <T extends KubeObject>(
@@ -28,7 +28,7 @@ type Inference =
   /** The volume or its source does not exist. Admission rejects the VM regardless of the policy. */
   | { readonly kind: "missing"; readonly message: string };
 
-const INFERENCE_LABELS: Readonly<Record<Part, Readonly<{ name: string; kind: string }>>> = {
+const INFERENCE_LABELS: Readonly<Record<MatcherRole, Readonly<{ name: string; kind: string }>>> = {
   instancetype: {
     name: names.DEFAULT_INSTANCETYPE_LABEL,
     kind: names.DEFAULT_INSTANCETYPE_KIND_LABEL,
@@ -37,7 +37,7 @@ const INFERENCE_LABELS: Readonly<Record<Part, Readonly<{ name: string; kind: str
 };
 
 interface InferenceSearch {
-  readonly part: Part;
+  readonly role: MatcherRole;
   readonly namespace: string;
   readonly find: FindObject;
 }
@@ -46,8 +46,8 @@ function refuseInference(message: string): Inference {
   return { kind: "notInferable", message: `unable to ${message}` };
 }
 
-function inferFromLabels({ metadata }: KubeObject, part: Part): Inference {
-  const { name, kind } = INFERENCE_LABELS[part];
+function inferFromLabels({ metadata }: KubeObject, role: MatcherRole): Inference {
+  const { name, kind } = INFERENCE_LABELS[role];
   const { labels = {} } = metadata;
   const labelValue = labels[name];
   return labelValue === undefined
@@ -61,13 +61,13 @@ function notFound({ resource, group }: ResourceType<KubeObject>, name: string): 
 }
 
 async function inferFromClaim(
-  { part, namespace, find }: InferenceSearch,
+  { role, namespace, find }: InferenceSearch,
   name: string,
 ): Promise<Inference> {
   const claim = await find(PERSISTENT_VOLUME_CLAIMS, { namespace, name });
   return claim === undefined
     ? notFound(PERSISTENT_VOLUME_CLAIMS, name)
-    : inferFromLabels(claim, part);
+    : inferFromLabels(claim, role);
 }
 
 /** Reads the labels of the claim that the source references. The default namespace is `search.namespace`. */
@@ -86,7 +86,7 @@ async function inferFromDataSource(search: InferenceSearch, ref: unknown): Promi
   const name = readTextAt(ref, "name") ?? "";
   const source = await search.find(DATA_SOURCES, { namespace, name });
   if (source === undefined) return notFound(DATA_SOURCES, name);
-  const ownInference = inferFromLabels(source, search.part);
+  const ownInference = inferFromLabels(source, search.role);
   if (ownInference.kind === "named") return ownInference;
   const claim = valueAt(source, "spec", "source", "pvc");
   return isJsonObject(claim)
@@ -114,11 +114,11 @@ async function inferFromDataVolume(
     (candidate) => readTextAt(candidate, "metadata", "name") === name,
   );
   if (template !== undefined) return inferFromDataVolumeSpec(search, valueAt(template, "spec"));
-  const { namespace, find, part } = search;
+  const { namespace, find, role } = search;
   const dataVolume = await find(DATA_VOLUMES, { namespace, name });
   // Falls back to the claim with the same name, because CDI deletes completed DataVolumes, but not their claims.
   if (dataVolume === undefined) return inferFromClaim(search, name);
-  const ownInference = inferFromLabels(dataVolume, part);
+  const ownInference = inferFromLabels(dataVolume, role);
   return ownInference.kind === "named"
     ? ownInference
     : inferFromDataVolumeSpec(search, dataVolume.spec);
@@ -130,14 +130,14 @@ function findVolume({ spec }: VirtualMachine, name: string): JsonObject | undefi
   return candidates.filter(isJsonObject).find((volume) => volume["name"] === name);
 }
 
-async function inferPart(
+async function inferMatcher(
   vm: VirtualMachine,
-  part: Part,
+  role: MatcherRole,
   find: FindObject,
 ): Promise<Inference | undefined> {
-  const { inferFromVolume: name = "" } = findMatcher(vm, part) ?? {};
+  const { inferFromVolume: name = "" } = findMatcher(vm, role) ?? {};
   if (name === "") return undefined;
-  const search: InferenceSearch = { part, namespace: vm.metadata.namespace ?? "", find };
+  const search: InferenceSearch = { role, namespace: vm.metadata.namespace ?? "", find };
   const volume = findVolume(vm, name);
   if (volume === undefined)
     return { kind: "missing", message: `unable to find volume ${name} to infer defaults` };
@@ -152,12 +152,19 @@ export type InferredVm =
   | { readonly kind: "vm"; readonly vm: VirtualMachine }
   | { readonly kind: "refused"; readonly message: string };
 
-function withPart(vm: VirtualMachine, part: Part, matcher: Matcher | undefined): VirtualMachine {
-  const otherFields = Object.entries(vm.spec).filter(([field]) => field !== part);
-  const partFields = matcher === undefined ? [] : [[part, matcher] as const];
+function withMatcher(
+  vm: VirtualMachine,
+  role: MatcherRole,
+  matcher: Matcher | undefined,
+): VirtualMachine {
+  const otherFields = Object.entries(vm.spec).filter(([field]) => field !== role);
+  const matcherFields = matcher === undefined ? [] : [[role, matcher] as const];
   return {
     ...vm,
-    spec: Object.fromEntries([...otherFields, ...partFields]) as unknown as VirtualMachine["spec"],
+    spec: Object.fromEntries([
+      ...otherFields,
+      ...matcherFields,
+    ]) as unknown as VirtualMachine["spec"],
   };
 }
 
@@ -171,28 +178,31 @@ function withoutMemory(vm: VirtualMachine): VirtualMachine {
   };
 }
 
-function withInference(vm: VirtualMachine, part: Part, inference: Inference): InferredVm {
-  const ignoresFailure = findMatcher(vm, part)?.inferFromVolumeFailurePolicy === "Ignore";
+function withInference(vm: VirtualMachine, role: MatcherRole, inference: Inference): InferredVm {
+  const ignoresFailure = findMatcher(vm, role)?.inferFromVolumeFailurePolicy === "Ignore";
   if (inference.kind === "named") {
     const { name, objectKind } = inference;
-    const kind = objectKind === "" ? findDefaultKind(part) : objectKind;
-    const vmWithPart = withPart(vm, part, { name, kind });
+    const kind = objectKind === "" ? findDefaultKind(role) : objectKind;
+    const vmWithMatcher = withMatcher(vm, role, { name, kind });
     return {
       kind: "vm",
-      vm: ignoresFailure && part === "instancetype" ? withoutMemory(vmWithPart) : vmWithPart,
+      vm: ignoresFailure && role === "instancetype" ? withoutMemory(vmWithMatcher) : vmWithMatcher,
     };
   }
   return inference.kind === "notInferable" && ignoresFailure
-    ? { kind: "vm", vm: withPart(vm, part, undefined) }
+    ? { kind: "vm", vm: withMatcher(vm, role, undefined) }
     : { kind: "refused", message: inference.message };
 }
 
 /** Sets the names in matchers that infer a name from a volume. The VM must have a namespace, but may otherwise be invalid. */
-export async function inferParts(vm: VirtualMachine, find: FindObject): Promise<InferredVm> {
+export async function inferInstancetypes(
+  vm: VirtualMachine,
+  find: FindObject,
+): Promise<InferredVm> {
   let inferred: InferredVm = { kind: "vm", vm };
-  for (const part of PARTS) {
-    const inference = await inferPart(vm, part, find);
-    if (inference !== undefined) inferred = withInference(inferred.vm, part, inference);
+  for (const role of MATCHER_ROLES) {
+    const inference = await inferMatcher(vm, role, find);
+    if (inference !== undefined) inferred = withInference(inferred.vm, role, inference);
     if (inferred.kind === "refused") return inferred;
   }
   return inferred;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a VM names its parts. Source of the words: KubeVirt pkg/instancetype/webhooks/vm/mutator.go.
+// How a VM names its instancetype and preference. Source of the words: KubeVirt pkg/instancetype/webhooks/vm/mutator.go.
 import type { Matcher, VirtualMachine } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { validateMatchers } from "./parts.ts";
+import { validateMatchers } from "./matchers.ts";
 
 function vmOf(instancetype?: Matcher, preference?: Matcher): VirtualMachine {
   const vm = aVm();

@@ -13,7 +13,7 @@ import { isJsonObject } from "@patchbay/api/json";
 import type { ControllerRevision } from "@patchbay/api/kubernetes";
 import { sha256Hex } from "../nics/sha256.ts";
 import { toLabelValue } from "../vm/spec/guest-names.ts";
-import type { Part, PartObject, PartType } from "./parts.ts";
+import type { MatcherRole, MatchedObject, MatchedType } from "./matchers.ts";
 
 /** Maximum length of an object's name. Source: Kubernetes, "Object Names and IDs". */
 const NAME_MAX = 253;
@@ -25,14 +25,14 @@ function shortenName(name: string): string {
   return `${prefix}-${sha256Hex(name).slice(0, HASH_DIGITS)}`;
 }
 
-function revisionName(vm: VirtualMachine, type: PartType, { metadata }: PartObject): string {
+function revisionName(vm: VirtualMachine, type: MatchedType, { metadata }: MatchedObject): string {
   const { name, uid = "", generation = 0 } = metadata;
   return shortenName([vm.metadata.name, name, type.version, uid, String(generation)].join("-"));
 }
 
 function buildRevisionLabels(
-  type: PartType,
-  { metadata }: PartObject,
+  type: MatchedType,
+  { metadata }: MatchedObject,
 ): Readonly<Record<string, string>> {
   const { name, uid = "", generation = 0 } = metadata;
   const content = {
@@ -52,8 +52,8 @@ function buildRevisionLabels(
 
 export function buildRevision(
   vm: VirtualMachine,
-  type: PartType,
-  object: PartObject,
+  type: MatchedType,
+  object: MatchedObject,
 ): ControllerRevision {
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = object.metadata;
   const metadata = { name, namespace, uid, resourceVersion, generation, creationTimestamp };
@@ -83,12 +83,12 @@ export function buildRevision(
 
 export function readRevisionSpec(
   { data }: ControllerRevision,
-  part: Part,
+  role: MatcherRole,
 ): InstancetypeSpec | PreferenceSpec | undefined {
   if (!isJsonObject(data) || typeof data["kind"] !== "string") return undefined;
-  const isOfPart = data["kind"].toLowerCase().endsWith(part);
+  const isOfKind = data["kind"].toLowerCase().endsWith(role);
   const { spec } = data;
-  if (!isOfPart || !isJsonObject(spec)) return undefined;
+  if (!isOfKind || !isJsonObject(spec)) return undefined;
   // The cast is safe, because the API server has validated the object from which this revision was copied.
   const validated: unknown = spec;
   return validated as InstancetypeSpec | PreferenceSpec;

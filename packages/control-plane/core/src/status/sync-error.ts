@@ -18,7 +18,7 @@ import type { UnavailableNetworks } from "../node/definitions.ts";
 import { findEventType } from "../reasons/table.ts";
 import { hasEverRun, type NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
-import type { PartsFacts } from "../instancetype/facts.ts";
+import type { InstancetypeFacts } from "../instancetype/facts.ts";
 import { describeFailures, type StepFailure } from "./step-failure.ts";
 
 /** Error that prevents a VM or VMI from reaching its spec. Source: KubeVirt SyncError. */
@@ -222,7 +222,7 @@ export interface VmStatusFacts {
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;
   /** Facts about the instancetype and preference. Unset if the VM has neither an instancetype nor a preference. */
-  readonly parts?: PartsFacts;
+  readonly instancetypes?: InstancetypeFacts;
   readonly failures: readonly StepFailure[];
 }
 
@@ -237,16 +237,16 @@ function findNameInUseError({
 }
 
 /** Reasons for a missing instancetype or preference. Source: KubeVirt pkg/instancetype/controller/vm. */
-const MISSING_PART_REASONS = {
+const MISSING_INSTANCETYPE_REASONS = {
   instancetype: "FailedFindInstancetype",
   preference: "FailedFindPreference",
 } as const;
 
-function findMissingPartError({ parts }: VmStatusFacts): SyncError | undefined {
-  const [firstMissing] = parts?.missing ?? [];
+function findMissingInstancetypeError({ instancetypes }: VmStatusFacts): SyncError | undefined {
+  const [firstMissing] = instancetypes?.missing ?? [];
   return (
     firstMissing && {
-      reason: MISSING_PART_REASONS[firstMissing.part],
+      reason: MISSING_INSTANCETYPE_REASONS[firstMissing.role],
       message: firstMissing.message,
     }
   );
@@ -265,7 +265,7 @@ function findVmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
 export function findVmSyncError(situation: VmStatusFacts): SyncError | undefined {
   const { startProblems, failures } = situation;
   return (
-    findMissingPartError(situation) ??
+    findMissingInstancetypeError(situation) ??
     findUnsupportedSpecError(startProblems) ??
     findNameInUseError(situation) ??
     describeFailures(failures) ??

@@ -123,9 +123,9 @@ function buildReadyCondition(vmi: VirtualMachineInstance | undefined): NewCondit
 
 /** Lists fields whose changes require a restart. Empty while an instancetype or preference is missing. */
 function listChangedFields(situation: VmStatusFacts): readonly string[] {
-  const { vm, vmi, parts } = situation;
-  if (vmi === undefined || (parts?.missing ?? []).length > 0) return [];
-  return listRestartRequiredFields(parts?.expanded ?? vm, vmi, situation);
+  const { vm, vmi, instancetypes } = situation;
+  if (vmi === undefined || (instancetypes?.missing ?? []).length > 0) return [];
+  return listRestartRequiredFields(instancetypes?.expanded ?? vm, vmi, situation);
 }
 
 function buildRestartRequired(situation: VmStatusFacts): readonly NewCondition[] {

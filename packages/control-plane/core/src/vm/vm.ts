@@ -22,7 +22,7 @@ import { isEqual } from "@patchbay/base";
 import { needsRandomMac, withLastMacs, withRetainedMacs } from "../nics/mac.ts";
 import { listDeviceAddresses } from "../nics/pcie/topology.ts";
 import { toLabelValue } from "./spec/guest-names.ts";
-import type { PartsFacts, RefsPlan } from "../instancetype/facts.ts";
+import type { InstancetypeFacts, RefsPlan } from "../instancetype/facts.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../nics/nics.ts";
 import {
   planNicsChange,
@@ -59,15 +59,15 @@ export interface VmFacts {
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;
   /** Facts about the instancetype and preference. Unset if the VM has neither an instancetype nor a preference. */
-  readonly parts?: PartsFacts;
+  readonly instancetypes?: InstancetypeFacts;
 }
 
-function findExpandedVm({ vm, parts }: VmFacts): VirtualMachine {
-  return parts?.expanded ?? vm;
+function findExpandedVm({ vm, instancetypes }: VmFacts): VirtualMachine {
+  return instancetypes?.expanded ?? vm;
 }
 
-function isExpanded({ parts }: VmFacts): boolean {
-  return (parts?.missing ?? []).length === 0;
+function isExpanded({ instancetypes }: VmFacts): boolean {
+  return (instancetypes?.missing ?? []).length === 0;
 }
 
 function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMachineInstance {
@@ -214,7 +214,7 @@ function planStarted(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
 export function planVm(facts: VmFacts): readonly VmAction[] {
   const { vm, vmi } = facts;
   if (vm.metadata.deletionTimestamp !== undefined) return [];
-  const refs = facts.parts?.refs;
+  const refs = facts.instancetypes?.refs;
   const refActions = refs === undefined ? [] : [{ kind: "storeRevisions", plan: refs } as const];
   if (lacksMac(facts)) return [...refActions, { kind: "setMacAddresses" }];
   if (vmi !== undefined) return [...refActions, ...planStarted(facts, vmi)];

@@ -19,9 +19,9 @@ import {
   findDefaultKind,
   validateMatchers,
   findMatcher,
-  PARTS,
-  readParts,
-  type Part,
+  MATCHER_ROLES,
+  readInstancetypes,
+  type MatcherRole,
 } from "@patchbay/core/instancetype";
 import { ifacesOf, needsRandomMac, networksOf, withMacs, withNics } from "@patchbay/core/nics";
 import { isOwnedBy } from "@patchbay/core/vm";
@@ -47,15 +47,15 @@ function findBasePath({ kind }: Subject): string {
 function buildMatcherOperations(
   vm: VirtualMachine,
   inferred: VirtualMachine,
-  part: Part,
+  role: MatcherRole,
 ): readonly JsonPatchOperation[] {
-  const [matcher, inferredMatcher] = [findMatcher(vm, part), findMatcher(inferred, part)];
-  const path = `/spec/${part}`;
+  const [matcher, inferredMatcher] = [findMatcher(vm, role), findMatcher(inferred, role)];
+  const path = `/spec/${role}`;
   if (matcher === undefined) return [];
   if (inferredMatcher === undefined) return [{ op: "remove", path }];
   if (inferredMatcher !== matcher) return [{ op: "add", path, value: inferredMatcher }];
   if ((matcher.kind ?? "") !== "" || (matcher.name ?? "") === "") return [];
-  return [{ op: "add", path: `${path}/kind`, value: findDefaultKind(part) }];
+  return [{ op: "add", path: `${path}/kind`, value: findDefaultKind(role) }];
 }
 
 /** Builds operations that complete instancetype and preference matchers, and remove memory that an inferred instancetype defines. */
@@ -64,7 +64,7 @@ function buildMatcherPatch(subject: Subject, inferred: Subject): readonly JsonPa
   const path = `${findBasePath(subject)}/domain/memory`;
   const hasMemory = "memory" in vmiSpecOf(subject).domain;
   return [
-    ...PARTS.flatMap((part) => buildMatcherOperations(subject.vm, inferred.vm, part)),
+    ...MATCHER_ROLES.flatMap((role) => buildMatcherOperations(subject.vm, inferred.vm, role)),
     ...(hasMemory && !("memory" in vmiSpecOf(inferred).domain)
       ? [{ op: "remove", path } as const]
       : []),
@@ -103,11 +103,11 @@ async function isOptedOut(deps: Deps, subject: Subject, namespace: string): Prom
   const autoattach = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
   if (autoattach !== undefined || subject.kind === "vmi") return autoattach === false;
   const { apiVersion, kind, metadata, spec } = withNamespace(subject.vm, namespace);
-  const { parts } = await readParts(
+  const { specs } = await readInstancetypes(
     { apiVersion, kind, metadata, spec },
     deps.store.find.bind(deps.store),
   );
-  return parts.preference?.devices?.preferredAutoattachPodInterface === false;
+  return specs.preference?.devices?.preferredAutoattachPodInterface === false;
 }
 
 function buildNicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly JsonPatchOperation[] {

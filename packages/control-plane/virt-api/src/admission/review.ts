@@ -18,7 +18,7 @@ import { findOversizedLists } from "@patchbay/api/validate";
 import { AppError, isEqual } from "@patchbay/base";
 import type { User } from "../http/calls.ts";
 import type { Metrics } from "@patchbay/telemetry";
-import { PARTS } from "@patchbay/core/instancetype";
+import { MATCHER_ROLES } from "@patchbay/core/instancetype";
 
 /** Admission request. The mutating webhook receives `object` and `oldObject` before schema validation. */
 export interface AdmissionRequest {
@@ -229,7 +229,7 @@ function isMatcher(value: unknown): boolean {
 
 function isVmSpec(spec: unknown): boolean {
   if (!isJsonObject(spec) || !isVmiSpec(readTemplateSpec(spec))) return false;
-  return PARTS.every((part) => spec[part] === undefined || isMatcher(spec[part]));
+  return MATCHER_ROLES.every((role) => spec[role] === undefined || isMatcher(spec[role]));
 }
 
 function readTemplateSpec(spec: unknown): unknown {

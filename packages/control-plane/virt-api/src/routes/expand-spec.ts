@@ -3,7 +3,7 @@
 import { VIRTUAL_MACHINES, type AutoBinding, type VirtualMachine } from "@patchbay/api";
 import type { Cause } from "@patchbay/api/kubernetes";
 import { buildAutoNic, declaresNoNics, findMistypedFields } from "@patchbay/api/validate";
-import { validateMatchers, PARTS } from "@patchbay/core/instancetype";
+import { validateMatchers, MATCHER_ROLES } from "@patchbay/core/instancetype";
 import { withNics } from "@patchbay/core/nics";
 import { asObject, findSubject } from "../admission/review.ts";
 import { expandVm, inferVm } from "../expansion.ts";
@@ -67,8 +67,8 @@ function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer 
   const invalidFields = findMistypedFields(spec);
   const subject = findSubject(VIRTUAL_MACHINES.kind, body);
   if (subject?.kind !== "vm" || invalidFields.length > 0) {
-    const hasNoParts = PARTS.every((part) => asObject(spec)[part] === undefined);
-    return hasNoParts ? { code: 200, body } : toInvalidVmAnswer(invalidFields);
+    const hasNoMatcher = MATCHER_ROLES.every((role) => asObject(spec)[role] === undefined);
+    return hasNoMatcher ? { code: 200, body } : toInvalidVmAnswer(invalidFields);
   }
   const { vm } = subject;
   const vmNamespace = vm.metadata.namespace ?? namespace;

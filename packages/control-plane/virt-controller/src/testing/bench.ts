@@ -113,7 +113,7 @@ export class Bench {
       nodes: this.nodes,
       nads: this.nads,
       store,
-      parts: this.server,
+      instancetypes: this.server,
       mutationCache: createMutationCache(),
       macMutex: new KeyedMutex(),
       events: {

@@ -16,9 +16,9 @@ import type { JsonPatchOperation } from "@patchbay/api/json";
 import { findController, type ControllerRevision } from "@patchbay/api/kubernetes";
 import { withDefaultBinding } from "@patchbay/api/validate";
 import {
-  usesParts,
-  collectPartsFacts,
-  readParts,
+  usesInstancetype,
+  collectInstancetypeFacts,
+  readInstancetypes,
   type RefsPlan,
 } from "@patchbay/core/instancetype";
 import {
@@ -103,20 +103,23 @@ async function findMissingDataVolumes(
   return dataVolumes.filter((_, index) => found[index] === undefined);
 }
 
-async function observeParts(vm: VirtualMachine, { parts }: Deps): Promise<Pick<VmFacts, "parts">> {
-  if (!usesParts(vm)) return {};
-  const partObjects = await readParts(vm, parts.find.bind(parts));
-  return { parts: collectPartsFacts(vm, partObjects) };
+async function observeInstancetypes(
+  vm: VirtualMachine,
+  { instancetypes }: Deps,
+): Promise<Pick<VmFacts, "instancetypes">> {
+  if (!usesInstancetype(vm)) return {};
+  const foundInstancetypes = await readInstancetypes(vm, instancetypes.find.bind(instancetypes));
+  return { instancetypes: collectInstancetypeFacts(vm, foundInstancetypes) };
 }
 
 function findStartProblems(
   vm: VirtualMachine,
-  { parts }: Pick<VmFacts, "parts">,
+  { instancetypes }: Pick<VmFacts, "instancetypes">,
   network: NetworkConfig,
 ): VmFacts["startProblems"] {
-  const expandedVm = parts?.expanded ?? vm;
+  const expandedVm = instancetypes?.expanded ?? vm;
   const problems = vmStartProblems(expandedVm, vmiOf(expandedVm, network.bindings), network);
-  return [...(parts?.problems ?? []), ...problems];
+  return [...(instancetypes?.problems ?? []), ...problems];
 }
 
 /** Observes a VM. Returns undefined if the VM does not exist. */
@@ -128,11 +131,23 @@ async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> 
   const vmi = await findVmi(vm, object, deps);
   const now = printTime(deps.clock.now());
   const network = networkConfigOf(deps.kubevirts.list()[0]);
-  const parts = await observeParts(vm, deps);
-  const startProblems = findStartProblems(vm, parts, network);
-  const missingDataVolumes = await findMissingDataVolumes(parts.parts?.expanded ?? vm, vmi, deps);
+  const instancetypeFacts = await observeInstancetypes(vm, deps);
+  const startProblems = findStartProblems(vm, instancetypeFacts, network);
+  const missingDataVolumes = await findMissingDataVolumes(
+    instancetypeFacts.instancetypes?.expanded ?? vm,
+    vmi,
+    deps,
+  );
   const { bindings, isStaged } = network;
-  const facts = { vm, ...parts, now, startProblems, missingDataVolumes, bindings, isStaged };
+  const facts = {
+    vm,
+    ...instancetypeFacts,
+    now,
+    startProblems,
+    missingDataVolumes,
+    bindings,
+    isStaged,
+  };
   const ownVmi = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
   const isWaiting =
     ownVmi !== undefined && waitsForBinding(ownVmi, findClaims(ownVmi, deps.claims));
@@ -218,7 +233,11 @@ async function createRevision(
 }
 
 /** Creates the revisions and references them in the VM's status. */
-async function storeParts(vm: VirtualMachine, plan: RefsPlan, deps: Deps): Promise<void> {
+async function storeInstancetypeRefs(
+  vm: VirtualMachine,
+  plan: RefsPlan,
+  deps: Deps,
+): Promise<void> {
   for (const revision of plan.revisions) await createRevision(vm, revision, deps);
   const operations = statusPatch(deps.mutationCache.newest(vm), plan.refs);
   const patch = { type: "json", operations } as const;
@@ -298,7 +317,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   const { vm, vmi } = facts;
   switch (action.kind) {
     case "storeRevisions":
-      await storeParts(vm, action.plan, deps);
+      await storeInstancetypeRefs(vm, action.plan, deps);
       return;
     case "setMacAddresses":
       await setMacAddresses(facts, deps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of a VM to its instancetype and its preference, here called parts.
+// References of a VM to its instancetype and its preference, selected by its matchers.
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
@@ -16,42 +16,45 @@ import {
 } from "@patchbay/api";
 import type { Cause } from "@patchbay/api/kubernetes";
 
-export const PARTS = ["instancetype", "preference"] as const;
-export type Part = (typeof PARTS)[number];
+export const MATCHER_ROLES = ["instancetype", "preference"] as const;
+export type MatcherRole = (typeof MATCHER_ROLES)[number];
 
-export type PartObject = Instancetype | Preference;
-export type PartType = ResourceType<Instancetype> | ResourceType<Preference>;
+export type MatchedObject = Instancetype | Preference;
+export type MatchedType = ResourceType<Instancetype> | ResourceType<Preference>;
 
-export interface Parts {
+export interface InstancetypeSpecs {
   readonly instancetype?: InstancetypeSpec;
   readonly preference?: PreferenceSpec;
 }
 
-const PART_TYPES: Readonly<Record<Part, readonly PartType[]>> = {
+const MATCHED_TYPES: Readonly<Record<MatcherRole, readonly MatchedType[]>> = {
   instancetype: [CLUSTER_INSTANCETYPES, INSTANCETYPES],
   preference: [CLUSTER_PREFERENCES, PREFERENCES],
 };
 const REFERENCE_FIELDS = { instancetype: "instancetypeRef", preference: "preferenceRef" } as const;
 
-export function findReferenceField(part: Part): (typeof REFERENCE_FIELDS)[Part] {
-  return REFERENCE_FIELDS[part];
+export function findReferenceField(role: MatcherRole): (typeof REFERENCE_FIELDS)[MatcherRole] {
+  return REFERENCE_FIELDS[role];
 }
 
-export function findMatcher(vm: VirtualMachine, part: Part): Matcher | undefined {
-  return vm.spec[part];
+export function findMatcher(vm: VirtualMachine, role: MatcherRole): Matcher | undefined {
+  return vm.spec[role];
 }
 
-export function findMatcherRef(vm: VirtualMachine, part: Part): MatcherRef | undefined {
-  return vm.status?.[REFERENCE_FIELDS[part]];
+export function findMatcherRef(vm: VirtualMachine, role: MatcherRole): MatcherRef | undefined {
+  return vm.status?.[REFERENCE_FIELDS[role]];
 }
 
-export function hasParts(vm: VirtualMachine): boolean {
-  return PARTS.some((part) => findMatcher(vm, part) !== undefined);
+export function hasMatcher(vm: VirtualMachine): boolean {
+  return MATCHER_ROLES.some((role) => findMatcher(vm, role) !== undefined);
 }
 
 /** Returns the type for a matcher's kind (singular or plural, case-insensitive). The default is the cluster-scoped type. */
-export function findPartType(part: Part, kind: string | undefined): PartType | undefined {
-  const types = PART_TYPES[part];
+export function findMatchedType(
+  role: MatcherRole,
+  kind: string | undefined,
+): MatchedType | undefined {
+  const types = MATCHED_TYPES[role];
   if (kind === undefined || kind === "") return types[0];
   const requestedName = kind.toLowerCase();
   return types.find(
@@ -60,92 +63,96 @@ export function findPartType(part: Part, kind: string | undefined): PartType | u
 }
 
 /** Returns the kind for a matcher without a kind. Source: KubeVirt ClusterSingularResourceName. */
-export function findDefaultKind(part: Part): string {
-  return (PART_TYPES[part][0]?.kind ?? "").toLowerCase();
+export function findDefaultKind(role: MatcherRole): string {
+  return (MATCHED_TYPES[role][0]?.kind ?? "").toLowerCase();
 }
 
-export type PartLocation =
+export type MatchedObjectLocation =
   | { readonly kind: "revision"; readonly name: string }
-  | { readonly kind: "object"; readonly type: PartType; readonly name: string }
+  | { readonly kind: "object"; readonly type: MatchedType; readonly name: string }
   | { readonly kind: "unknownKind"; readonly message: string };
 
-function isSameObject(matcher: Matcher, ref: MatcherRef, part: Part): boolean {
+function isSameObject(matcher: Matcher, ref: MatcherRef, role: MatcherRole): boolean {
   return (
-    matcher.name === ref.name && findPartType(part, matcher.kind) === findPartType(part, ref.kind)
+    matcher.name === ref.name &&
+    findMatchedType(role, matcher.kind) === findMatchedType(role, ref.kind)
   );
 }
 
 /** Returns the name of the revision in use; undefined before the first use. A matcher's `revisionName` takes precedence, as in KubeVirt. */
-export function findUsedRevision(vm: VirtualMachine, part: Part): string | undefined {
-  const matcher = findMatcher(vm, part);
+export function findUsedRevision(vm: VirtualMachine, role: MatcherRole): string | undefined {
+  const matcher = findMatcher(vm, role);
   if (matcher === undefined) return undefined;
   const requestedName = matcher.revisionName ?? "";
   if (requestedName !== "") return requestedName;
-  const ref = findMatcherRef(vm, part);
+  const ref = findMatcherRef(vm, role);
   const revisionName = ref?.controllerRevisionRef?.name ?? "";
-  return ref !== undefined && revisionName !== "" && isSameObject(matcher, ref, part)
+  return ref !== undefined && revisionName !== "" && isSameObject(matcher, ref, role)
     ? revisionName
     : undefined;
 }
 
-export function locatePart(vm: VirtualMachine, part: Part): PartLocation | undefined {
-  const matcher = findMatcher(vm, part);
+export function locateMatchedObject(
+  vm: VirtualMachine,
+  role: MatcherRole,
+): MatchedObjectLocation | undefined {
+  const matcher = findMatcher(vm, role);
   if (matcher === undefined) return undefined;
-  const revision = findUsedRevision(vm, part);
+  const revision = findUsedRevision(vm, role);
   if (revision !== undefined) return { kind: "revision", name: revision };
-  const type = findPartType(part, matcher.kind);
+  const type = findMatchedType(role, matcher.kind);
   if (type !== undefined) return { kind: "object", type, name: matcher.name ?? "" };
-  const fieldName = part === "instancetype" ? "InstancetypeMatcher" : "PreferenceMatcher";
+  const fieldName = role === "instancetype" ? "InstancetypeMatcher" : "PreferenceMatcher";
   const message = `got unexpected kind in ${fieldName}: ${matcher.kind ?? ""}`;
   return { kind: "unknownKind", message };
 }
 
-export function buildNotFoundCause(part: Part, message: string): Cause {
+export function buildNotFoundCause(role: MatcherRole, message: string): Cause {
   return {
     reason: "FieldValueNotFound",
-    field: `spec.${part}`,
-    message: `Failure to find ${part}: ${message}`,
+    field: `spec.${role}`,
+    message: `Failure to find ${role}: ${message}`,
   };
 }
 
 const INFERENCE_POLICIES: readonly string[] = ["Reject", "Ignore"];
 
-function findNameCauses(matcher: Matcher, part: Part): readonly Cause[] {
+function findNameCauses(matcher: Matcher, role: MatcherRole): readonly Cause[] {
   if ((matcher.name ?? "") !== "" || (matcher.inferFromVolume ?? "") !== "") return [];
-  const message = `Either Name or InferFromVolume should be provided within the ${part} matcher`;
-  return [{ reason: "FieldValueNotFound", field: `spec.${part}`, message }];
+  const message = `Either Name or InferFromVolume should be provided within the ${role} matcher`;
+  return [{ reason: "FieldValueNotFound", field: `spec.${role}`, message }];
 }
 
-function inferenceCauses(matcher: Matcher, part: Part): readonly Cause[] {
+function inferenceCauses(matcher: Matcher, role: MatcherRole): readonly Cause[] {
   if ((matcher.inferFromVolume ?? "") === "") return [];
   const forbiddenFields = (["name", "kind"] as const).filter(
     (field) => (matcher[field] ?? "") !== "",
   );
   return forbiddenFields.map((name): Cause => {
     const fieldName = name === "name" ? "Name" : "Kind";
-    const message = `${fieldName} should not be provided when InferFromVolume is used within the ${part} matcher`;
-    return { reason: "FieldValueNotFound", field: `spec.${part}.${name}`, message };
+    const message = `${fieldName} should not be provided when InferFromVolume is used within the ${role} matcher`;
+    return { reason: "FieldValueNotFound", field: `spec.${role}.${name}`, message };
   });
 }
 
-function findPolicyCauses(matcher: Matcher, part: Part): readonly Cause[] {
+function findPolicyCauses(matcher: Matcher, role: MatcherRole): readonly Cause[] {
   const policy = matcher.inferFromVolumeFailurePolicy;
   if (policy === undefined || INFERENCE_POLICIES.includes(policy)) return [];
   const message = `Invalid value '${policy}' for InferFromVolumeFailurePolicy`;
-  const field = `spec.${part}.inferFromVolumeFailurePolicy`;
+  const field = `spec.${role}.inferFromVolumeFailurePolicy`;
   return [{ reason: "FieldValueInvalid", field, message }];
 }
 
 function updateCauses(
   matcher: Matcher,
   oldMatcher: Matcher | undefined,
-  part: Part,
+  role: MatcherRole,
 ): readonly Cause[] {
   const revision = oldMatcher?.revisionName ?? "";
   if (oldMatcher === undefined || revision === "" || oldMatcher.name === matcher.name) return [];
   if (revision !== matcher.revisionName) return [];
   const message = "the Matcher Name has been updated without updating the RevisionName";
-  return [{ reason: "FieldValueInvalid", field: `spec.${part}.revisionName`, message }];
+  return [{ reason: "FieldValueInvalid", field: `spec.${role}.revisionName`, message }];
 }
 
 /** Validates a VM's matchers. The messages are from KubeVirt pkg/instancetype/webhooks/vm/mutator.go. */
@@ -153,14 +160,14 @@ export function validateMatchers(
   vm: VirtualMachine,
   oldVm: VirtualMachine | undefined,
 ): readonly Cause[] {
-  return PARTS.flatMap((part) => {
-    const matcher = findMatcher(vm, part);
+  return MATCHER_ROLES.flatMap((role) => {
+    const matcher = findMatcher(vm, role);
     if (matcher === undefined) return [];
     return [
-      ...updateCauses(matcher, oldVm && findMatcher(oldVm, part), part),
-      ...findNameCauses(matcher, part),
-      ...inferenceCauses(matcher, part),
-      ...findPolicyCauses(matcher, part),
+      ...updateCauses(matcher, oldVm && findMatcher(oldVm, role), role),
+      ...findNameCauses(matcher, role),
+      ...inferenceCauses(matcher, role),
+      ...findPolicyCauses(matcher, role),
     ];
   });
 }

@@ -13,12 +13,17 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import type { ControllerRevision, KubeObject } from "@patchbay/api/kubernetes";
-import { findMatcher, PARTS, findPartType, findUsedRevision } from "@patchbay/core/instancetype";
+import {
+  findMatcher,
+  MATCHER_ROLES,
+  findMatchedType,
+  findUsedRevision,
+} from "@patchbay/core/instancetype";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 import { createCache, type KubeClient, type CachedKind, type StartableCache } from "@patchbay/kube";
 
-export interface PartCaches {
+export interface InstancetypeCaches {
   readonly instancetypes: StartableCache<Instancetype>;
   readonly clusterInstancetypes: StartableCache<Instancetype>;
   readonly preferences: StartableCache<Preference>;
@@ -29,7 +34,7 @@ export interface PartCaches {
 /** Selector that excludes revisions of other controllers, for example of DaemonSets. */
 const REVISION_SELECTION = { labelSelector: `${names.REVISION_LABEL_PREFIX}kind` };
 
-export function createPartCaches(client: KubeClient, logger: Logger): PartCaches {
+export function createInstancetypeCaches(client: KubeClient, logger: Logger): InstancetypeCaches {
   return {
     instancetypes: createCache(client.reflect(INSTANCETYPES), { logger }),
     clusterInstancetypes: createCache(client.reflect(CLUSTER_INSTANCETYPES), { logger }),
@@ -39,7 +44,9 @@ export function createPartCaches(client: KubeClient, logger: Logger): PartCaches
   };
 }
 
-export function listPartCaches(caches: PartCaches): readonly StartableCache<KubeObject>[] {
+export function listInstancetypeCaches(
+  caches: InstancetypeCaches,
+): readonly StartableCache<KubeObject>[] {
   const { instancetypes, clusterInstancetypes, preferences, clusterPreferences } = caches;
   return [
     instancetypes,
@@ -55,7 +62,7 @@ interface MatcherCache {
   readonly cache: Cache<KubeObject>;
 }
 
-function listMatcherCaches(caches: PartCaches): readonly MatcherCache[] {
+function listMatcherCaches(caches: InstancetypeCaches): readonly MatcherCache[] {
   return [
     { type: INSTANCETYPES, cache: caches.instancetypes },
     { type: CLUSTER_INSTANCETYPES, cache: caches.clusterInstancetypes },
@@ -64,11 +71,11 @@ function listMatcherCaches(caches: PartCaches): readonly MatcherCache[] {
   ];
 }
 
-export function listCachedPartKinds(caches: PartCaches): readonly CachedKind[] {
+export function listCachedInstancetypeKinds(caches: InstancetypeCaches): readonly CachedKind[] {
   return [...listMatcherCaches(caches), { type: CONTROLLER_REVISIONS, cache: caches.revisions }];
 }
 
-function toPartKey(
+function toInstancetypeKey(
   { resource }: ResourceType<KubeObject>,
   namespace: string,
   name: string,
@@ -77,22 +84,25 @@ function toPartKey(
 }
 
 /** Returns the keys of the VM's instancetype and preference for which the VM has no revision. */
-export function findMissingParts(vm: VirtualMachine): readonly string[] {
-  return PARTS.flatMap((part) => {
-    const matcher = findMatcher(vm, part);
-    const type = matcher && findPartType(part, matcher.kind);
-    if (type === undefined || findUsedRevision(vm, part) !== undefined) return [];
+export function findMissingInstancetypes(vm: VirtualMachine): readonly string[] {
+  return MATCHER_ROLES.flatMap((role) => {
+    const matcher = findMatcher(vm, role);
+    const type = matcher && findMatchedType(role, matcher.kind);
+    if (type === undefined || findUsedRevision(vm, role) !== undefined) return [];
     const { namespace = "" } = vm.metadata;
-    return [toPartKey(type, type.namespaced ? namespace : "", matcher?.name ?? "")];
+    return [toInstancetypeKey(type, type.namespaced ? namespace : "", matcher?.name ?? "")];
   });
 }
 
-/** Calls `onChange` for each changed instancetype or preference, with its key in the form that findMissingParts returns. */
-export function onPartChange(caches: PartCaches, onChange: (key: string) => void): void {
+/** Calls `onChange` for each changed instancetype or preference, with its key in the form that findMissingInstancetypes returns. */
+export function onInstancetypeChange(
+  caches: InstancetypeCaches,
+  onChange: (key: string) => void,
+): void {
   for (const { type, cache } of listMatcherCaches(caches)) {
     cache.onChange((change) => {
       const { metadata } = change.kind === "deleted" ? change.previous : change.current;
-      onChange(toPartKey(type, metadata.namespace ?? "", metadata.name));
+      onChange(toInstancetypeKey(type, metadata.namespace ?? "", metadata.name));
     });
   }
 }

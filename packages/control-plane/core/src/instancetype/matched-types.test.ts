@@ -2,39 +2,43 @@
 import type { Matcher, VirtualMachine, VmStatus } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { usesParts } from "./facts.ts";
-import { findDefaultKind, hasParts, locatePart, findPartType } from "./parts.ts";
+import { usesInstancetype } from "./facts.ts";
+import { findDefaultKind, hasMatcher, locateMatchedObject, findMatchedType } from "./matchers.ts";
 
 function vmOf(instancetype: Matcher, status: VmStatus = {}): VirtualMachine {
   const vm = aVm();
   return { ...vm, spec: { ...vm.spec, instancetype }, status };
 }
 
-describe("the kind of a part", () => {
+describe("the kind of a matcher", () => {
   test.each([
-    { part: "instancetype", kind: undefined, want: "virtualmachineclusterinstancetypes" },
-    { part: "instancetype", kind: "", want: "virtualmachineclusterinstancetypes" },
+    { role: "instancetype", kind: undefined, want: "virtualmachineclusterinstancetypes" },
+    { role: "instancetype", kind: "", want: "virtualmachineclusterinstancetypes" },
     {
-      part: "instancetype",
+      role: "instancetype",
       kind: "VirtualMachineInstancetype",
       want: "virtualmachineinstancetypes",
     },
     {
-      part: "instancetype",
+      role: "instancetype",
       kind: "virtualmachineinstancetypes",
       want: "virtualmachineinstancetypes",
     },
     {
-      part: "instancetype",
+      role: "instancetype",
       kind: "virtualmachineclusterinstancetype",
       want: "virtualmachineclusterinstancetypes",
     },
-    { part: "instancetype", kind: "VirtualMachinePreference", want: undefined },
-    { part: "preference", kind: undefined, want: "virtualmachineclusterpreferences" },
-    { part: "preference", kind: "VirtualMachinePreference", want: "virtualmachinepreferences" },
-    { part: "preference", kind: "Pod", want: undefined },
-  ] as const)("$kind of a $part is $want", ({ part, kind, want }) => {
-    expect(findPartType(part, kind)?.resource).toBe(want);
+    { role: "instancetype", kind: "VirtualMachinePreference", want: undefined },
+    { role: "preference", kind: undefined, want: "virtualmachineclusterpreferences" },
+    {
+      role: "preference",
+      kind: "VirtualMachinePreference",
+      want: "virtualmachinepreferences",
+    },
+    { role: "preference", kind: "Pod", want: undefined },
+  ] as const)("$kind of the $role is $want", ({ role, kind, want }) => {
+    expect(findMatchedType(role, kind)?.resource).toBe(want);
   });
 
   test("gets KubeVirt's default if unset", () => {
@@ -43,7 +47,7 @@ describe("the kind of a part", () => {
   });
 });
 
-describe("reads the fields of a part", () => {
+describe("reads the fields of a matcher", () => {
   const KIND = "VirtualMachineInstancetype";
   const used = (name: string, kind = KIND): VmStatus => ({
     instancetypeRef: { name, kind, controllerRevisionRef: { name: "kept" } },
@@ -85,14 +89,14 @@ describe("reads the fields of a part", () => {
       want: { kind: "unknownKind", message: "got unexpected kind in InstancetypeMatcher: Pod" },
     },
   ])("$name", ({ vm, want }) => {
-    expect(locatePart(vm, "instancetype")).toMatchObject(want);
-    expect(locatePart(vm, "preference")).toBeUndefined();
+    expect(locateMatchedObject(vm, "instancetype")).toMatchObject(want);
+    expect(locateMatchedObject(vm, "preference")).toBeUndefined();
   });
 
-  test("ignores VMs without parts, unless their status still has references", () => {
+  test("ignores VMs without matchers, unless their status still has references", () => {
     const had = { ...aVm(), status: used("small") };
-    expect([hasParts(aVm()), usesParts(aVm())]).toEqual([false, false]);
-    expect([hasParts(had), usesParts(had)]).toEqual([false, true]);
-    expect(hasParts(vmOf({ name: "small" }))).toBe(true);
+    expect([hasMatcher(aVm()), usesInstancetype(aVm())]).toEqual([false, false]);
+    expect([hasMatcher(had), usesInstancetype(had)]).toEqual([false, true]);
+    expect(hasMatcher(vmOf({ name: "small" }))).toBe(true);
   });
 });
