@@ -111,6 +111,27 @@ export const IN_POD: readonly PlantedFault[] = [
     plant: ip("pod", "rule", "add", "prohibit"),
   },
   {
+    name: "foreign rule against all packets in the pod",
+    hop: "translation",
+    reason: "FramesLost",
+    binding: "masquerade",
+    plant: nft("pod", "ip", [FORWARD, "drop"]),
+  },
+  {
+    name: "foreign rule against the guest's packets in the pod",
+    hop: "translation",
+    reason: "FramesLost",
+    binding: "masquerade",
+    plant: nft("pod", "inet", [FORWARD, 'iifname "k6t-1" drop']),
+  },
+  {
+    name: "foreign rule against packets to the guest in the pod",
+    hop: "translation",
+    reason: "FramesLost",
+    binding: "masquerade",
+    plant: nft("pod", "ip", [FORWARD, "ip daddr 10.0.2.2 counter drop"]),
+  },
+  {
     name: "address of the pod NIC deleted",
     hop: "podNic",
     reason: "NicAddressMissing",

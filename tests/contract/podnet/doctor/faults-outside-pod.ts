@@ -298,6 +298,33 @@ export const BEYOND: readonly PlantedFault[] = [
     }),
   },
   {
+    name: "default route of the node deleted",
+    hop: "gateway",
+    reason: "RouteMissing",
+    isUncertain: true,
+    plant: routed(ip("host", "route", "del", "default")),
+  },
+  {
+    name: "default route of the node deleted behind the pod",
+    hop: "gateway",
+    reason: "RouteMissing",
+    isUncertain: true,
+    binding: "masquerade",
+    plant: routed(ip("host", "route", "del", "default")),
+  },
+  {
+    name: "own uplink of the node down",
+    hop: "gateway",
+    reason: "UplinkDown",
+    plant: routed(link("host", "ex0", "down")),
+  },
+  {
+    name: "own uplink of the node without carrier",
+    hop: "gateway",
+    reason: "NoCarrier",
+    plant: routed(link("lan", "ex1", "down")),
+  },
+  {
     name: "loss of every fifth packet at the gateway",
     hop: "gateway",
     reason: "LossyLink",

@@ -5,6 +5,7 @@ import { run } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { askIpv4 } from "../dhcp-guest.ts";
 import { inScene } from "./doctor-scene.ts";
+import { FORWARD, nft } from "./plant.ts";
 import { OTHER_FAULTS, testPlantedFaults } from "./planted-faults.ts";
 
 describe.concurrent("the doctor on the kernel", () => {
@@ -28,6 +29,16 @@ describe.concurrent("the doctor on the kernel", () => {
       expect(after.hops[0]?.why).toMatch(/the guest has sent \d+ DHCP requests/);
     },
   );
+
+  test("a firewall of the pod that refuses new connections leaves the translation unknown", async () => {
+    const { hops, firstDead } = await inScene(83, async (scene) => {
+      await scene.wire("masquerade");
+      await nft("pod", "ip", [FORWARD, 'oifname "k6t-1" ct state new drop'])(scene);
+      return scene.examine();
+    });
+    expect(firstDead).toBeUndefined();
+    expect(hops.find(({ hop }) => hop === "translation")).toMatchObject({ state: "unknown" });
+  });
 
   testPlantedFaults(OTHER_FAULTS);
 });

@@ -10,6 +10,8 @@ export interface PlantedFault {
   readonly reason: string;
   /** Direction that the report must name. */
   readonly direction?: "toward the guest" | "from the guest";
+  /** Set if the report must name the reason as uncertain, and no hop as dead. */
+  readonly isUncertain?: true;
   readonly plant: (scene: DoctorScene) => void | Promise<void>;
   /** The guest's binding; `bridge` by default. */
   readonly binding?: "masquerade";

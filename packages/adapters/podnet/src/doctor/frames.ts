@@ -199,13 +199,14 @@ const UNUSED_PORT = 1;
 export function buildTcpProbe(
   { from, to, id }: ProbeEnds,
   addresses: readonly [string, string],
+  toPort: number = UNUSED_PORT,
 ): ProbeFrame {
   const endAddresses = parseEnds(addresses);
   const [headBytes, syn, windowBytes] = [20, 0x02, 1024];
   const port = 0xc000 | (id & 0x3fff);
   const segment = Buffer.concat([
     u16(port),
-    u16(UNUSED_PORT),
+    u16(toPort),
     u32(id),
     u32(0),
     Buffer.from([headBytes << 2, syn]),
@@ -222,12 +223,12 @@ export function buildTcpProbe(
     frame: buildFrame(parseMac(to), parseMac(from), [u16(IPV4), ipHeader, segment]),
     probeTests: [
       ...buildIpv4Tests(TCP),
-      ...portTests(port, UNUSED_PORT),
+      ...portTests(port, toPort),
       ...buildFrameTests(4, [tcpOffset + 4, id]),
     ],
     answerTests: [
       ...buildIpv4Tests(TCP),
-      ...portTests(UNUSED_PORT, port),
+      ...portTests(toPort, port),
       ...buildFrameTests(4, [tcpOffset + 8, (id + 1) >>> 0]),
     ],
   };

@@ -49,6 +49,8 @@ import {
   readFilters,
   readNeighbors,
   readNodeRoute,
+  readPacketFilters,
+  readUplinkFault,
   readRouteFault,
   type RouteLookup,
   hasRulesForSource,
@@ -318,6 +320,15 @@ async function tryForwarding(
   return { forwarded: await pingThroughNode(netlink, { ...namespaces, ...guest }, route) };
 }
 
+async function readNodeUplink(
+  { netlink }: DoctorSources,
+  facts: ProbeFacts,
+): Promise<Pick<ObservedPath, "nodeUplinkFault">> {
+  if (!isRoutedByNode(facts)) return {};
+  const fault = await readUplinkFault(netlink, facts.nic.node);
+  return fault === undefined ? {} : { nodeUplinkFault: fault };
+}
+
 function isIpv4(address: string | undefined): address is string {
   return address !== undefined && parseIp(address)?.version === 4;
 }
@@ -352,6 +363,24 @@ async function readRouteFaults(
   return faults.flat();
 }
 
+/** Probes that hosts and pods may leave unanswered for other reasons than lost frames. */
+const SEPARATE_PROBES: readonly ProbeName[] = ["through"];
+
+/** Reads the pod's packet filters if the pod lost frames of the probe `through`. */
+async function readThrough(
+  { runner }: StateSources,
+  { nic, links }: ProbeFacts,
+  traces: readonly FrameTrace[],
+): Promise<Pick<ObservedPath, "through" | "packetFilters">> {
+  const { wiring, pod } = nic;
+  const through = traces.find(({ probe }) => probe === "through");
+  if (through === undefined || wiring.kind !== "masquerade") return {};
+  if (through.replySeenAt.includes("podNic")) return { through };
+  const names = [links.podNic?.name, links.podBridge?.name].flatMap((name) => name ?? []);
+  const ends = { links: names, guest: wiring.ipv4?.guest ?? "" };
+  return { through, packetFilters: await readPacketFilters(runner, pod, ends) };
+}
+
 async function examine(
   sources: DoctorSources,
   readState: ReturnType<typeof createStateReader>,
@@ -382,7 +411,7 @@ async function examine(
     probes: buildLaterProbes(facts, first),
     untilMs: endMs,
   });
-  const traces = [...first, ...later];
+  const traces = [...first, ...later].filter(({ probe }) => !SEPARATE_PROBES.includes(probe));
   const gatewayMac = first.find(({ probe }) => probe === "outward")?.repliedFrom[0];
   const forwarded = await tryForwarding(sources, facts, { gatewayMac, endMs });
   const causes = await readCauses(sources, facts, { traces, losses });
@@ -395,6 +424,8 @@ async function examine(
     losses,
     ...causes,
     ...forwarded,
+    ...(await readNodeUplink(sources, facts)),
+    ...(await readThrough(sources, facts, later)),
     routeFaults: await readRouteFaults(sources, facts),
     ...(await countDhcpRequests(sources, nic, state)),
     ...(source === undefined ? {} : { source }),

@@ -263,6 +263,22 @@ export function buildSeriesProbes(
     : [...buildIntroductions(facts, traces, guestEndsIfKnown), ...pings];
 }
 
+/** Builds a connection from the gateway to the pod's address. Its port is one that the pod forwards to the guest. */
+function buildThroughProbes(facts: ProbeFacts, gatewayMac: string): readonly Probe[] {
+  const { nic, links, target, newId } = facts;
+  const { podNic, nodePeer, onNode } = links;
+  const podAddress = findSenderIpv4(facts);
+  if (nic.wiring.kind !== "masquerade" || nic.wiring.ipv4 === undefined) return [];
+  if (podNic === undefined || nodePeer === undefined || onNode !== "peer") return [];
+  if (podAddress === undefined || !isIpv4(target?.address)) return [];
+  const { ports } = nic.wiring;
+  const port = ports.find(({ protocol }) => protocol === "tcp")?.first;
+  if (ports.length > 0 && port === undefined) return [];
+  const ends = { from: gatewayMac, to: podNic.mac, id: newId() };
+  const frame = buildTcpProbe(ends, [target.address, podAddress], port);
+  return [{ probe: "through", from: "nodePeer", attempts: LARGE_ATTEMPTS, frame }];
+}
+
 export function findSourceIpv4(facts: Pick<ProbeFacts, "nic" | "links">): string | undefined {
   const addresses = isBridged(facts) ? facts.nic.addresses : [findSenderIpv4(facts) ?? ""];
   return addresses.find((address) => parseIp(address)?.version === 4);
@@ -292,7 +308,11 @@ export function buildLaterProbes(
         ]),
     ...(gatewayMac === undefined
       ? []
-      : [...buildPingProbes(facts, gatewayMac), ...toLargeProbe(outward, "outwardLarge", mtu)]),
+      : [
+          ...buildPingProbes(facts, gatewayMac),
+          ...toLargeProbe(outward, "outwardLarge", mtu),
+          ...buildThroughProbes(facts, gatewayMac),
+        ]),
   ];
   // Sends each probe twice per round, because few rounds remain, and a link may lose half of the frames.
   return [...probes, ...probes];

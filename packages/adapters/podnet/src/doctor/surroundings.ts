@@ -6,6 +6,8 @@ import type {
   FixedEntry,
   FixedNeighbor,
   FrameFilter,
+  NodeUplinkFault,
+  PacketFilter,
   Place,
   RouteFault,
 } from "@patchbay/core/doctor";
@@ -32,6 +34,7 @@ import {
   readIpVersion,
   toView,
 } from "../netlink/rtnetlink.ts";
+import type { WiredLink } from "../links.ts";
 import { runInNamespace } from "../run-in.ts";
 
 export interface PathNamespaces {
@@ -178,6 +181,52 @@ export async function readNodeRoute(
   return { ...hop, address, mac: link.mac, gatewayMac: gatewayNeighbor.mac };
 }
 
+/** RTN_UNICAST, and the offset of the route's type in its header. */
+const [UNICAST, ROUTE_TYPE_AT] = [1, 7];
+
+/** Returns the index of the link to which a default IPv4 route of any table leads. Returns 0 if it leads to several. */
+function decodeDefaultLink(message: Message): readonly number[] {
+  if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route) return [];
+  const view = toView(message);
+  const isDefault = readIpVersion(view) === 4 && view.getUint8(1) === 0;
+  if (!isDefault || view.getUint8(ROUTE_TYPE_AT) !== UNICAST) return [];
+  const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.route);
+  return [findNumber(attributes, RTA.link) ?? 0];
+}
+
+/** Kinds of links that can lead out of a node. The kind of a physical NIC is empty. */
+const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
+
+/** Finds the down link of a node whose other links have no IPv4 address. Such a link lost its routes, but not its addresses. */
+function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
+  const candidates = links.filter(
+    ({ kind, name, addresses }) =>
+      UPLINK_KINDS.includes(kind) &&
+      name !== "lo" &&
+      addresses.some((text) => parseIp(text)?.version === 4),
+  );
+  return candidates.every(({ up }) => !up) ? candidates[0] : undefined;
+}
+
+/** Finds out why the node sends no IPv4 packets to other networks. */
+export async function readUplinkFault(
+  netlink: Netlink,
+  node: NetnsHandle,
+): Promise<NodeUplinkFault | undefined> {
+  const links = decodeLinks(await dumpTables(netlink, node, LINK_REQUESTS));
+  const indexes = (await queryRoutes(netlink, node)).flatMap(decodeDefaultLink);
+  if (indexes.length === 0) {
+    const downLink = findDownUplink(links);
+    return downLink === undefined
+      ? { problem: "noRoute" }
+      : { problem: "down", link: downLink.name };
+  }
+  const routeLinks = indexes.map((index) => links.find((link) => link.index === index));
+  const [first] = routeLinks;
+  const hasCarrier = routeLinks.some((link) => link?.carrier !== false);
+  return hasCarrier || first === undefined ? undefined : { problem: "noCarrier", link: first.name };
+}
+
 /** RTM_GETQDISC, RTM_NEWQDISC, sizeof(struct tcmsg) and TCA_KIND. */
 const [GET_QDISC, NEW_QDISC, TC_HEAD, TC_KIND] = [38, 36, 20, 1];
 /** Queueing disciplines that drop frames intentionally or contain filters. */
@@ -236,6 +285,52 @@ function toFilter({ table, name, lines }: PrintedChain): readonly Omit<FrameFilt
 /** Finds nftables chains of other programs that drop frames on a link or a bridge. */
 export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[] {
   return parseChains(ruleset).flatMap(toFilter);
+}
+
+const PACKET_HOOK = /^\t\ttype filter hook (?:prerouting|forward|postrouting) .*policy (\w+)/;
+const OTHER_VERDICT = /\b(?:accept|return|jump|goto|queue)\b/;
+
+/** Ends of the packets that a pod forwards, as its rules name them. */
+export interface ForwardedEnds {
+  readonly links: readonly string[];
+  readonly guest: string;
+}
+
+/** Checks whether a rule drops every packet to or from the guest: it matches only the pod's links or the guest's address. */
+function dropsAllPackets(rule: string, { links, guest }: ForwardedEnds): boolean {
+  const rest = rule
+    .replaceAll(/\b[io]ifname "([^"]*)"/g, (match: string, name: string) =>
+      links.includes(name) ? "" : match,
+    )
+    .replaceAll(/\bip [sd]addr (\S+)/g, (match: string, address: string) =>
+      address === guest ? "" : match,
+    );
+  return /^\s*(?:counter )?drop$/.test(rest.trimEnd());
+}
+
+/** Finds chains of other programs that can drop packets which the pod forwards. */
+export function parsePacketFilters(ruleset: string, ends: ForwardedEnds): readonly PacketFilter[] {
+  return parseChains(ruleset).flatMap(({ table, name, lines }) => {
+    const [family, tableName = ""] = table.split(" ");
+    const isOurs = tableName.startsWith("patchbay-");
+    const [hook = "", ...rules] = lines;
+    const [, policy] = PACKET_HOOK.exec(hook) ?? [];
+    if (isOurs || !["ip", "inet"].includes(family ?? "") || policy === undefined) return [];
+    const drops = rules.filter((rule) => DROP_VERDICT.test(rule));
+    if (policy !== "drop" && drops.length === 0) return [];
+    const isPlain = !rules.some((rule) => OTHER_VERDICT.test(rule));
+    const dropsAll =
+      isPlain && (policy === "drop" || drops.some((rule) => dropsAllPackets(rule, ends)));
+    return [{ command: `nft list chain ${table} ${name}`, dropsAll }];
+  });
+}
+
+export async function readPacketFilters(
+  runner: ProcessRunner,
+  pod: NetnsHandle,
+  ends: ForwardedEnds,
+): Promise<readonly PacketFilter[]> {
+  return parsePacketFilters(await readRuleset(runner, pod), ends);
 }
 
 async function readRuleset(runner: ProcessRunner, netns: NetnsHandle): Promise<string> {

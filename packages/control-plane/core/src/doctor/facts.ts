@@ -49,6 +49,7 @@ export interface WiringFault {
  * - `own`: a neighbor request for the guest's own address
  * - `dhcp`: a request for a DHCP offer
  * - `ping` and `connect`: an ICMP and a TCP request to the guest, with its gateway as sender
+ * - `through`: a TCP request to the pod, which the pod must translate for the guest, with the gateway as sender
  */
 export type ProbeName =
   | "inward"
@@ -61,7 +62,8 @@ export type ProbeName =
   | "own"
   | "dhcp"
   | "ping"
-  | "connect";
+  | "connect"
+  | "through";
 
 export interface FrameTrace {
   readonly probe: ProbeName;
@@ -109,12 +111,26 @@ export interface FrameFilter {
   readonly command: string;
 }
 
+/** Chain of another program in the pod that can drop the packets which the pod forwards. */
+export interface PacketFilter {
+  readonly command: string;
+  /** Whether the chain certainly drops all packets to or from the guest. */
+  readonly dropsAll: boolean;
+}
+
 export interface ForwardedPing {
   readonly link: string;
   readonly gateway: string;
   readonly sentAs: "no" | "asGuest" | "asNode";
   readonly hasReply: boolean;
   readonly repliesToNode: boolean;
+}
+
+/** Why packets do not leave a node that is the guest's gateway. */
+export interface NodeUplinkFault {
+  readonly problem: "noRoute" | "down" | "noCarrier";
+  /** Link to which the default route leads, or led before it went down. Unset if the node has no such link. */
+  readonly link?: string;
 }
 
 export interface RefusedFrames {
@@ -159,6 +175,12 @@ export interface ObservedPath {
   readonly isPeerRouted?: boolean;
   readonly forwarded?: ForwardedPing;
   readonly routeFaults?: readonly RouteFault[];
+  /** Set only if the node is the guest's gateway and cannot send its packets to other networks. */
+  readonly nodeUplinkFault?: NodeUplinkFault;
+  /** Trace of the probe `through`. Unset unless the binding is masquerade. */
+  readonly through?: FrameTrace;
+  /** Set only if the pod lost frames of the probe `through`. */
+  readonly packetFilters?: readonly PacketFilter[];
 }
 
 export interface GuestReport {

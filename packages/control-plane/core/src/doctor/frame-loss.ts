@@ -239,6 +239,7 @@ const PROBE_LABELS: Readonly<Record<ProbeName, string>> = {
   dhcp: "questions by DHCP",
   ping: "pings to the guest",
   connect: "connections to the guest",
+  through: "connections to the pod",
 };
 /** Plain probe for each special probe, and the reason to report if only the plain probe gets a reply. */
 const PLAIN_PROBES: Partial<Readonly<Record<ProbeName, readonly [ProbeName, DoctorReason]>>> = {

@@ -13,7 +13,7 @@ import {
   type PathRow,
 } from "../testing/path-facts.ts";
 import { diagnose } from "./diagnose.ts";
-import type { FrameTrace, LossCount } from "./facts.ts";
+import type { FrameTrace, LossCount, NodeUplinkFault } from "./facts.ts";
 import type { DoctorReason } from "./reasons.ts";
 import type { HopName } from "./report.ts";
 
@@ -314,4 +314,49 @@ test("reports a route of the node only if the node does not answer pings", () =>
     "RouteMissing",
   ]);
   expectRow({ observed }, undefined);
+});
+
+test.each<{ name: string; nodeUplinkFault: NodeUplinkFault; echo?: FrameTrace; want: object }>([
+  {
+    name: "a link that is down",
+    nodeUplinkFault: { problem: "down", link: "eno7" },
+    want: {
+      state: "dead",
+      reason: "UplinkDown",
+      fix: expect.stringContaining("`ip link set dev eno7 up`") as string,
+    },
+  },
+  {
+    name: "a link without carrier",
+    nodeUplinkFault: { problem: "noCarrier", link: "eno7" },
+    want: {
+      state: "dead",
+      reason: "NoCarrier",
+      fix: expect.stringContaining("`ethtool eno7`") as string,
+    },
+  },
+  {
+    name: "no default route, as on an isolated node",
+    nodeUplinkFault: { problem: "noRoute" },
+    want: { state: "unknown", reason: "RouteMissing" },
+  },
+  {
+    name: "no default route, and a gateway that refuses pings",
+    nodeUplinkFault: { problem: "noRoute" },
+    echo: asked("echo", "podNic", "nodePeer", "nodeBridge"),
+    want: { state: "unknown", reason: undefined },
+  },
+])("a node that is the gateway has $name", ({ nodeUplinkFault, echo, want }) => {
+  const target = { address: "10.9.0.254", at: "bridge" as const, isDefault: true as const };
+  const bridge = link("br0", { kind: "bridge", addresses: ["10.9.0.254/24"] });
+  const { hops, isUnplugReason } = diagnose(
+    pathFacts({
+      links: { nodeBridge: bridge, uplinks: [] },
+      traces: echo === undefined ? [] : [echo],
+      observed: { target, nodeUplinkFault, source: "10.9.0.1" },
+    }),
+  );
+  const gateway = hops.find(({ hop }) => hop === "gateway");
+  expect({ reason: undefined, ...gateway }).toMatchObject(want);
+  expect(isUnplugReason).toBe(false);
 });

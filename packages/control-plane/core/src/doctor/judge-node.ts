@@ -16,6 +16,7 @@ import {
   dead,
   findFirstVerdict,
   ok,
+  uncertain,
   unknown,
   withFix,
   type Verdict,
@@ -114,6 +115,21 @@ function judgeNodeRoutes({ routeFaults, target, source }: ObservedPath): Verdict
   );
 }
 
+/** Judges the way out of a node that is the guest's gateway. A node without a default route may be isolated intentionally. */
+function judgeNodeUplink({ nodeUplinkFault: fault }: ObservedPath): Verdict | undefined {
+  if (fault === undefined) return undefined;
+  const { link = "", problem } = fault;
+  if (problem === "noRoute") {
+    const why =
+      "it answers, but the node has no IPv4 default route: the guest reaches no other network";
+    return uncertain("RouteMissing", why);
+  }
+  const why = "the node does not reach other networks, because this link";
+  return problem === "down"
+    ? dead("UplinkDown", `${why} is down`, link, { DEV: link })
+    : dead("NoCarrier", `${why} has no carrier`, link, { DEV: link });
+}
+
 function judgeAnsweringGateway(
   facts: PathFacts,
   observed: ObservedPath,
@@ -125,7 +141,9 @@ function judgeAnsweringGateway(
   const fault = findFirstVerdict(() => judgeReplyAddress(facts, observed));
   if (fault !== undefined) return fault;
   if (echo === undefined || echo.replySeenAt.length > 0) {
-    return judgeForwarding(observed) ?? ok(repliesText, target?.address);
+    return (
+      judgeNodeUplink(observed) ?? judgeForwarding(observed) ?? ok(repliesText, target?.address)
+    );
   }
   const why = `${repliesText}; it answers ARP, not IP: it may refuse pings, or the address may belong to another host`;
   return (

@@ -11,7 +11,15 @@ import {
 import type { ObservedPath, PathFacts, PathLink, WiringFault } from "./facts.ts";
 import { describeDhcpRequests, hasNoDhcpServer, findTrace } from "./judge-guest.ts";
 import type { DoctorReason } from "./reasons.ts";
-import { notApplicable, dead, findFirstVerdict, ok, unknown, type Verdict } from "./report.ts";
+import {
+  notApplicable,
+  dead,
+  findFirstVerdict,
+  ok,
+  unknown,
+  withFix,
+  type Verdict,
+} from "./report.ts";
 
 const NOT_IN_POD_KERNEL = "its frames do not pass the kernel of the pod";
 
@@ -220,13 +228,55 @@ function judgePodRoutes(
   return dead("RouteMissing", why);
 }
 
+type Through = NonNullable<ObservedPath["through"]>;
+
+/**
+ * Returns the trace of a connection that arrived at the pod and got no answer from it. A proxy in the pod may answer in
+ * the guest's place. Undefined if another fault may explain the loss.
+ */
+function findThrough(facts: PathFacts, observed: ObservedPath): Through | undefined {
+  const { through, neighbors = [] } = observed;
+  const doesGuestReply = findTrace(facts, "inward")?.replySeenAt.includes("podBridge") === true;
+  const hasOtherCause = isLossy(observed) || neighbors.some(({ at }) => at === "pod");
+  const isLost =
+    through?.probeSeenAt.includes("podNic") === true && !through.replySeenAt.includes("podNic");
+  return isLost && doesGuestReply && !hasOtherCause ? through : undefined;
+}
+
+/**
+ * Judges the pod's forwarding by a connection from the network: it must reach the guest's tap, and the guest's answer the
+ * pod NIC. A firewall may refuse only new connections, so a lost request proves no fault unless a rule drops all packets.
+ */
+function judgeThrough(facts: PathFacts, observed: ObservedPath): Verdict | undefined {
+  const through = findThrough(facts, observed);
+  if (through === undefined) return undefined;
+  const { probeSeenAt, replySeenAt } = through;
+  const { packetFilters = [] } = observed;
+  const filter = packetFilters.find(({ dropsAll }) => dropsAll) ?? packetFilters[0];
+  const command = filter === undefined ? "nft list ruleset" : filter.command;
+  const advice = `\`${command}\` in the pod's network namespace shows what may drop them; else `;
+  if (replySeenAt.includes("podBridge")) {
+    const why = "the guest's packets reach the pod's bridge, and the pod does not forward them";
+    return withFix(advice, dead("FramesLost", why));
+  }
+  if (probeSeenAt.includes("tap") || probeSeenAt.includes("podBridge")) return undefined;
+  const why = "packets from the network reach the pod NIC, and the pod does not forward them";
+  if (filter?.dropsAll === true) return withFix(advice, dead("FramesLost", why));
+  return unknown(`${why}: a firewall in the pod may refuse new connections`);
+}
+
 export function judgeTranslation(facts: PathFacts): Verdict {
   const { observed, binding } = facts;
   if (binding !== "masquerade") return notApplicable("the guest is not behind the pod's addresses");
   if (observed === undefined) return unknown("nothing is there yet");
   const fault = observed.wiringFaults.find(({ link, what }) => what === "rules" && link === "");
   if (fault !== undefined) return dead("RulesChanged", `it lacks: ${fault.description}`);
-  return judgePodRoutes(facts, observed) ?? ok("its rules are whole");
+  return (
+    findFirstVerdict(
+      () => judgePodRoutes(facts, observed),
+      () => judgeThrough(facts, observed),
+    ) ?? ok("its rules are whole")
+  );
 }
 
 function judgeNicLink(
