@@ -77,6 +77,31 @@ export const IN_GUEST: readonly PlantedFault[] = [
     plant: nft("guest", "ip", ["input priority 0", EVERY_FIFTH]),
   },
   {
+    name: "default route through an address that no host has",
+    hop: "guest",
+    reason: "RouteElsewhere",
+    isUncertain: true,
+    plant: ip("guest", "route", "replace", "default", "via", "10.9.0.99"),
+  },
+  {
+    name: "default route through an address that no host has, behind the pod",
+    hop: "guest",
+    reason: "RouteElsewhere",
+    isUncertain: true,
+    binding: "masquerade",
+    plant: ip("guest", "route", "replace", "default", "via", "10.0.2.99"),
+  },
+  {
+    name: "default route through another host",
+    hop: "guest",
+    reason: "RouteElsewhere",
+    isUncertain: true,
+    plant: (scene) => {
+      scene.addClaimant("10.9.0.77");
+      run("ip", "-n", scene.guest, "route", "replace", "default", "via", "10.9.0.77");
+    },
+  },
+  {
     name: "link down on the device",
     hop: "device",
     reason: "DeviceLinkDown",

@@ -4,7 +4,7 @@
 import { parseIp } from "@patchbay/api/values";
 import type { FrameChecksum, FrameTest } from "@patchbay/core/interfaces";
 import { computeInternetChecksum, buildFrame, u16 } from "../announcements.ts";
-import { toAddressBytes } from "../netlink/rtnetlink.ts";
+import { printAddressBytes, toAddressBytes } from "../netlink/rtnetlink.ts";
 import { parseMac } from "../netlink/message.ts";
 
 export interface ProbeFrame {
@@ -83,6 +83,23 @@ function buildArpProbe({ from, to, id }: ProbeEnds, address: Buffer, sender: Buf
       ...buildDestinationMacTests(from),
     ],
   };
+}
+
+const [ARP_OPERATION_AT, ARP_SENDER_MAC_AT, ARP_TARGET_AT] = [20, 22, 38];
+
+/** Builds tests that recognize the ARP requests of a host. */
+export function buildArpRequestTests(mac: string): readonly FrameTest[] {
+  const bytes = Buffer.from(parseMac(mac));
+  return [
+    ...buildFrameTests(2, [12, ARP], [ARP_OPERATION_AT, 1]),
+    ...buildFrameTests(2, [ARP_SENDER_MAC_AT, bytes.readUInt16BE(0)]),
+    ...buildFrameTests(4, [ARP_SENDER_MAC_AT + 2, bytes.readUInt32BE(2)]),
+  ];
+}
+
+/** Returns the IPv4 address whose MAC an ARP request asks for. */
+export function readArpTarget(frame: Uint8Array): string {
+  return printAddressBytes(4, frame.subarray(ARP_TARGET_AT, ARP_TARGET_AT + 4));
 }
 
 /** Builds a solicitation without a source address, as in duplicate address detection, so that the answer is multicast. */

@@ -29,6 +29,7 @@ import {
   countLosses,
   type DoctorSources,
   type CapturePoint,
+  type GuestRequests,
   EXCHANGE_MS,
   isWholeSeries,
   pingThroughNode,
@@ -364,7 +365,15 @@ async function readRouteFaults(
 }
 
 /** Probes that hosts and pods may leave unanswered for other reasons than lost frames. */
-const SEPARATE_PROBES: readonly ProbeName[] = ["through"];
+const SEPARATE_PROBES: readonly ProbeName[] = ["through", "beyond"];
+
+function describeGuestRoute(
+  traces: readonly FrameTrace[],
+  { addresses }: GuestRequests,
+): Pick<ObservedPath, "guestRoute"> {
+  const trace = traces.find(({ probe }) => probe === "beyond");
+  return trace === undefined ? {} : { guestRoute: { trace, requested: [...addresses] } };
+}
 
 /** Reads the pod's packet filters if the pod lost frames of the probe `through`. */
 async function readThrough(
@@ -398,8 +407,10 @@ async function examine(
   const capturePoints = listCapturePoints(links, nic);
   const probes = buildFirstProbes(facts);
   const seriesAndForwardingMs = Math.min(SERIES_AND_FORWARDING_MS, nic.withinMs * 0.3);
+  const requests: GuestRequests = { mac: nic.wiring.mac, addresses: new Set() };
   const first = await sendProbes(sources, capturePoints, {
     probes,
+    requests,
     untilMs: endMs - LATER_PROBES_MS - seriesReserveMs(nic, seriesAndForwardingMs),
   });
   // Counts lost pings before the large probes. Otherwise, random losses could look like a loss of all large frames.
@@ -409,6 +420,7 @@ async function examine(
   });
   const later = await sendProbes(sources, capturePoints, {
     probes: buildLaterProbes(facts, first),
+    requests,
     untilMs: endMs,
   });
   const traces = [...first, ...later].filter(({ probe }) => !SEPARATE_PROBES.includes(probe));
@@ -426,6 +438,7 @@ async function examine(
     ...forwarded,
     ...(await readNodeUplink(sources, facts)),
     ...(await readThrough(sources, facts, later)),
+    ...describeGuestRoute(later, requests),
     routeFaults: await readRouteFaults(sources, facts),
     ...(await countDhcpRequests(sources, nic, state)),
     ...(source === undefined ? {} : { source }),

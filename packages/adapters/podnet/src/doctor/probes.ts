@@ -172,6 +172,9 @@ function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): Guest
   return { from: insideEnd.from, mac, addresses: [address, guest] };
 }
 
+/** Host of another network, which no host has. Source: RFC 5737, TEST-NET-1 */
+const OTHER_NETWORK_ADDRESS = "192.0.2.1";
+
 function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): readonly Probe[] {
   const ends = findGuestEnds(facts, gatewayMac);
   if (ends === undefined) return [];
@@ -185,6 +188,12 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
       probe: "connect",
       from,
       frame: buildTcpProbe(newEnds(), addresses),
+      attempts: LARGE_ATTEMPTS,
+    },
+    {
+      probe: "beyond",
+      from,
+      frame: buildPing(newEnds(), [OTHER_NETWORK_ADDRESS, addresses[1]]),
       attempts: LARGE_ATTEMPTS,
     },
   ];

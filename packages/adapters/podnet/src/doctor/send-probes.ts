@@ -12,7 +12,7 @@ import type { ReceivedFrames, Netlink, NetnsHandle } from "@patchbay/core/interf
 import { describeErrno } from "../netlink/message.ts";
 import type { StateSources } from "../netlink/netns-state.ts";
 import { toAddressBytes, printMac } from "../netlink/rtnetlink.ts";
-import { isArp, matchesFrame, buildPing } from "./frames.ts";
+import { buildArpRequestTests, isArp, matchesFrame, buildPing, readArpTarget } from "./frames.ts";
 import type { Probe } from "./probes.ts";
 import type { NodeRoute } from "./surroundings.ts";
 
@@ -47,6 +47,35 @@ interface ProbeTrail {
   rounds: number;
   /** Maximum number of rounds in which the probe is sent. */
   maxRounds: number;
+}
+
+/** Limits the memory that a guest can fill with requests. */
+const REQUESTED_ADDRESSES_MAX = 16;
+
+/** ARP requests of the guest, as captured at its tap during probes. */
+export interface GuestRequests {
+  readonly mac: string;
+  readonly addresses: Set<string>;
+}
+
+function recordRequests(
+  { mac, addresses }: GuestRequests,
+  capturePoints: readonly CapturePoint[],
+  { frames }: Pick<ReceivedFrames, "frames">,
+): void {
+  const tests = buildArpRequestTests(mac);
+  for (const { port, isOutgoing, frame } of frames) {
+    const isFromGuest = capturePoints[port]?.hop === "tap" && !isOutgoing;
+    const hasRoom = addresses.size < REQUESTED_ADDRESSES_MAX;
+    if (isFromGuest && hasRoom && matchesFrame(frame, tests)) addresses.add(readArpTarget(frame));
+  }
+}
+
+interface ProbePlan {
+  readonly probes: readonly Probe[];
+  readonly untilMs: number;
+  /** Set if the ARP requests of the guest are recorded too. */
+  readonly requests?: GuestRequests;
 }
 
 /** Captured frames of each probe, by probe name. Probes with the same name share an entry. */
@@ -118,7 +147,7 @@ function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
 export async function sendProbes(
   { netlink, clock }: ProbeSources,
   capturePoints: readonly CapturePoint[],
-  { probes, untilMs }: { readonly probes: readonly Probe[]; readonly untilMs: number },
+  { probes, untilMs, requests }: ProbePlan,
 ): Promise<readonly FrameTrace[]> {
   const trails: Trails = new Map();
   for (let round = 1; clock.monotonicMs() + EXCHANGE_MS <= untilMs; round += 1) {
@@ -133,10 +162,9 @@ export async function sendProbes(
       const { frame, checksum } = probeFrame;
       return { port, frame, ...(checksum !== undefined && { checksum }) };
     });
-    const tests = probes.flatMap(({ frame: { answerTests, probeTests } }) => [
-      answerTests,
-      probeTests,
-    ]);
+    const requestTests = requests === undefined ? [] : [buildArpRequestTests(requests.mac)];
+    const probeTests = probes.flatMap(({ frame }) => [frame.answerTests, frame.probeTests]);
+    const tests = [...requestTests, ...probeTests];
     const captured = await netlink.exchangeFrames({
       ports: capturePoints,
       sends,
@@ -144,6 +172,7 @@ export async function sendProbes(
       ms: EXCHANGE_MS,
     });
     recordFrames(trails, { probes: unansweredProbes, capturePoints }, captured);
+    if (requests !== undefined) recordRequests(requests, capturePoints, captured);
   }
   return [...trails].flatMap(([probe, trail]) => toTrace(probe, trail));
 }

@@ -528,3 +528,62 @@ test.each([
   const { hops, firstDead } = diagnose(pathFacts(change));
   expect(hops.find(({ hop }) => hop === firstDead)?.fix).toContain(command);
 });
+
+const BEYOND = trace("beyond", { probeSeenAt: ["nodePeer", "podNic", "tap"], repliedTo: [OTHER] });
+const NOT_BEYOND = asked("beyond", "nodePeer", "podNic", "tap");
+
+test.each<{ name: string; change: PathChange; want: object }>([
+  {
+    name: "whose gateway no host has",
+    change: { observed: { guestRoute: { trace: NOT_BEYOND, requested: ["10.9.0.99"] } } },
+    want: {
+      state: "unknown",
+      reason: "RouteElsewhere",
+      why: expect.stringContaining("10.9.0.99, which does not answer") as string,
+      fix: expect.stringContaining("default via 10.9.0.254 dev eth0`") as string,
+    },
+  },
+  {
+    name: "whose gateway is another host",
+    change: { observed: { guestRoute: { trace: { ...BEYOND, repliedTo: [MAC] }, requested: [] } } },
+    want: { state: "unknown", reason: "RouteElsewhere" },
+  },
+  {
+    name: "with the right gateway",
+    change: { observed: { guestRoute: { trace: BEYOND, requested: ["10.9.0.99"] } } },
+    want: { state: "ok", reason: undefined },
+  },
+  {
+    name: "that requests only its gateway",
+    change: { observed: { guestRoute: { trace: NOT_BEYOND, requested: ["10.9.0.254"] } } },
+    want: { state: "ok", reason: undefined },
+  },
+  {
+    name: "that answers no ping",
+    change: {
+      traces: [asked("ping", "nodePeer", "podNic", "tap")],
+      observed: { guestRoute: { trace: NOT_BEYOND, requested: ["10.9.0.99"] } },
+    },
+    want: { state: "ok", reason: undefined },
+  },
+  {
+    name: "without an offered default route",
+    change: {
+      offersDefaultRoute: false,
+      observed: { guestRoute: { trace: NOT_BEYOND, requested: ["10.9.0.99"] } },
+    },
+    want: { state: "ok", reason: undefined },
+  },
+  {
+    name: "that runs Windows",
+    change: {
+      isWindows: true,
+      observed: { guestRoute: { trace: NOT_BEYOND, requested: ["10.9.0.99"] } },
+    },
+    want: { state: "ok", reason: undefined },
+  },
+])("the default route of a guest $name", ({ change, want }) => {
+  const { hops, isUnplugReason } = diagnose(pathFacts(change));
+  expect({ reason: undefined, ...hops[0] }).toMatchObject(want);
+  expect(isUnplugReason).toBe(false);
+});

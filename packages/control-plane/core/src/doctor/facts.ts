@@ -50,6 +50,7 @@ export interface WiringFault {
  * - `dhcp`: a request for a DHCP offer
  * - `ping` and `connect`: an ICMP and a TCP request to the guest, with its gateway as sender
  * - `through`: a TCP request to the pod, which the pod must translate for the guest, with the gateway as sender
+ * - `beyond`: a ping to the guest, whose sender is a host of another network behind the gateway
  */
 export type ProbeName =
   | "inward"
@@ -63,7 +64,8 @@ export type ProbeName =
   | "dhcp"
   | "ping"
   | "connect"
-  | "through";
+  | "through"
+  | "beyond";
 
 export interface FrameTrace {
   readonly probe: ProbeName;
@@ -126,6 +128,13 @@ export interface ForwardedPing {
   readonly repliesToNode: boolean;
 }
 
+/** How the guest answers the probe `beyond`, which follows its default route. */
+export interface GuestRoute {
+  readonly trace: FrameTrace;
+  /** IPv4 addresses whose MAC the guest requested while the doctor sent probes. */
+  readonly requested: readonly string[];
+}
+
 /** Why packets do not leave a node that is the guest's gateway. */
 export interface NodeUplinkFault {
   readonly problem: "noRoute" | "down" | "noCarrier";
@@ -179,6 +188,7 @@ export interface ObservedPath {
   readonly nodeUplinkFault?: NodeUplinkFault;
   /** Trace of the probe `through`. Unset unless the binding is masquerade. */
   readonly through?: FrameTrace;
+  readonly guestRoute?: GuestRoute;
   /** Set only if the pod lost frames of the probe `through`. */
   readonly packetFilters?: readonly PacketFilter[];
 }

@@ -240,6 +240,7 @@ const PROBE_LABELS: Readonly<Record<ProbeName, string>> = {
   ping: "pings to the guest",
   connect: "connections to the guest",
   through: "connections to the pod",
+  beyond: "pings to the guest from another network",
 };
 /** Plain probe for each special probe, and the reason to report if only the plain probe gets a reply. */
 const PLAIN_PROBES: Partial<Readonly<Record<ProbeName, readonly [ProbeName, DoctorReason]>>> = {

@@ -158,6 +158,34 @@ function judgeDefaultRoute(facts: PathFacts): Verdict | undefined {
   return dead("NoDefaultRoute", why, undefined, findGuestGateway(facts));
 }
 
+/** Returns the host to which the guest sends packets for other networks. Undefined if it is the gateway, or unknown. */
+function findOtherRouter(facts: PathFacts, gateway: string | undefined): string | undefined {
+  const { trace, requested } = facts.observed?.guestRoute ?? {};
+  if (trace?.replySeenAt.length === 0) {
+    const address = requested?.find((candidate) => candidate !== gateway);
+    return address === undefined ? undefined : `${address}, which does not answer`;
+  }
+  const gatewayMacs = listGatewayMacs(facts);
+  const macs = trace?.repliedTo ?? [];
+  const isOther = gatewayMacs.length > 0 && !macs.some((mac) => gatewayMacs.includes(mac));
+  return isOther && macs.length > 0 ? macs.join(", ") : undefined;
+}
+
+/**
+ * Reports a guest that sends packets for other networks to another host than its gateway. The finding is uncertain: the
+ * network may have several gateways, and the guest may request a MAC for another reason.
+ */
+function judgeDefaultGateway(facts: PathFacts): Verdict | undefined {
+  const doesReply = findTrace(facts, "ping")?.replySeenAt.includes("tap") === true;
+  // The firewall of Windows may refuse pings from other networks only.
+  if (!facts.offersDefaultRoute || !doesReply || facts.isWindows === true) return undefined;
+  const values = findGuestGateway(facts);
+  const router = findOtherRouter(facts, values.ADDRESS);
+  if (router === undefined) return undefined;
+  const why = `it seems to send packets for other networks to ${router}; its gateway is ${values.ADDRESS ?? "unknown"}`;
+  return uncertain("RouteElsewhere", why, values);
+}
+
 function judgeReplies(facts: PathFacts): Verdict {
   if (findTrace(facts, "inward")?.replySeenAt.includes("tap") === true) {
     return ok("it answers at its tap");
@@ -182,6 +210,7 @@ export function judgeGuest(facts: PathFacts): Verdict {
       () => judgeNeighbor(facts),
       () => judgeIp(facts),
       () => judgePartialLoss(facts, "guest"),
+      () => judgeDefaultGateway(facts),
     ) ?? judgeReplies(facts)
   );
 }

@@ -82,6 +82,8 @@ export const DOCTOR_FIXES = {
     "add it to its bridge on the node: `ip link set dev DEV master BRIDGE`; or delete the launcher pod, so that it is recreated: `kubectl delete pod -l vm.kubevirt.io/name=VM -n NAMESPACE`",
   PortBlocked:
     "check the spanning tree of the bridge, because this port does not forward: `bridge -d link show dev DEV`",
+  RouteElsewhere:
+    "set the default route in the guest, unless it is meant to use another gateway: `ip route replace default via ADDRESS dev DEV`",
   RouteMissing:
     "correct routes and rules: `ip route show table all`, `ip rule show`; the kernel's choice for the guest's packets: `ip route get ADDRESS`",
   RulesChanged:

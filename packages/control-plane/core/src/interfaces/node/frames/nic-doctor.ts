@@ -19,7 +19,7 @@ export interface ExaminedNic {
   readonly withinMs: number;
 }
 
-/** Tests the path of a NIC's frames with probe frames. Changes no links and records no traffic other than the probes and their replies. */
+/** Tests the path of a NIC's frames with probe frames. Changes no links and records no traffic other than the probes, their replies and the guest's ARP requests. */
 export interface NicDoctor {
   /**
    * Examines the NIC's path. Reading the links may exceed the time limit by some milliseconds.
