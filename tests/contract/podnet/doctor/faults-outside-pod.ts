@@ -51,6 +51,14 @@ export const ON_NODE: readonly PlantedFault[] = [
     ),
   },
   {
+    name: "peer to which the bridge sends no broadcasts",
+    hop: "nodePeer",
+    reason: "BroadcastsBlocked",
+    plant: ({ host, peer }) => {
+      run("bridge", "-n", host, "link", "set", "dev", peer, "bcast_flood", "off");
+    },
+  },
+  {
     name: "frames dropped as they enter the node",
     hop: "nodePeer",
     reason: "FramesLost",

@@ -5,6 +5,7 @@ import type { PathLink, PathLinks } from "@patchbay/core/doctor";
 import type { Netlink, NetnsHandle } from "@patchbay/core/interfaces";
 import { dumpTables, buildDumpRequest, LINK_REQUESTS } from "../netlink/queries.ts";
 import {
+  type Attributes,
   encodeAttribute,
   decodeAttributes,
   REQUEST_DUMP,
@@ -35,6 +36,17 @@ interface LinkWithIndices extends PathLink {
 const [IFLA_LINK, IFLA_LINK_NETNSID] = [5, 37];
 /** IFLA_BRPORT_STATE, BR_STATE_FORWARDING and IFLA_BR_VLAN_FILTERING. */
 const [PORT_STATE, FORWARDING, VLAN_FILTERING] = [1, 3, 7];
+/** IFLA_BRPORT_PROXYARP, IFLA_BRPORT_PROXYARP_WIFI, IFLA_BRPORT_BCAST_FLOOD and IFLA_BRPORT_NEIGH_SUPPRESS. */
+const [PROXY_ARP, PROXY_ARP_WIFI, BROADCAST_FLOOD, NEIGHBOR_SUPPRESS] = [10, 12, 30, 32];
+
+/** Checks whether a bridge neither sends broadcasts to the port nor answers ARP requests for the hosts behind it. */
+function dropsBroadcasts(port: Attributes): boolean {
+  const answersArp = [PROXY_ARP, PROXY_ARP_WIFI, NEIGHBOR_SUPPRESS].some(
+    (type) => (findNumber(port, type) ?? 0) !== 0,
+  );
+  return findNumber(port, BROADCAST_FLOOD) === 0 && !answersArp;
+}
+
 const [AF_SPEC, VLAN_INFO, IS_UNTAGGED_VLAN] = [26, 2, 0x2];
 
 /** Request for the VLANs of all bridge ports. Source: RTEXT_FILTER_BRVLAN */
@@ -84,6 +96,7 @@ function decodeLinkWithIndices(
       ...base,
       // State 0 (disabled) is not blocked: a port also has this state while it is down or has no carrier, which other fields report.
       isBlocked: ![0, FORWARDING].includes(state),
+      ...(dropsBroadcasts(port) ? { dropsBroadcasts: true } : {}),
       canFilterVlans: findNumber(data, VLAN_FILTERING) === 1,
       masterIndex: findNumber(attributes, IFLA.master) ?? 0,
       partnerIndex: findNumber(attributes, IFLA_LINK) ?? 0,

@@ -13,6 +13,8 @@ export interface PathLink {
   readonly addresses: readonly string[];
   readonly isBlocked: boolean;
   readonly canFilterVlans: boolean;
+  /** Set if a bridge sends no broadcasts to this port, and does not answer ARP requests for the hosts behind it either. */
+  readonly dropsBroadcasts?: true;
   /** VLAN of untagged frames on a bridge or a bridge port. Unset if the link drops untagged frames. */
   readonly untaggedVlan?: number;
   readonly vlans: readonly number[];

@@ -64,6 +64,7 @@ const PEER_DOWN = {
   nodePeer: link("veth1", { up: false }),
   podNic: link("pod1", { carrier: false }),
 };
+const NO_BROADCASTS = { nodePeer: link("veth1", { master: "br0", dropsBroadcasts: true }) };
 const BLOCKED = { nodePeer: link("veth1", { master: "br0", isBlocked: true }) };
 const SMALL_PEER = { nodePeer: link("veth1", { master: "br0", mtu: 1400 }) };
 const VLAN_PEER = { nodePeer: link("veth1", { master: "br0", untaggedVlan: 7, vlans: [7] }) };
@@ -138,6 +139,7 @@ const NODE: readonly Row[] = [
   ["a loose peer, and no gateway known", LOOSE, [], { target: undefined, traces: [] }],
   ["a peer that is routed", LOOSE, [], ROUTED],
   ["a blocked peer", BLOCKED, [], {}, "nodePeer PortBlocked"],
+  ["a peer without broadcasts", NO_BROADCASTS, [], {}, "nodePeer BroadcastsBlocked"],
   ["a small peer", SMALL_PEER, [], {}, "nodePeer MtuSmaller"],
   ["a peer without a VLAN", VLAN_BRIDGE, [TO_PEER], {}, "nodePeer VlanMissing"],
   ["frames that do not leave the pod", {}, [TO_NIC], {}, "nodePeer FramesLost"],

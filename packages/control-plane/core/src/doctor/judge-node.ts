@@ -242,6 +242,10 @@ export function judgeNodePeer(facts: FactsWithFaults): Verdict {
       () => judgePeerMaster(facts, peer, observed),
       () => judgePortState(peer),
       () => judgePeerVlan(peer, observed),
+      () =>
+        peer.dropsBroadcasts === true
+          ? dead("BroadcastsBlocked", "its bridge sends no broadcasts to this port", peer.name)
+          : undefined,
       () => judgeMtu(facts, peer),
       () => judgeFrameLoss(facts, "nodePeer", peer.name),
     ) ?? ok(peer.master === undefined ? "it is up" : `it is a port of ${peer.master}`, peer.name)

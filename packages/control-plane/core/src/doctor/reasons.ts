@@ -13,6 +13,8 @@ export const DOCTOR_FIXES = {
     "virt-handler sets it up again, as `ip link set dev DEV up` does; find the program that changes links in launcher pods: `ip monitor link`",
   BridgeMissing:
     "virt-handler recreates it; find the program that removes links in launcher pods: `ip monitor link`",
+  BroadcastsBlocked:
+    "let the bridge send broadcasts to this port, so that other hosts find the guest by ARP: `bridge link set dev DEV bcast_flood on`",
   ChecksumUnfinished:
     "switch checksum offloading off at the last link before the loss, `ethtool -K DEV tx off`, or let the next hop complete checksums",
   DeviceLinkDown:
