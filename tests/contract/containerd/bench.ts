@@ -12,7 +12,7 @@ import {
   prepareContainerd,
   removeDeadSocket,
   removeContainerdLeftovers,
-  removeGroups,
+  removeCgroups,
   findShims,
   unmountBelow,
   waitUntilServing,
@@ -106,7 +106,7 @@ async function removeAll(layout: ContainerdLayout, cgroupParent: string): Promis
   const bootId = await readBootId(files);
   await removeContainerdLeftovers({ files, runner, layout, kill: killAndWait, bootId });
   await unmountBelow({ files, runner }, directory);
-  await removeGroups({ files, runner }, cgroupParent);
+  await removeCgroups({ files, runner }, cgroupParent);
   await files.remove(directory);
 }
 

@@ -58,9 +58,9 @@ function iface(bootOrder: number | undefined): NicFacts {
     podInterfaceName: "pod1",
     attachment: { name, podInterfaceName: "pod1", state: "Attached" },
     links: {
-      podInterface: true,
-      tap: true,
-      bridge: true,
+      hasPodInterface: true,
+      hasTap: true,
+      hasBridge: true,
       isWired: true,
       isTapOpen: false,
       mtu: 1500,

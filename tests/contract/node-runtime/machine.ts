@@ -22,7 +22,7 @@ import {
   fullReference,
   importImage,
   removeContainerdLeftovers,
-  removeGroups,
+  removeCgroups,
   removeImage,
 } from "@patchbay/containerd";
 import { createContainerRuntime } from "@patchbay/cri";
@@ -310,7 +310,7 @@ export class RuntimeMachine {
     const bootId = await readBootId(files);
     const { layout } = this.containerd;
     await removeContainerdLeftovers({ files, runner, layout, kill: killAndWait, bootId });
-    await removeGroups({ files, runner }, this.containerd.cgroupParent);
+    await removeCgroups({ files, runner }, this.containerd.cgroupParent);
     await files.ensureDirectory(layout.state, 0o711);
     await files.ensureDirectory(layout.runDirectory, 0o700);
     await this.containerd.start();

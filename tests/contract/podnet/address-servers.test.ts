@@ -36,15 +36,15 @@ import {
 import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 
-const family = `${PREFIX}-dhcp`;
-const servers = createDhcpServers({ runner: createProcessRunner(), family });
+const processFamily = `${PREFIX}-dhcp`;
+const servers = createDhcpServers({ runner: createProcessRunner(), processFamily });
 
 /** Pids of this test's servers. */
 function serverPids(): readonly string[] {
   const pids = run("sh", "-c", "pidof dnsmasq || true").trim().split(" ");
   return pids.filter((pid) => {
     try {
-      return readFileSync(`/proc/${pid}/environ`, "latin1").includes(family);
+      return readFileSync(`/proc/${pid}/environ`, "latin1").includes(processFamily);
     } catch {
       return false;
     }
@@ -200,7 +200,7 @@ describe("a server", () => {
     const env = { PATH: `${directory}:${process.env["PATH"] ?? ""}` };
     const real = createProcessRunner();
     const runner = { ...real, run: (command: Command) => real.run({ ...command, env }) };
-    const withoutMounts = createDhcpServers({ runner, family });
+    const withoutMounts = createDhcpServers({ runner, processFamily });
     running.push(await withoutMounts.start(namespaces.open(pod), SERVED_NIC));
     expect(readFileSync(`/proc/${serverPids()[0] ?? ""}/status`, "utf8")).toMatch(
       /^NSpid:\t\d+\t1$/m,
@@ -212,7 +212,7 @@ describe("a server", () => {
   test("leaves nothing behind when it or its parent is killed", async () => {
     const { pod } = makePair(namespaces);
     const remaining = (): string =>
-      run("sh", "-c", `grep -lz '${family}' /proc/[0-9]*/environ || true`);
+      run("sh", "-c", `grep -lz '${processFamily}' /proc/[0-9]*/environ || true`);
     for (const find of [(pid: string) => pid, parentOf]) {
       const server = await start(pod, SERVED_NIC);
       process.kill(Number(find(serverPids()[0] ?? "")), "SIGKILL");
@@ -398,7 +398,7 @@ describe("a server", () => {
   test("left behind by a killed agent is ended by a successor", async () => {
     const { pod } = makePair(namespaces);
     const remaining = await servers.start(namespaces.open(pod), SERVED_NIC);
-    await createDhcpServers({ runner: createProcessRunner(), family }).killLeftovers();
+    await createDhcpServers({ runner: createProcessRunner(), processFamily }).killLeftovers();
     expect(serverPids()).toEqual([]);
     expect(await remaining.ended).not.toBe("");
   });

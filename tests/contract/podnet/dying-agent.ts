@@ -40,7 +40,7 @@ function dyingRunner(changes: Changes): ProcessRunner {
       if (done.length === lines.length) return result;
       throw died();
     },
-    killFamily: () => Promise.resolve(),
+    killProcessFamily: () => Promise.resolve(),
   };
 }
 

@@ -17,7 +17,7 @@ import { addHost, addNic, guestWiring, makeNetwork, Namespaces, ping, PREFIX } f
 
 const namespaces = new Namespaces();
 const runner = createProcessRunner();
-const servers = createDhcpServers({ runner, family: `${PREFIX}-guest` });
+const servers = createDhcpServers({ runner, processFamily: `${PREFIX}-guest` });
 const running: AddressServer[] = [];
 afterEach(async () => {
   for (const server of running.splice(0)) await server.stop();

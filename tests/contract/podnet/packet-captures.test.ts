@@ -8,15 +8,15 @@ import { eventually, run } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { Namespaces, PREFIX } from "./links.ts";
 
-const family = `${PREFIX}-capture`;
-const captures = createPacketCaptures({ runner: createProcessRunner(), family });
+const processFamily = `${PREFIX}-capture`;
+const captures = createPacketCaptures({ runner: createProcessRunner(), processFamily });
 
 /** Pids of this test's captures. */
 function pids(): readonly string[] {
   const all = run("sh", "-c", "pidof tcpdump || true").trim().split(" ");
   return all.filter((pid) => {
     try {
-      return readFileSync(`/proc/${pid}/environ`, "latin1").includes(family);
+      return readFileSync(`/proc/${pid}/environ`, "latin1").includes(processFamily);
     } catch {
       return false;
     }

@@ -78,7 +78,7 @@ export class Networks {
         ...command,
         argv: ["ip", "netns", "exec", namespaceOf("host"), ...command.argv],
       }),
-    killFamily: () => Promise.resolve(),
+    killProcessFamily: () => Promise.resolve(),
   };
 
   constructor() {

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
-import { ctr, mountsBelow, removeGroups } from "@patchbay/containerd";
+import { ctr, mountsBelow, removeCgroups } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import { buildCgroupRoot } from "../../../packages/standalone/supervisor/src/runtime/own-containerd.ts";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -50,7 +50,7 @@ beforeAll(async () => {
   await add("other", join(work, "other"));
 }, 120_000);
 afterAll(async () => {
-  await removeGroups({ files, runner: createProcessRunner() }, buildCgroupRoot({ dataDir }));
+  await removeCgroups({ files, runner: createProcessRunner() }, buildCgroupRoot({ dataDir }));
   await rm(work, { recursive: true });
 });
 

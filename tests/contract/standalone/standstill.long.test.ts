@@ -167,7 +167,7 @@ test(
       renew: async () => {
         await prepare(now, {});
       },
-      readNewestMs: () => readNewestValidityStartMs(now),
+      readNewestValidityStartMs: () => readNewestValidityStartMs(now),
       listServices: () => [server, controller],
     });
     await renewal.renewAndRestart(AbortSignal.timeout(TIMEOUT_MS));

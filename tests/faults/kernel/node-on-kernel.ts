@@ -51,7 +51,7 @@ function countedRunner(life: Life): ProcessRunner {
   const [looks, actions] = [life.bindLooks(runner), life.bind(runner)];
   return {
     run: (command) => (isLook(command.argv) ? looks : actions).run(command),
-    killFamily: (family) => runner.killFamily(family),
+    killProcessFamily: (family) => runner.killProcessFamily(family),
   };
 }
 
@@ -98,8 +98,8 @@ export class NodeOnKernel implements TestNode {
 
   constructor(prefix: string) {
     this.#prefix = prefix;
-    const family = `faults-servers-${prefix}`;
-    this.#addressServers = createDhcpServers({ runner: createProcessRunner(), family });
+    const processFamily = `faults-servers-${prefix}`;
+    this.#addressServers = createDhcpServers({ runner: createProcessRunner(), processFamily });
   }
 
   groundFor(life: Life): Ground {

@@ -43,7 +43,7 @@ function machine(codes: Readonly<Record<string, number>> = {}) {
     const code = codes[plugin];
     return code === undefined ? toResult("") : toResult({ code, msg: "no" }, 1);
   };
-  const runner: ProcessRunner = { run, killFamily: () => Promise.resolve() };
+  const runner: ProcessRunner = { run, killProcessFamily: () => Promise.resolve() };
   return { calls, cni: createCni({ runner, binDirs: ["/b"], family: "test" }) };
 }
 

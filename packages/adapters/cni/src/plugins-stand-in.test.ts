@@ -25,7 +25,7 @@ async function del(
       commands.push(command);
       return Promise.resolve({ exitCode: 0, stdout: "", stderr: "" });
     },
-    killFamily: () => Promise.resolve(),
+    killProcessFamily: () => Promise.resolve(),
   };
   const config = {
     cniVersion: "1.0.0",

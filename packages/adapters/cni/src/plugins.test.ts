@@ -136,7 +136,7 @@ function machine(answer: Answer, version: Output | AppError = VERSION): Machine 
     const output = isVersion ? version : answer(call);
     return output instanceof AppError ? Promise.reject(output) : Promise.resolve(toResult(output));
   };
-  return { runner: { run, killFamily: () => Promise.resolve() }, calls, versionQueries };
+  return { runner: { run, killProcessFamily: () => Promise.resolve() }, calls, versionQueries };
 }
 
 const REQUEST: AttachmentRequest = {
@@ -311,7 +311,7 @@ describe("ADD", () => {
           command.argv[0].endsWith("second")
             ? Promise.reject(new AppError("OS_PROGRAM_MISSING", { program: "second" }))
             : runner.run(command),
-        killFamily: () => Promise.resolve(),
+        killProcessFamily: () => Promise.resolve(),
       },
       binDirs: ["/b"],
       family: "test",
@@ -332,7 +332,7 @@ describe("ADD", () => {
         const stdout = JSON.stringify(RESULT);
         return Promise.resolve({ exitCode: isThere ? 0 : 127, stdout, stderr: "nsenter: failed" });
       },
-      killFamily: () => Promise.resolve(),
+      killProcessFamily: () => Promise.resolve(),
     };
     const host = { runner, family: "test", hostProcess: 1 };
     await createCni({ ...host, binDirs: ["/a", "/b"] }).add(REQUEST);

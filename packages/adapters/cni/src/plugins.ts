@@ -26,7 +26,7 @@ interface PluginHost {
   /** Directories that are searched for a plugin, in this order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
   readonly binDirs: readonly string[];
   readonly limit: LimitFunction;
-  /** Name of the plugins' process family, which stays the same when this process restarts. See {@link ProcessRunner.killFamily}. */
+  /** Name of the plugins' process family, which stays the same when this process restarts. See {@link ProcessRunner.killProcessFamily}. */
   readonly family: string;
   /** PID of a process in whose mount and network namespaces plugins run. Unset for this process's namespaces. */
   readonly hostProcess?: number;
@@ -118,7 +118,7 @@ async function runFromDirectory(
         },
         timeoutMs: call.timeoutMs,
         // A restarted agent kills leftover plugins of this family, because they would interfere with new plugins in the same sandbox.
-        family: host.family,
+        processFamily: host.family,
       }),
     );
     return isMissing(host, call, outcome) ? undefined : outcome;

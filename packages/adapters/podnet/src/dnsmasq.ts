@@ -191,7 +191,7 @@ export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
 interface AddressServersOptions {
   readonly runner: ProcessRunner;
   /** Name of the process family of all DHCP servers. A restarted agent kills leftover servers by this name. */
-  readonly family: string;
+  readonly processFamily: string;
 }
 
 /** Time after which a server is restarted, in milliseconds. It is the maximum delay of a timer. Source: Node.js, setTimeout */
@@ -308,7 +308,7 @@ interface ServerCommand {
 }
 
 async function start(
-  { runner, family }: AddressServersOptions,
+  { runner, processFamily }: AddressServersOptions,
   netns: NetnsHandle,
   { argv, release }: ServerCommand,
 ): Promise<AddressServer> {
@@ -319,7 +319,7 @@ async function start(
     output = `${output}${text}`.slice(-OUTPUT_MAX);
     if (output.includes(LISTENING_MESSAGE)) listening.resolve(undefined);
   };
-  const command = { argv, family, inheritFds: [netns], timeoutMs: LIFETIME_MAX_MS };
+  const command = { argv, processFamily, inheritFds: [netns], timeoutMs: LIFETIME_MAX_MS };
   const ended = runner.run({ ...command, signal: stop.signal, onOutput }).then(
     ({ exitCode }) => `exit code ${String(exitCode)}: ${lastLine(output)}`,
     (error: unknown) => (stop.signal.aborted ? "it was stopped" : messageOf(error)),
@@ -350,6 +350,6 @@ export function createDhcpServers(options: AddressServersOptions): AddressServer
         throw error;
       }
     },
-    killLeftovers: () => options.runner.killFamily(options.family),
+    killLeftovers: () => options.runner.killProcessFamily(options.processFamily),
   };
 }

@@ -53,7 +53,7 @@ export type LinkChange =
     }
   | { readonly op: "deleteAddress"; readonly link: string; readonly address: string }
   /** A static entry makes the bridge send frames for `mac` only to this port. */
-  | PortOperation<"replaceForwarding" | "deleteForwarding">;
+  | PortOperation<"replaceFdbEntry" | "deleteFdbEntry">;
 
 const PLAIN_BRIDGE_OPTIONS = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
 
@@ -114,8 +114,8 @@ const PRINTERS: Printers = {
     ["ip addr add", address, "dev", link, ...flags].join(" "),
   deleteAddress: ({ link, address }) => `ip addr del ${address} dev ${link}`,
   flushAddresses: ({ link }) => `ip addr flush dev ${link}`,
-  replaceForwarding: ({ link, mac }) => `bridge fdb replace ${mac} dev ${link} master static`,
-  deleteForwarding: ({ link, mac }) => `bridge fdb del ${mac} dev ${link} master`,
+  replaceFdbEntry: ({ link, mac }) => `bridge fdb replace ${mac} dev ${link} master static`,
+  deleteFdbEntry: ({ link, mac }) => `bridge fdb del ${mac} dev ${link} master`,
 };
 
 export function printLinkChange(change: LinkChange): string {

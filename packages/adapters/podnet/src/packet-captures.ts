@@ -13,7 +13,7 @@ import type {
 interface PacketCapturesOptions {
   readonly runner: ProcessRunner;
   /** Name of the captures' process family. A restarted agent kills leftover captures by this name. */
-  readonly family: string;
+  readonly processFamily: string;
 }
 
 /** Maximum timer delay, in milliseconds. Callers end captures earlier. Source: Node.js, setTimeout */
@@ -80,7 +80,7 @@ function toError(capture: CapturedLink, reason: string): AppError {
 }
 
 async function start(
-  { runner, family }: PacketCapturesOptions,
+  { runner, processFamily }: PacketCapturesOptions,
   { netns, capture }: { readonly netns: NetnsHandle; readonly capture: CapturedLink },
   onPackets: (bytes: Uint8Array) => void | Promise<void>,
 ): Promise<PacketCapture> {
@@ -92,7 +92,7 @@ async function start(
   };
   const command = {
     argv: buildCommand(capture),
-    family,
+    processFamily,
     inheritFds: [netns],
     timeoutMs: LIFETIME_MAX_MS,
   };
@@ -120,6 +120,6 @@ async function start(
 export function createPacketCaptures(options: PacketCapturesOptions): PacketCaptures {
   return {
     start: (netns, capture, onPackets) => start(options, { netns, capture }, onPackets),
-    killLeftovers: () => options.runner.killFamily(options.family),
+    killLeftovers: () => options.runner.killProcessFamily(options.processFamily),
   };
 }

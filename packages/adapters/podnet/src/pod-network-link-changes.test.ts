@@ -76,7 +76,7 @@ const ROWS: readonly Row[] = [
   },
   {
     command: "bridge fdb replace 02:00:00:00:00:0a dev tap1 master static",
-    change: { op: "replaceForwarding", link: "tap1", mac: "02:00:00:00:00:0a" },
+    change: { op: "replaceFdbEntry", link: "tap1", mac: "02:00:00:00:00:0a" },
     hex: "28000000 1c00 0505 0000000000000000 07000000 04000000 4200 04 00 0a000200 02000000000a 0000",
   },
 ];

@@ -190,10 +190,10 @@ function encodeAddressRemoval(address: string, index: number): Uint8Array {
 }
 
 function encodeForwardingMessage(
-  { op, mac }: Extract<LinkChange, { readonly op: "replaceForwarding" | "deleteForwarding" }>,
+  { op, mac }: Extract<LinkChange, { readonly op: "replaceFdbEntry" | "deleteFdbEntry" }>,
   index: number,
 ): Uint8Array {
-  const isRemoval = op === "deleteForwarding";
+  const isRemoval = op === "deleteFdbEntry";
   const header = Buffer.alloc(MESSAGE_HEADER_BYTES.neighbour);
   header[0] = AF_BRIDGE;
   header.writeInt32LE(index, 4);
@@ -230,8 +230,8 @@ export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup):
     }
     case "deleteAddress":
       return encodeAddressRemoval(change.address, toIndex(link));
-    case "replaceForwarding":
-    case "deleteForwarding":
+    case "replaceFdbEntry":
+    case "deleteFdbEntry":
       return encodeForwardingMessage(change, toIndex(link));
   }
 }

@@ -226,10 +226,10 @@ function findStagedVerdict(
 /** Returns the verdict on a plug of `iface`. `first` is the state before the request. */
 export function judgePlug(iface: string, now: VmState, first: VmState): Verdict {
   const index = ifacesOfVm(now.vm).findIndex(({ name }) => name === iface);
-  const deferred =
+  const deferredVerdict =
     findStoppedVerdict(now, "plugged") ??
     findStagedVerdict("plugged", [`${IFACES_PATH}[${String(index)}]`], now);
-  if (deferred !== undefined) return deferred;
+  if (deferredVerdict !== undefined) return deferredVerdict;
   const reason = findPlugProblem(iface, now, first);
   if (reason !== undefined) return { kind: "failing", reason };
   return toVerdict(findIfaceStage(now.vmi, iface)?.phase === "Ready");
@@ -290,8 +290,9 @@ export function judgeSettings(
   now: VmState,
 ): Verdict {
   const paths = listSettingPaths(wanted, iface, now.vm);
-  const deferred = findStoppedVerdict(now, "changed") ?? findStagedVerdict("changed", paths, now);
-  if (deferred !== undefined) return deferred;
+  const deferredVerdict =
+    findStoppedVerdict(now, "changed") ?? findStagedVerdict("changed", paths, now);
+  if (deferredVerdict !== undefined) return deferredVerdict;
   const problem = findStartProblem(now.vmi);
   if (problem !== undefined) {
     return { kind: "failing", reason: `the VM does not start: ${problem}` };

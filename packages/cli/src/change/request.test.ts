@@ -367,7 +367,7 @@ describe("start, stop and restart", () => {
     const { error } = await patchbay("start", "one");
     expect(error).toMatchObject({
       code: "KUBE_CONFLICT",
-      details: { look: "kubectl describe vm,vmi one -n blue" },
+      details: { inspectCommand: "kubectl describe vm,vmi one -n blue" },
     });
     expect(printError(error)).toContain("hint: show the current state with: kubectl describe");
   });

@@ -261,7 +261,7 @@ async function sendDryRun(
 function withInspectHint(error: unknown, { inspectCommand }: Change): unknown {
   if (!isAppError(error)) return error;
   const { code, details, cause } = error;
-  return new AppError(code, { ...details, look: inspectCommand }, { cause });
+  return new AppError(code, { ...details, inspectCommand }, { cause });
 }
 
 interface WaitOptions {

@@ -167,9 +167,9 @@ async function tryAdmission(session: Session): Promise<Trial> {
 function readCertificateEnds(subject: string, pem: string | undefined): readonly CertificateEnd[] {
   const certificates =
     pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  return certificates.map((one) => ({
+  return certificates.map((certificatePem) => ({
     subject,
-    endsMs: new X509Certificate(one).validToDate.getTime(),
+    endsMs: new X509Certificate(certificatePem).validToDate.getTime(),
   }));
 }
 

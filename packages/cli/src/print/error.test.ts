@@ -49,7 +49,7 @@ describe("an error for people", () => {
       status: 409,
       message: "cannot plug",
       causes: "name: is taken\nmacAddress: is taken",
-      look: "patchbay explain one red -n blue",
+      inspectCommand: "patchbay explain one red -n blue",
     });
     expect(printError(error)).toBe(
       [

@@ -37,19 +37,20 @@ const CAUSE_EXIT_CODES: Readonly<Record<string, number>> = {
   FieldValueDuplicate: CONFLICT,
 };
 
-/** Hints by error code. `{look}` stands for a command that shows the object. The error's details contain the command. */
+/** Hints by error code. `{inspectCommand}` stands for a command that shows the object. The error's details contain the command. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
   KUBE_NOT_FOUND: "list what exists with: kubectl get vm,vmi; choose another namespace with -n",
-  KUBE_CONFLICT: "show the current state with: {look}; then retry",
+  KUBE_CONFLICT: "show the current state with: {inspectCommand}; then retry",
   KUBE_FORBIDDEN: "ask your administrator for this right, or use another --kubeconfig",
   KUBE_UNAUTHORIZED:
     "the kubeconfig's credentials may have expired; name another with --kubeconfig",
   KUBE_SERVER_FAILED: "see the logs of the API server and of virt-api",
-  KUBE_WAIT_TIMED_OUT: "the request continues in the background; see why it waits with: {look}",
-  KUBE_WAIT_FAILED: "see what prevents it with: {look}",
-  KUBE_WAIT_INTERRUPTED: "see its current state with: {look}",
+  KUBE_WAIT_TIMED_OUT:
+    "the request continues in the background; see why it waits with: {inspectCommand}",
+  KUBE_WAIT_FAILED: "see what prevents it with: {inspectCommand}",
+  KUBE_WAIT_INTERRUPTED: "see its current state with: {inspectCommand}",
   STANDALONE_NOT_FOUND: "name the machine's directory with --data-dir",
   INSTALL_NOT_OURS:
     "another installation, KubeVirt for example, serves these kinds; objects of Patchbay are labelled app.kubernetes.io/part-of=patchbay",
@@ -103,11 +104,11 @@ function listCauseLines(error: unknown, head: string): readonly string[] {
   );
 }
 
-/** Returns the hint for the error's code. Returns undefined if the hint contains `{look}`, but the error's details lack the command. */
+/** Returns the hint for the error's code. Returns undefined if the hint contains `{inspectCommand}`, but the error's details lack the command. */
 function findHint({ code, details }: AppError): string | undefined {
   const hint = HINTS[code];
-  if (hint?.includes("{look}") !== true) return hint;
-  return details["look"] === undefined ? undefined : fillTemplate(hint, details);
+  if (hint?.includes("{inspectCommand}") !== true) return hint;
+  return details["inspectCommand"] === undefined ? undefined : fillTemplate(hint, details);
 }
 
 /** Prints the message, one line for each cause, and a hint. */

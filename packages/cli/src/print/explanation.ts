@@ -80,16 +80,16 @@ function attachmentPairs(attachment: IfaceRow["attachment"]): Pairs {
   ];
 }
 
-function progressPairs(row: IfaceRow, explained: ExplainedVm): Pairs {
+function progressPairs(row: IfaceRow, explainedVm: ExplainedVm): Pairs {
   const hotplug = row.status?.hotplug;
   return [
-    ["phase", phaseOfRow(row, explained.isRunning)],
+    ["phase", phaseOfRow(row, explainedVm.isRunning)],
     ["since", hotplug?.since],
     ["attempts", hotplug?.attempts?.toString()],
     ["reason", hotplug?.reason],
     ["message", hotplug?.message],
     ["who can help", findReasonOwner(reasonOf(row))],
-    ["next", nextStep(row, explained)],
+    ["next", nextStep(row, explainedVm)],
   ];
 }
 

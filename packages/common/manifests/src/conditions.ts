@@ -15,19 +15,19 @@ function accountExpression(service: string): string {
 
 /** Skips updates that do not change the spec, for example changes of finalizers and labels. */
 const SPEC_CHANGED: MatchCondition = {
-  name: "spec-is-new",
+  name: "spec-changed",
   expression: "oldObject == null || object.spec != oldObject.spec",
 };
 
 /** Skips updates by virt-api and virt-controller, which always write complete objects. */
 const MAY_BE_INCOMPLETE: MatchCondition = {
-  name: "may-lack-something",
+  name: "may-be-incomplete",
   expression: `request.operation == 'CREATE' || !(request.userInfo.username in [${accountExpression("virt-api")}, ${accountExpression("virt-controller")}])`,
 };
 
 /** Skips status writes by accounts other than virt-handler's. */
 const BY_VIRT_HANDLER: MatchCondition = {
-  name: "by-an-agent",
+  name: "by-virt-handler",
   expression: `request.userInfo.username == ${accountExpression("virt-handler")}`,
 };
 
@@ -43,7 +43,7 @@ function changeExpression(place: "labels" | "annotations", key: string): string 
 
 /** Skips updates that do not change the labels and annotations that only the launcher's node may write. */
 const NODE_DATA_CHANGED: MatchCondition = {
-  name: "nodes-word-is-new",
+  name: "node-data-changed",
   expression: [
     changeExpression("labels", names.KUBEVIRT_LABEL),
     changeExpression("annotations", names.NETWORK_STATUS_ANNOTATION),

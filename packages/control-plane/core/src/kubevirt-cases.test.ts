@@ -182,9 +182,9 @@ function ifaceFactsOf(
     podInterfaceName,
     links: {
       ...NO_LINKS,
-      podInterface: inPod,
-      tap: true,
-      bridge: true,
+      hasPodInterface: inPod,
+      hasTap: true,
+      hasBridge: true,
       isWired: true,
       isTapOpen: true,
       mtu: 1500,

@@ -143,7 +143,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   if (lock === undefined) return;
   const family = `net-agent:${flags.stateDir}`;
   // Ends plugins of an earlier process, because they could still use addresses that this process releases.
-  await runner.killFamily(family);
+  await runner.killProcessFamily(family);
   const namespaces = createNamespaces();
   const events = openEvents(context, flags);
   const { synced, ...objects } = watchObjects(context, flags, events);

@@ -15,7 +15,7 @@ import {
   migrationProblem,
 } from "@patchbay/core/migration";
 import { findIfacesWithoutPort } from "@patchbay/core/nics";
-import { targetProblem } from "@patchbay/core/requests";
+import { findTargetProblem } from "@patchbay/core/requests";
 import {
   findByLauncher,
   findSegment,
@@ -172,7 +172,7 @@ test.each<{ name: string; status?: VmiStatus }>([
   const seen = trimVmi(vmi);
   const judged = (it: VirtualMachineInstance): unknown => [
     findIfacesWithoutPort(it, it.spec, {}),
-    targetProblem({ kind: "vmi", vmi: it }),
+    findTargetProblem({ kind: "vmi", vmi: it }),
     listLauncherNames(it),
     migrationProblem(it, { namespace: "ns", name: "vm" }),
     respondToEviction(it, listLauncherNames(it)[0] ?? "", "LiveMigrate"),

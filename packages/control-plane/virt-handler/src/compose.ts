@@ -167,8 +167,8 @@ async function killLeftovers<T extends { killLeftovers(): Promise<void> }>(
 }
 
 function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
-  const family = `virt-handler-captures:${stateDir}`;
-  return killLeftovers(createPacketCaptures({ runner: createProcessRunner(), family }));
+  const processFamily = `virt-handler-captures:${stateDir}`;
+  return killLeftovers(createPacketCaptures({ runner: createProcessRunner(), processFamily }));
 }
 
 /** Creates the doctor, which finds where frames are lost. It uses the node's network namespace, which is open until this process exits. */
@@ -183,8 +183,8 @@ function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDocto
 }
 
 function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
-  const family = `virt-handler:${stateDir}`;
-  return killLeftovers(createDhcpServers({ runner: createProcessRunner(), family }));
+  const processFamily = `virt-handler:${stateDir}`;
+  return killLeftovers(createDhcpServers({ runner: createProcessRunner(), processFamily }));
 }
 
 function findHostRoot({ hostProcess }: Flags): string {

@@ -7,7 +7,7 @@ import type { Cache } from "@patchbay/core/interfaces";
 export interface OfferOptions {
   readonly kubevirts: Cache<KubeVirt>;
   /** Offers a device until the signal is aborted. Resolves after the offer is withdrawn. */
-  offer(one: NodeOffer, signal: AbortSignal): Promise<void>;
+  offer(nodeOffer: NodeOffer, signal: AbortSignal): Promise<void>;
 }
 
 interface Offer {

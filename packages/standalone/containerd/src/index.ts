@@ -20,7 +20,7 @@ export { fullReference, parseRepository, shortReference } from "./images/referen
 export { OWN_NETWORK_RUNTIME } from "./containerd-config.ts";
 export { buildLayout, type ContainerdLayout } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
-export { removeGroups } from "./leftovers/cgroups.ts";
+export { removeCgroups } from "./leftovers/cgroups.ts";
 export { isMountPoint, mountsBelow, unmountBelow } from "./leftovers/mounts.ts";
 export { sweepShimSocketsOnChange } from "./leftovers/shim-sockets.ts";
 export { removeOrphans } from "./leftovers/remove-leftovers.ts";

@@ -28,7 +28,7 @@ function addServiceLabel(line: string, service: string): string {
 
 function addText(families: Map<string, Family>, text: string, service: string): void {
   let family: Family | undefined;
-  for (const line of text.split("\n").filter((one) => one !== "")) {
+  for (const line of text.split("\n").filter((rawLine) => rawLine !== "")) {
     const [, keyword = "", name] = COMMENT_PATTERN.exec(line) ?? [];
     if (name !== undefined) {
       family = families.get(name) ?? { head: new Map(), samples: [] };

@@ -134,8 +134,8 @@ describe("virt-api", () => {
   });
 
   test.each([
-    { name: "validate", want: ["spec-is-new"] },
-    { name: "guard", want: ["by-an-agent"] },
+    { name: "validate", want: ["spec-changed"] },
+    { name: "guard", want: ["by-virt-handler"] },
     { name: "networks", want: undefined },
   ])("is called by $name only under the conditions $want", async ({ name, want }) => {
     const all = await webhooksOf(VALIDATING);

@@ -50,7 +50,7 @@ function scripted(answer: (type: string) => { readonly rc: number; readonly stdo
     const { rc, stdout } = answer(type);
     return Promise.resolve({ exitCode: rc, stdout, stderr: "" });
   };
-  const runner = { run, killFamily: () => Promise.resolve() };
+  const runner = { run, killProcessFamily: () => Promise.resolve() };
   return { cni: createCni({ runner, binDirs: ["/b"], family: "rows" }), calls };
 }
 

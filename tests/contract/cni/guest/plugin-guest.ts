@@ -97,7 +97,7 @@ export class PluginGuest implements ProcessRunner {
     throw new AppError("OS_PROGRAM_MISSING", { program: argv[0] });
   }
 
-  killFamily(): Promise<void> {
+  killProcessFamily(): Promise<void> {
     return Promise.resolve();
   }
 

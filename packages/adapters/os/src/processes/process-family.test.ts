@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  await runner.killFamily(directory);
+  await runner.killProcessFamily(directory);
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -44,7 +44,7 @@ test.each([
 ])("another session of the program ends with the program $name", async ({ end, want }) => {
   const { script, pid } = startsAnother("pid");
   const outcome: unknown = await runner
-    .run({ argv: ["sh", "-c", `${script}; ${end}`], family: directory, timeoutMs: 700 })
+    .run({ argv: ["sh", "-c", `${script}; ${end}`], processFamily: directory, timeoutMs: 700 })
     .catch((error: unknown) => error);
   expect(outcome).toMatchObject(want);
   expect(isRunning(pid())).toBe(false);
@@ -56,14 +56,14 @@ test.each([
 ])("a child that a program leaves $name has ended before the result", async ({ how }) => {
   const { script, pid } = startsAnother("pid", how);
   const argv = ["sh", "-c", `${script}; echo done`] as const;
-  const result = await runner.run({ argv, family: directory, timeoutMs: 10_000 });
+  const result = await runner.run({ argv, processFamily: directory, timeoutMs: 10_000 });
   expect(result).toMatchObject({ exitCode: 0, stdout: "done\n" });
   expect(isRunning(pid())).toBe(false);
 });
 
 test("a child outside the program's group and pipes ends soon after it; other programs' children stay", async () => {
   const [mine, next, other] = [startsAnother("a"), startsAnother("b"), startsAnother("c")];
-  const command = { family: directory, timeoutMs: 60_000 };
+  const command = { processFamily: directory, timeoutMs: 60_000 };
   const stop = new AbortController();
   const { signal } = stop;
   const script = `${other.script}; exec sleep 600`;
@@ -91,25 +91,32 @@ test("a child of a program without a family continues to run", async () => {
 test("kills a family, but no family whose name only starts with the same text", async () => {
   const [mine, other] = [startsAnother("mine"), startsAnother("other")];
   const runs = [
-    { family: `${directory}/a`, ...mine },
-    { family: `${directory}/ab`, ...other },
-  ].map(({ family, script }) =>
-    runner.run({ argv: ["sh", "-c", `${script}; exec sleep 600`], family, timeoutMs: 60_000 }),
+    { processFamily: `${directory}/a`, ...mine },
+    { processFamily: `${directory}/ab`, ...other },
+  ].map(({ processFamily, script }) =>
+    runner.run({
+      argv: ["sh", "-c", `${script}; exec sleep 600`],
+      processFamily,
+      timeoutMs: 60_000,
+    }),
   );
   for (const name of ["mine", "other"]) {
     await expect.poll(() => existsSync(join(directory, name))).toBe(true);
   }
-  await runner.killFamily(`${directory}/a`);
+  await runner.killProcessFamily(`${directory}/a`);
   expect((await runs[0])?.exitCode).toBe(137);
   expect(isRunning(mine.pid())).toBe(false);
   expect(isRunning(other.pid())).toBe(true);
-  await runner.killFamily(`${directory}/ab`);
+  await runner.killProcessFamily(`${directory}/ab`);
   expect((await runs[1])?.exitCode).toBe(137);
 });
 
 test("a program ends with the process that runs it", async () => {
   const file = join(directory, "pid");
-  const command = { argv: ["sh", "-c", `echo $$ > ${file}; exec sleep 600`], family: directory };
+  const command = {
+    argv: ["sh", "-c", `echo $$ > ${file}; exec sleep 600`],
+    processFamily: directory,
+  };
   const code = `const { createProcessRunner } = await import(${JSON.stringify(RUNNER)});
     const { existsSync } = await import("node:fs");
     createProcessRunner().run({ ...${JSON.stringify(command)}, timeoutMs: 600_000 });

@@ -13,11 +13,11 @@ const MARK_VARIABLE = "PATCHBAY_PROCESS_FAMILY";
 const KILL_ROUND_MS = 10;
 const KILL_ROUNDS_MAX = 200;
 
-export function createMark(family: string): string {
+export function createProcessMark(family: string): string {
   return `${family}/${randomUUID()}`;
 }
 
-export function addMark(
+export function addProcessMark(
   env: Readonly<Record<string, string>>,
   mark: string,
 ): Readonly<Record<string, string>> {

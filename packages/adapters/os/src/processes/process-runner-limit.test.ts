@@ -17,7 +17,7 @@ const runner: ProcessRunner = {
     running.push({ name: argv[0], end });
     return promise;
   },
-  killFamily: () => Promise.resolve(),
+  killProcessFamily: () => Promise.resolve(),
 };
 
 function command(name: string, options: Partial<Command> = {}): Command {

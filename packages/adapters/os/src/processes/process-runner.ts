@@ -9,7 +9,7 @@ import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/inter
 import { checkedFd, sealDescriptors } from "../descriptors.ts";
 import { errnoOf } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
-import { killMarked, scheduleKill, createMark, addMark } from "./process-family.ts";
+import { killMarked, scheduleKill, createProcessMark, addProcessMark } from "./process-family.ts";
 import { signalGroup, watchProcessEnd } from "./process-identity.ts";
 
 interface ProgramEnd {
@@ -105,7 +105,7 @@ export function limitProcesses(runner: ProcessRunner, count: number): ProcessRun
       slots.release();
     }
   };
-  return { run, killFamily: (family) => runner.killFamily(family) };
+  return { run, killProcessFamily: (family) => runner.killProcessFamily(family) };
 }
 
 /** Milliseconds between SIGTERM and SIGKILL. */
@@ -117,14 +117,14 @@ const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 function start(command: Command, mark: string | undefined): Program {
-  const { argv, stdin, family, inheritFds = [] } = command;
+  const { argv, stdin, processFamily, inheritFds = [] } = command;
   const env = command.env ?? { PATH: process.env["PATH"] ?? DEFAULT_PATH };
   return startProgram({
     argv,
-    env: mark === undefined ? env : addMark(env, mark),
+    env: mark === undefined ? env : addProcessMark(env, mark),
     fds: inheritFds.map(checkedFd),
     hasInput: stdin !== undefined,
-    diesWithParent: family !== undefined,
+    diesWithParent: processFamily !== undefined,
   });
 }
 
@@ -161,7 +161,8 @@ class Run {
 
   constructor(command: Command) {
     this.#command = command;
-    this.#mark = command.family === undefined ? undefined : createMark(command.family);
+    this.#mark =
+      command.processFamily === undefined ? undefined : createProcessMark(command.processFamily);
     this.#program = start(command, this.#mark);
     this.#program.started.then(
       (pid) => {
@@ -287,7 +288,7 @@ class Run {
     this.#command.signal?.removeEventListener("abort", this.#onAbort);
     const { input, output, errors } = this.#program;
     for (const pipe of [input, output, errors]) pipe?.destroy();
-    this.#killFamily().then(() => {
+    this.#killProcessFamily().then(() => {
       if (error !== undefined) this.#result.reject(error);
       else if (this.#isKilled) this.#result.reject(this.#killReason);
       else this.#result.resolve({ exitCode: this.#exitCode, ...this.#texts() });
@@ -295,7 +296,7 @@ class Run {
   }
 
   /** Kills processes that the program left behind. If there are probably none, waits for the next scheduled scan, which costs less. */
-  async #killFamily(): Promise<void> {
+  async #killProcessFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await killMarked(this.#mark);
     else scheduleKill(this.#mark);
@@ -320,6 +321,6 @@ export function createProcessRunner(): ProcessRunner {
         return Promise.reject(spawnError(error, command.argv[0]));
       }
     },
-    killFamily: killMarked,
+    killProcessFamily: killMarked,
   };
 }

@@ -117,8 +117,8 @@ function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): bo
 }
 
 /** Returns the time to reserve for pings, in milliseconds. The time is 0 if the guest has no address that can be pinged. */
-function seriesReserveMs({ addresses }: ExaminedNic, seriesAndForwardingMs: number): number {
-  return addresses.length === 0 ? 0 : seriesAndForwardingMs;
+function computePingReserveMs({ addresses }: ExaminedNic, pingAndForwardingMs: number): number {
+  return addresses.length === 0 ? 0 : pingAndForwardingMs;
 }
 
 /** Checks whether a gateway answers probes, although CNI returned no route through it. */
@@ -411,7 +411,7 @@ async function examine(
   const first = await sendProbes(sources, capturePoints, {
     probes,
     requests,
-    untilMs: endMs - LATER_PROBES_MS - seriesReserveMs(nic, seriesAndForwardingMs),
+    untilMs: endMs - LATER_PROBES_MS - computePingReserveMs(nic, seriesAndForwardingMs),
   });
   // Counts lost pings before the large probes. Otherwise, random losses could look like a loss of all large frames.
   const losses = await countLosses(sources, capturePoints, {

@@ -14,8 +14,8 @@ const SETTINGS_WITH_FAULTS = ["master", "mac", "learning", "up"] as const;
 const FAULT_BY_CHANGE: Partial<Readonly<Record<LinkChange["op"], WiringFault["what"]>>> = {
   addBridge: "link",
   addTap: "link",
-  replaceForwarding: "entry",
-  deleteForwarding: "entry",
+  replaceFdbEntry: "entry",
+  deleteFdbEntry: "entry",
 };
 
 function classify(change: LinkChange): WiringFault["what"] {

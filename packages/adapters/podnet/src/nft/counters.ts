@@ -49,8 +49,8 @@ const COUNTED_DROP = "counter drop";
 /** Adds a counter to each drop rule. Appends a counted drop rule to a chain without a final rule. */
 export function addDropCounters({ rules, ...chain }: Chain): Chain {
   const counted = rules.map((rule) => rule.replace(/(^| )drop$/, `$1${COUNTED_DROP}`));
-  const lacksFinalRule = !FINAL_RULE.test(rules.at(-1) ?? "");
-  return { ...chain, rules: lacksFinalRule ? [...counted, COUNTED_DROP] : counted };
+  const isFinalRuleMissing = !FINAL_RULE.test(rules.at(-1) ?? "");
+  return { ...chain, rules: isFinalRuleMissing ? [...counted, COUNTED_DROP] : counted };
 }
 
 export type Refusal = Omit<RefusedFrames, "recentFrames">;

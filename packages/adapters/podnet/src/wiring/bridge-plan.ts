@@ -242,7 +242,7 @@ export function planNicForwardingRemoval(
   const hasNicEntry = presentEntries?.some(
     (entry) => entry.mac === mac && entry.device === podInterfaceName,
   );
-  return hasNicEntry === false ? [] : [{ op: "deleteForwarding", link: podInterfaceName, mac }];
+  return hasNicEntry === false ? [] : [{ op: "deleteFdbEntry", link: podInterfaceName, mac }];
 }
 
 /**
@@ -260,7 +260,7 @@ export function planForwarding(
   );
   return [
     ...planNicForwardingRemoval(wiring, presentEntries),
-    ...(hasTapEntry === true ? [] : [{ op: "replaceForwarding", link: tapName, mac } as const]),
+    ...(hasTapEntry === true ? [] : [{ op: "replaceFdbEntry", link: tapName, mac } as const]),
   ];
 }
 

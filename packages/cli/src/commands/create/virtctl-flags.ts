@@ -25,7 +25,7 @@ function readParameters(flag: string, text: string): Readonly<Partial<Record<Par
     if (!isParameter(parameter) || value === "")
       throw flagError(
         flag,
-        `"${pair}" is none of ${PARAMETERS.map((one) => `${one}:…`).join(", ")}`,
+        `"${pair}" is none of ${PARAMETERS.map((parameter) => `${parameter}:…`).join(", ")}`,
       );
     if (parameters[parameter] !== undefined) throw flagError(flag, `${parameter} is set twice`);
     parameters[parameter] = value;

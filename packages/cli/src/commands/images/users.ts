@@ -50,7 +50,7 @@ function listDataVolumeImages(
   const namespace = metadata.namespace ?? "";
   const filled = new Set(
     dataVolumes
-      .filter((one) => one.metadata.namespace === namespace && one.status?.phase === "Succeeded")
+      .filter((vmi) => vmi.metadata.namespace === namespace && vmi.status?.phase === "Succeeded")
       .map((one) => one.metadata.name),
   );
   const waiting = (spec.dataVolumeTemplates ?? []).filter(

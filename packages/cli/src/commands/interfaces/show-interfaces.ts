@@ -69,7 +69,7 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
   const { findStartProblem, findVmProblem } = await import("../../change/progress.ts");
   const { kind, namespace, name, vmi } = target;
   const title = `${kind} ${namespace}/${name}`;
-  const row = toIfaceRows(target).find((one) => one.name === iface);
+  const row = toIfaceRows(target).find((ifaceRow) => ifaceRow.name === iface);
   if (row === undefined) {
     throw new AppError("KUBE_NOT_FOUND", {
       resource: "interface",

@@ -40,9 +40,9 @@ function listGuestPorts(spec: ExposeSettings["spec"]): readonly ServicePort[] {
   const ports = (spec.domain.devices?.interfaces ?? [])
     .filter((iface) => isOnPodNetwork(iface, spec))
     .flatMap((iface) => iface.ports ?? []);
-  const isOne = ports.length === 1;
+  const hasOnePort = ports.length === 1;
   return ports.map(({ name, port, protocol = "TCP" }, index) => {
-    const generated = isOne ? {} : { name: `port-${String(index + 1)}` };
+    const generated = hasOnePort ? {} : { name: `port-${String(index + 1)}` };
     return { ...(name === undefined ? generated : { name }), protocol, port };
   });
 }

@@ -24,14 +24,14 @@ function parsePair(text: string): PortPair | undefined {
   return isPort ? { local, remote } : undefined;
 }
 
-/** Parses pairs of a local port and a guest's port. Requires exactly one pair if `isOne` is set. @throws AppError with FLAG_INVALID */
-export function parsePorts(texts: readonly string[], isOne: boolean): readonly PortPair[] {
+/** Parses pairs of a local port and a guest's port. Requires exactly one pair if `isSinglePair` is set. @throws AppError with FLAG_INVALID */
+export function parsePorts(texts: readonly string[], isSinglePair: boolean): readonly PortPair[] {
   const wrong = texts.filter((text) => parsePair(text) === undefined);
   if (wrong.length > 0) {
     const reason = `${wrong.join(", ")}: a port is LOCAL:REMOTE or one number from 1 to 65535, over TCP`;
     throw new AppError("FLAG_INVALID", { flag: "<port...>", reason });
   }
-  if (isOne && texts.length !== 1) {
+  if (isSinglePair && texts.length !== 1) {
     throw new AppError("FLAG_INVALID", { flag: "--stdio", reason: "it takes one port" });
   }
   return texts.flatMap((text) => parsePair(text) ?? []);

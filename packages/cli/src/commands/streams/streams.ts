@@ -50,9 +50,9 @@ async function runPortForward(context: Context, input: Input): Promise<void> {
     assertRunning(target);
     const open = (remote: number) =>
       openStream(session, target, { subresource: ["portforward", String(remote), "tcp"] });
-    const [only] = ports;
-    if (hasFlag(input, "stdio") && only !== undefined) {
-      const stream = await open(only.remote);
+    const [singlePair] = ports;
+    if (hasFlag(input, "stdio") && singlePair !== undefined) {
+      const stream = await open(singlePair.remote);
       stdin.pipe(stream).pipe(stdout);
       await finished(stream, { writable: false }).catch(() => undefined);
       stdin.destroy();

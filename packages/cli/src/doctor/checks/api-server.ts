@@ -126,5 +126,5 @@ function judgeEnd({ subject, endsMs }: CertificateEnd, nowMs: number): Finding {
 }
 
 export function judgeCertificates({ certificates, nowMs }: Facts): readonly Finding[] {
-  return certificates.map((one) => judgeEnd(one, nowMs));
+  return certificates.map((certificateEnd) => judgeEnd(certificateEnd, nowMs));
 }

@@ -35,8 +35,8 @@ function shortenPath(path: string): string {
 /** Lists the values, each with its path, for example `virt-api: resources.limits.memory: 1Gi`. */
 function listLines(value: unknown, path: string): readonly string[] {
   if (isJsonObject(value)) {
-    return Object.entries(value).flatMap(([name, one]) =>
-      listLines(one, path === "" ? name : `${path}.${name}`),
+    return Object.entries(value).flatMap(([name, memberValue]) =>
+      listLines(memberValue, path === "" ? name : `${path}.${name}`),
     );
   }
   if (!Array.isArray(value)) return [`${shortenPath(path)}: ${toText(value)}`];

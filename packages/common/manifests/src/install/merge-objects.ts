@@ -91,7 +91,9 @@ function groupByMember(value: unknown): Groups {
 /** Returns whether `found` equals `base`, except for defaults that the API server added to `found`. */
 function isCovered(base: unknown, found: unknown): boolean {
   if (Array.isArray(base) && Array.isArray(found)) {
-    return base.length === found.length && base.every((one, index) => isCovered(one, found[index]));
+    return (
+      base.length === found.length && base.every((item, index) => isCovered(item, found[index]))
+    );
   }
   if (!isJsonObject(base) || !isJsonObject(found)) return isEqual(base, found);
   return Object.entries(base).every(([name, one]) => isCovered(one, found[name]));

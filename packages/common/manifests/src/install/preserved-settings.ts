@@ -12,7 +12,7 @@ import { isPatchbayObject } from "./foreign-objects.ts";
 const KUBELET_VOLUME = "pod-resources";
 
 function findMembers(value: unknown, member: string): readonly unknown[] {
-  if (Array.isArray(value)) return value.flatMap((one) => findMembers(one, member));
+  if (Array.isArray(value)) return value.flatMap((item) => findMembers(item, member));
   if (!isJsonObject(value)) return [];
   const inner = Object.values(value).flatMap((one) => findMembers(one, member));
   return member in value ? [value[member], ...inner] : inner;

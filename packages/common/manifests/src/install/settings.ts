@@ -37,7 +37,7 @@ const KUBELET_SUBDIRECTORIES: readonly string[] = [
 function mapTexts(value: unknown, change: (text: string, member: string) => string): unknown {
   const map = (inner: unknown, member: string): unknown => {
     if (typeof inner === "string") return change(inner, member);
-    if (Array.isArray(inner)) return inner.map((one) => map(one, member));
+    if (Array.isArray(inner)) return inner.map((item) => map(item, member));
     if (!isJsonObject(inner)) return inner;
     return Object.fromEntries(Object.entries(inner).map(([name, one]) => [name, map(one, name)]));
   };

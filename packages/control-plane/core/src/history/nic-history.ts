@@ -156,7 +156,7 @@ function advancePhaseTimings(
   return updateTimings(timings, { ...stage, ...time, isNew, isRunning, wasReady });
 }
 
-function isOver(timings: PhaseTimings, next: PhaseTimings | undefined): boolean {
+function hasOperationEnded(timings: PhaseTimings, next: PhaseTimings | undefined): boolean {
   return next?.phase === "Ready" || next?.type !== timings.type;
 }
 
@@ -176,7 +176,7 @@ function buildCompleted(
   });
 }
 
-function findUnseenPlug(
+function findUnreportedPlug(
   { stage, reported, isRunning }: ObservedNic,
   time: ObservationTime,
 ): readonly IfaceOperation[] {
@@ -190,8 +190,8 @@ function advanceTimings(
 ): Pick<NextNic, "timings" | "ended"> {
   const { timings, stage, reported } = nic;
   const next = advancePhaseTimings(nic, time);
-  if (timings === undefined) return { timings: next, ended: findUnseenPlug(nic, time) };
-  const hasEnded = isOperation(timings) && isOver(timings, next);
+  if (timings === undefined) return { timings: next, ended: findUnreportedPlug(nic, time) };
+  const hasEnded = isOperation(timings) && hasOperationEnded(timings, next);
   const ended = hasEnded ? [toEndedOperation(timings, stage, time)] : [];
   // The timings of a removed NIC are retained until the status omits the NIC.
   return { timings: next ?? (reported === undefined ? undefined : timings), ended };
@@ -220,7 +220,7 @@ function startLinkChange(
   } as const);
 }
 
-function findUnseenLinkChange(
+function findUnreportedLinkChange(
   { stage, reported }: ObservedNic,
   time: ObservationTime,
 ): readonly IfaceOperation[] {
@@ -233,7 +233,7 @@ function findUnseenLinkChange(
 function advanceLink(nic: ObservedNic, time: ObservationTime): Pick<NextNic, "link" | "ended"> {
   const { link: activeChange, stage } = nic;
   if (activeChange === undefined)
-    return { link: startLinkChange(nic, time), ended: findUnseenLinkChange(nic, time) };
+    return { link: startLinkChange(nic, time), ended: findUnreportedLinkChange(nic, time) };
   // During a network swap, the link state is unknown, so the change remains active.
   if (stage !== undefined && stage.link === undefined) return { link: activeChange, ended: [] };
   if (stage?.link?.wanted === activeChange.linkState) return { link: activeChange, ended: [] };

@@ -13,7 +13,7 @@ export interface HistorySources {
   readonly vmi?: VirtualMachineInstance | undefined;
 }
 
-function isOver({ vmi }: HistorySources): boolean {
+function hasGuestEnded({ vmi }: HistorySources): boolean {
   return vmi === undefined || isVmiFinal(vmi);
 }
 
@@ -24,7 +24,7 @@ export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistor
     vm?.status?.interfaceHistory ?? [],
     vmi?.status?.interfaceHistory ?? [],
   );
-  return isOver(owner) ? endHistory(history, now) : history;
+  return hasGuestEnded(owner) ? endHistory(history, now) : history;
 }
 
 /**
@@ -40,7 +40,7 @@ export function buildNextVmHistory(
   const hasOtherChange = Object.entries(otherFields).some(
     ([field, value]) => !isEqual(storedStatus.get(field), value),
   );
-  if (!hasOtherChange && !isOver(owner)) return owner.vm.status?.interfaceHistory;
+  if (!hasOtherChange && !hasGuestEnded(owner)) return owner.vm.status?.interfaceHistory;
   const history = mergeVmHistory(owner, now);
   return history.length === 0 ? undefined : history;
 }

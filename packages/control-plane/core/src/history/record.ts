@@ -14,7 +14,7 @@ function isSameOperation(left: IfaceOperation, right: IfaceOperation): boolean {
   return left.type === right.type && left.startTimestamp === right.startTimestamp;
 }
 
-function isOver({ outcome }: IfaceOperation): boolean {
+function hasOutcome({ outcome }: IfaceOperation): boolean {
   return outcome !== undefined;
 }
 
@@ -25,7 +25,7 @@ function withOperation(
   const isKnown = operations.some((existing) => isSameOperation(existing, operation));
   if (!isKnown) return [...operations, operation].slice(-OPERATIONS_MAX);
   return operations.map((existing) =>
-    isSameOperation(existing, operation) && !isOver(existing) ? operation : existing,
+    isSameOperation(existing, operation) && !hasOutcome(existing) ? operation : existing,
   );
 }
 
@@ -108,7 +108,7 @@ export function endHistory(history: IfaceHistory, endTimestamp?: string): IfaceH
   return history.map(({ name, operations }) => ({
     name,
     operations: operations.map((operation) =>
-      isOver(operation) ? operation : { ...operation, ...endField, outcome: "GuestEnded" },
+      hasOutcome(operation) ? operation : { ...operation, ...endField, outcome: "GuestEnded" },
     ),
   }));
 }

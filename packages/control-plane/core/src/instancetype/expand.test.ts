@@ -2,7 +2,7 @@
 // What a preference asks of a VM. Source of the rows: KubeVirt pkg/instancetype/preference/requirements.
 import type { InstancetypeSpec, PreferenceSpec, VmiSpec } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { requirementCauses } from "./expand.ts";
+import { listRequirementCauses } from "./expand.ts";
 
 const TWO: InstancetypeSpec = { cpu: { guest: 2 }, memory: { guest: "1Gi" } };
 const DOMAIN = "spec.template.spec.domain";
@@ -124,7 +124,7 @@ const ROWS: readonly Row[] = [
 
 test.each(ROWS)("$name", ({ instancetype, preference, spec = { domain: {} }, fields, message }) => {
   const specs = { preference, ...(instancetype === undefined ? {} : { instancetype }) };
-  expect(requirementCauses(specs, spec)).toEqual(
+  expect(listRequirementCauses(specs, spec)).toEqual(
     fields.map((field) => ({
       reason: "FieldValueInvalid",
       field,

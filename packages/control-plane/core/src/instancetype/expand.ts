@@ -113,7 +113,7 @@ function checkArchitecture(
 }
 
 /** Returns the unmet requirements of the preference, with KubeVirt's messages. */
-export function requirementCauses(specs: InstancetypeSpecs, spec: VmiSpec): readonly Cause[] {
+export function listRequirementCauses(specs: InstancetypeSpecs, spec: VmiSpec): readonly Cause[] {
   const requirements = specs.preference?.requirements;
   if (requirements === undefined) return [];
   const unmetRequirements = [
@@ -215,7 +215,7 @@ function listCauses(template: Template, specs: InstancetypeSpecs): readonly Caus
       ? { architecture }
       : {}),
   };
-  return requirementCauses(specs, spec);
+  return listRequirementCauses(specs, spec);
 }
 
 function isMatcherField(field: string): boolean {

@@ -123,7 +123,7 @@ function findNameCauses(matcher: Matcher, role: MatcherRole): readonly Cause[] {
   return [{ reason: "FieldValueNotFound", field: `spec.${role}`, message }];
 }
 
-function inferenceCauses(matcher: Matcher, role: MatcherRole): readonly Cause[] {
+function listInferenceCauses(matcher: Matcher, role: MatcherRole): readonly Cause[] {
   if ((matcher.inferFromVolume ?? "") === "") return [];
   const forbiddenFields = (["name", "kind"] as const).filter(
     (field) => (matcher[field] ?? "") !== "",
@@ -166,7 +166,7 @@ export function validateMatchers(
     return [
       ...updateCauses(matcher, oldVm && findMatcher(oldVm, role), role),
       ...findNameCauses(matcher, role),
-      ...inferenceCauses(matcher, role),
+      ...listInferenceCauses(matcher, role),
       ...findPolicyCauses(matcher, role),
     ];
   });

@@ -16,11 +16,11 @@ export interface Command {
   /** Descriptors that the program inherits as 3, 4, ... in this order. Their inodes are verified immediately before the start. */
   readonly inheritFds?: readonly InheritedFd[];
   /**
-   * Name that groups programs for {@link ProcessRunner.killFamily}, even across restarts of this process. A program with a
+   * Name that groups programs for {@link ProcessRunner.killProcessFamily}, even across restarts of this process. A program with a
    * family is killed when this process dies. When the program exits, its descendants are killed before the result is returned.
    * After exit code 0, descendants that left the process group and closed the pipes may run some seconds longer.
    */
-  readonly family?: string;
+  readonly processFamily?: string;
   /** Time limit in milliseconds. At the deadline the process group receives SIGTERM, and SIGKILL one second later. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
@@ -46,5 +46,5 @@ export interface ProcessRunner {
    */
   run(command: Command): Promise<CommandResult>;
   /** Kills all remaining programs of the family, including programs that a previous process started. */
-  killFamily(family: string): Promise<void>;
+  killProcessFamily(family: string): Promise<void>;
 }

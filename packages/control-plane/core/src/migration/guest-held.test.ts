@@ -58,7 +58,7 @@ test.each<{
   {
     name: "the guest is lost if the target pod has ended",
     change: { targetPod: ENDED },
-    want: /^lose: the guest had left its node, and is lost at its target: target pod \S+ has ended/,
+    want: /^failWithLostGuest: the guest had left its node, and is lost at its target: target pod \S+ has ended/,
   },
   {
     name: "the migration continues if the target's node does not respond",
@@ -70,13 +70,13 @@ test.each<{
     name: "a stopped VM with a paused guest is lost",
     state: PAUSED,
     isStopped: true,
-    want: /^lose: VMI vm1 is being stopped$/,
+    want: /^failWithLostGuest: VMI vm1 is being stopped$/,
   },
   {
     name: "a stopped VM is lost if the target does not report for 5 min",
     state: { abortRequestedTimestamp: MIN_5 },
     isStopped: true,
-    want: /^lose: the guest is no longer on the source node, .* within 5 minutes that it runs there$/,
+    want: /^failWithLostGuest: the guest is no longer on the source node, .* within 5 minutes that it runs there$/,
   },
 ])("after the guest left the source: $name", ({ state, change, isStopped, want }) => {
   const facts = { ...openFacts({ ...LEFTOVER, ...state }), migration: CANCELLED, ...change };

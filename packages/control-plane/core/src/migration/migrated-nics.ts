@@ -65,7 +65,7 @@ export function wasPausedAtSource({ status }: VirtualMachineInstance): boolean {
 /** Returns the NICs to announce after the guest resumes in another pod. Omits masqueraded NICs, which other hosts cannot reach. */
 export function listAnnouncedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] {
   return ifaces
-    .filter((iface) => isInPod(iface) && iface.links.podInterface)
+    .filter((iface) => isInPod(iface) && iface.links.hasPodInterface)
     .flatMap((iface) => {
       const wiring = buildWiring(iface);
       if (wiring?.kind !== "bridge") return [];
@@ -76,7 +76,7 @@ export function listAnnouncedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNi
 
 function listWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return facts.ifaces
-    .filter((iface) => isInPod(iface) && iface.links.podInterface && !isMadeByHook(iface))
+    .filter((iface) => isInPod(iface) && iface.links.hasPodInterface && !isMadeByHook(iface))
     .flatMap((iface) => planWiring(facts, iface) ?? []);
 }
 

@@ -108,9 +108,9 @@ describe("the links of an iface", () => {
   test("have the iface's names and the MTU of the pod's NIC", () => {
     const [facts] = collect({ links: LINKS });
     expect(facts?.links).toEqual({
-      podInterface: true,
-      bridge: true,
-      tap: true,
+      hasPodInterface: true,
+      hasBridge: true,
+      hasTap: true,
       isWired: false,
       isTapOpen: true,
       mtu: 1400,
@@ -121,10 +121,10 @@ describe("the links of an iface", () => {
     {
       name: "lack the pod's NIC",
       at: 0,
-      want: { podInterface: false, mtu: 0 },
+      want: { hasPodInterface: false, mtu: 0 },
     },
-    { name: "lack the bridge", at: 1, want: { bridge: false } },
-    { name: "lack the tap", at: 2, want: { tap: false, isTapOpen: false } },
+    { name: "lack the bridge", at: 1, want: { hasBridge: false } },
+    { name: "lack the tap", at: 2, want: { hasTap: false, isTapOpen: false } },
   ])("$name", ({ at, want }) => {
     const [facts] = collect({ links: LINKS.toSpliced(at, 1) });
     expect(facts?.links).toMatchObject(want);
@@ -132,7 +132,7 @@ describe("the links of an iface", () => {
 
   test("include a tap that no process has open", () => {
     const [facts] = collect({ links: LINKS.with(2, link("tap7692c3ad354")) });
-    expect(facts?.links).toMatchObject({ tap: true, isTapOpen: false });
+    expect(facts?.links).toMatchObject({ hasTap: true, isTapOpen: false });
   });
 
   test("are empty while their names are unknown", () => {

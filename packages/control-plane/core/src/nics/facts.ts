@@ -7,11 +7,11 @@ import type { ReasonMessage } from "../reasons/messages.ts";
 import type { SocketReason } from "./links/vhost-socket.ts";
 
 export interface LinkFacts {
-  readonly podInterface: boolean;
+  readonly hasPodInterface: boolean;
   /** Whether a tap that Patchbay created exists. */
-  readonly tap: boolean;
+  readonly hasTap: boolean;
   /** Whether a bridge that Patchbay created exists. */
-  readonly bridge: boolean;
+  readonly hasBridge: boolean;
   /** Whether the wiring is complete. False until the pod network is observed. */
   readonly isWired: boolean;
   /** Whether QEMU has this tap open. False if QEMU has a deleted tap with the same name open. */
@@ -103,9 +103,9 @@ export function findMtu(facts: MtuFacts): number {
 }
 
 export const NO_LINKS: LinkFacts = {
-  podInterface: false,
-  tap: false,
-  bridge: false,
+  hasPodInterface: false,
+  hasTap: false,
+  hasBridge: false,
   isWired: false,
   isTapOpen: false,
   mtu: 0,

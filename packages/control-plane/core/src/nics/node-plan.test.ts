@@ -18,7 +18,7 @@ import {
 import { computeUnplugRetryMs } from "./node-plan.ts";
 
 const PATH = "/run/patchbay/vhost-user/uid/pod0a.sock";
-const FOUND: Partial<LinkFacts> = { podInterface: true };
+const FOUND: Partial<LinkFacts> = { hasPodInterface: true };
 const READY: Partial<LinkFacts> = { ...FOUND, isWired: true };
 const WORKS: Partial<LinkFacts> = { ...READY, isTapOpen: true };
 const DEVICE = { pciAddress: "0000:01:00.0", isVhostUser: true } as const;

@@ -120,7 +120,9 @@ export function toSwappedFacts<Facts extends object, SwapNic>(
 type ObservedIface = WiredIface & { readonly links: LinkFacts };
 
 function listWirings(iface: ObservedIface): readonly ObservedWiring[] {
-  return iface.links.podInterface && !isMadeByHook(iface) ? [buildWiring(iface) ?? []].flat() : [];
+  return iface.links.hasPodInterface && !isMadeByHook(iface)
+    ? [buildWiring(iface) ?? []].flat()
+    : [];
 }
 
 /** Returns the wirings that should exist, one for each pod NIC. Includes the new pod NIC of a network swap. */
@@ -140,7 +142,7 @@ function withWiredLinks(
   const { name, podInterfaceName, links } = iface;
   if (findBindingModule(iface).kind === "vhostuser") return links;
   const tapName = links.tapName ?? buildIfaceNames(name, podInterfaceName).tapName;
-  return { ...links, isWired: links.podInterface && wiredTaps.has(tapName) };
+  return { ...links, isWired: links.hasPodInterface && wiredTaps.has(tapName) };
 }
 
 /** Sets `isWired` of all interfaces. `wiredTaps` are the names of the taps in complete wirings. */
@@ -151,7 +153,7 @@ export function withWired(
   return ifaces.map((iface) => {
     // A hook's NIC has no wiring, so only its pod NIC must exist.
     const links = isMadeByHook(iface)
-      ? { ...iface.links, isWired: iface.links.podInterface }
+      ? { ...iface.links, isWired: iface.links.hasPodInterface }
       : withWiredLinks(iface, wiredTaps);
     const { name, binding, swap } = iface;
     if (swap === undefined) return { ...iface, links };

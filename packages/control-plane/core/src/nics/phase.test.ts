@@ -64,12 +64,12 @@ const UNPLUG: readonly Row[] = [
   { name: "out of the guest", given: { attachment: "Attached", links: WIRED }, want: "Unwiring" },
   {
     name: "out of the guest, with only its bridge",
-    given: { attachment: "Attached", links: { bridge: true } },
+    given: { attachment: "Attached", links: { hasBridge: true } },
     want: "Unwiring",
   },
   {
     name: "out of the guest, with only its tap",
-    given: { attachment: "Attached", links: { tap: true } },
+    given: { attachment: "Attached", links: { hasTap: true } },
     want: "Unwiring",
   },
   { name: "in the pod", given: { attachment: "Attached", links: IN_POD }, want: "PodDetaching" },
@@ -128,7 +128,7 @@ describe("the guest must release a device", () => {
 });
 
 describe("an iface whose network changes", () => {
-  const inPod = { ...NO_LINKS, podInterface: true };
+  const inPod = { ...NO_LINKS, hasPodInterface: true };
   const there = { name: "a", podInterfaceName: "pod2", state: "Attached" } as const;
   const swap = { podInterfaceName: "pod2", links: inPod, attachment: there };
   const ready: IfaceOptions = { attachment: "Attached", links: IN_USE, ...DEVICE };

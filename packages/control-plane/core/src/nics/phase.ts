@@ -293,11 +293,11 @@ export function collectIfaceFacts(sources: IfaceSources): readonly IfaceFacts[] 
 interface PhaseFacts {
   readonly iface?: Iface;
   readonly attachment?: Attachment;
-  readonly links: Pick<LinkFacts, "tap" | "bridge" | "isWired" | "isTapOpen">;
+  readonly links: Pick<LinkFacts, "hasTap" | "hasBridge" | "isWired" | "isTapOpen">;
   readonly device?: DeviceFacts;
   readonly isMadeByHook?: true;
   readonly swap?: Pick<SwapFacts, "attachment"> & {
-    readonly links: Pick<LinkFacts, "podInterface">;
+    readonly links: Pick<LinkFacts, "hasPodInterface">;
   };
   readonly leftovers?: readonly string[];
 }
@@ -308,15 +308,15 @@ export function isWanted(facts: Pick<PhaseFacts, "iface">): boolean {
 
 function decideUnplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   if (facts.device !== undefined) return "Detaching";
-  const { tap, bridge } = facts.links;
-  if (tap || bridge || (facts.leftovers ?? []).length > 0) return "Unwiring";
+  const { hasTap, hasBridge } = facts.links;
+  if (hasTap || hasBridge || (facts.leftovers ?? []).length > 0) return "Unwiring";
   return facts.attachment === undefined ? undefined : "PodDetaching";
 }
 
 /** Returns the phase of a network swap. Returns undefined if no swap is pending, the device does not work, or neither pod NIC is usable. */
 function decideSwapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
   if (swap === undefined || device === undefined || !links.isTapOpen) return undefined;
-  if (swap.attachment?.state === "Attached" && swap.links.podInterface) return "Switching";
+  if (swap.attachment?.state === "Attached" && swap.links.hasPodInterface) return "Switching";
   return links.isWired ? "PodSwapping" : undefined;
 }
 

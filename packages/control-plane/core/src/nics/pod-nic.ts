@@ -65,10 +65,10 @@ export function choosePodNic(network: Network, sources: PodNicSources): string {
     nics.some((nic) => nic.podInterfaceName === name && nic.networkName === networkName);
   const existing = [defaultNic, swapNic].find(isOnThisNetwork);
   if (existing !== undefined) return existing;
-  const isTaken = [...reported, ...nics].some(
+  const isInUse = [...reported, ...nics].some(
     ({ podInterfaceName }) => podInterfaceName === defaultNic,
   );
-  return isTaken ? swapNic : defaultNic;
+  return isInUse ? swapNic : defaultNic;
 }
 
 /**

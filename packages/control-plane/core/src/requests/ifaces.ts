@@ -61,7 +61,7 @@ function describeLoss({ status }: VirtualMachineInstance): string {
 }
 
 /** Returns why the VM or VMI accepts no interface requests. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
-export function targetProblem(target: NicTarget): Refusal | undefined {
+export function findTargetProblem(target: NicTarget): Refusal | undefined {
   if (target.kind === "vm") {
     return target.vm.metadata.deletionTimestamp === undefined
       ? undefined
@@ -299,7 +299,7 @@ function planNew(facts: AddIfaceFacts): NicPlan {
 
 /** Plans an addinterface request. A repeated request changes nothing, except that it cancels a pending unplug. */
 export function planAddIface(facts: AddIfaceFacts): NicPlan {
-  const problem = targetProblem(facts.target);
+  const problem = findTargetProblem(facts.target);
   if (problem !== undefined) return { kind: "refused", refusal: problem };
   const existing = findByName(ifacesOf(specOf(facts.target)), facts.request.name);
   return existing === undefined ? planNew(facts) : planExisting(facts, existing);
@@ -507,7 +507,7 @@ function planRemovalFromSpec({ target, request }: RemoveIfaceFacts): NicPlan {
 /** Plans a removeinterface request. A repeated request changes nothing. The default network cannot be removed. */
 export function planRemoveIface(facts: RemoveIfaceFacts): NicPlan {
   const { target, request } = facts;
-  const problem = targetProblem(target);
+  const problem = findTargetProblem(target);
   if (problem !== undefined) return { kind: "refused", refusal: problem };
   const spec = specOf(target);
   const iface = findByName(ifacesOf(spec), request.name);

@@ -6,7 +6,7 @@ export {
   planRemoveIface,
   isEndedOrDeleting,
   type NicTarget,
-  targetProblem,
+  findTargetProblem,
 } from "./ifaces.ts";
 export { parseMigrateBody, planMigrate } from "./migrate.ts";
 export { readMembers, type NicPlan, type Parsed, type Refusal } from "./refusal.ts";
@@ -22,8 +22,8 @@ export {
   type RunStatePlan,
 } from "./run-state.ts";
 export {
-  fixedNetworkCauses,
-  pluggedBindingCauses,
+  listLiveNetworkChangeCauses,
+  listNewIfaceBindingCauses,
   refuseVmiChange,
-  pluggedHookCauses,
+  listNewIfaceHookCauses,
 } from "./spec-edits.ts";

@@ -8,7 +8,11 @@ import {
 } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aVmi } from "@patchbay/support";
-import { pluggedBindingCauses, fixedNetworkCauses, refuseVmiChange } from "./spec-edits.ts";
+import {
+  listNewIfaceBindingCauses,
+  listLiveNetworkChangeCauses,
+  refuseVmiChange,
+} from "./spec-edits.ts";
 
 describe("an iface plugged into a running VMI", () => {
   const withIfaces = (...interfaces: readonly Iface[]): VmiSpec => ({
@@ -73,7 +77,9 @@ describe("an iface plugged into a running VMI", () => {
     },
     { name: "may be missing", before: withIfaces(SRIOV), after: { domain: {} }, want: [] },
   ])("$name", ({ before, after, want }) => {
-    expect(pluggedBindingCauses({ before, after, base: "spec" }, {})).toEqual(want.map(refused));
+    expect(listNewIfaceBindingCauses({ before, after, base: "spec" }, {})).toEqual(
+      want.map(refused),
+    );
   });
 });
 
@@ -120,7 +126,7 @@ test.each<{ name: string; from: VmiSpec; to: VmiSpec; want: number }>([
   },
   { name: "is not checked for a new NIC", from: { domain: {} }, to: spec(on("red"), TAP), want: 0 },
 ])("the network of a running NIC $name", ({ from, to, want }) => {
-  const causes = fixedNetworkCauses({ before: from, after: to, base: "spec" }, BINDINGS);
+  const causes = listLiveNetworkChangeCauses({ before: from, after: to, base: "spec" }, BINDINGS);
   expect(causes.map(({ field }) => field)).toEqual(Array(want).fill("spec.networks[0]"));
 });
 

@@ -45,7 +45,10 @@ function listCauses(
 export const NEEDS_START =
   "has a hook, which is called only when the guest starts and cannot join a running pod; add the interface to the VM's specification, or while the VM is stopped";
 
-export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
+export function listNewIfaceBindingCauses(
+  edit: SpecEdit,
+  registry: BindingRegistry,
+): readonly Cause[] {
   return listCauses(edit, (iface) => {
     const binding = resolveBindingIn(edit.after, iface, registry);
     return binding.kind === "refused" ? binding : undefined;
@@ -53,7 +56,10 @@ export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry):
 }
 
 /** Reports new interfaces whose binding has a hook, because a running guest cannot get them. */
-export function pluggedHookCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
+export function listNewIfaceHookCauses(
+  edit: SpecEdit,
+  registry: BindingRegistry,
+): readonly Cause[] {
   return listCauses(edit, (iface) => {
     const binding = resolveBindingIn(edit.after, iface, registry);
     const hasHook = binding.kind !== "refused" && binding.hasHook === true;
@@ -68,7 +74,7 @@ function isRetained(nics: readonly Nics[], name: string): boolean {
 }
 
 /** Reports network changes that a running VMI cannot apply. */
-export function fixedNetworkCauses(
+export function listLiveNetworkChangeCauses(
   { before, after, base }: SpecEdit,
   bindings: BindingRegistry,
 ): readonly Cause[] {

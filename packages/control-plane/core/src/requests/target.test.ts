@@ -2,7 +2,7 @@
 import type { VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { targetProblem } from "./ifaces.ts";
+import { findTargetProblem } from "./ifaces.ts";
 
 const ready = {
   type: "Ready",
@@ -29,5 +29,5 @@ test.each<{ name: string; status: VmiStatus; want: string | undefined }>([
     want: "VMI is not running",
   },
 ])("a VMI that $name", ({ status, want }) => {
-  expect(targetProblem({ kind: "vmi", vmi: aVmi({ status }) })?.message).toBe(want);
+  expect(findTargetProblem({ kind: "vmi", vmi: aVmi({ status }) })?.message).toBe(want);
 });

@@ -56,7 +56,7 @@ export function selectsVmi(
   );
 }
 
-function isOver({ status }: VirtualMachineInstance): boolean {
+function hasGuestEnded({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Succeeded" || status?.phase === "Failed";
 }
 
@@ -170,7 +170,7 @@ export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePl
   if (allowed.kind === "refused") return { slices: [], refusal: allowed.message };
   const publishedNetwork = { network: networkRequest.network, prefixes: allowed.prefixes };
   const parts = vmis
-    .filter((vmi) => !isOver(vmi) && selectsVmi(service, networkRequest, vmi))
+    .filter((vmi) => !hasGuestEnded(vmi) && selectsVmi(service, networkRequest, vmi))
     .flatMap((vmi) => listParts(service, vmi, publishedNetwork));
   const { name, uid = "" } = service.metadata;
   const namePrefix = `${name}-${sha256Hex(uid).slice(0, UID_DIGITS)}`;
@@ -190,7 +190,7 @@ export function listServiceInputs(vmi: VirtualMachineInstance): unknown {
     spec.hostname,
     networksOf(spec),
     ifacesOf(spec).map(({ name, ports }) => ({ name, ports })),
-    isOver(vmi),
+    hasGuestEnded(vmi),
     status?.nodeName,
     findCondition(status?.conditions, READY)?.status,
     status?.attachments?.map((attachment) => [

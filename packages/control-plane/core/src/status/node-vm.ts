@@ -165,7 +165,7 @@ function buildOtherNicFields(
   { swap, leftovers = [] }: IfaceFacts,
   phase: IfacePhase,
 ): Partial<IfaceStatus> {
-  const isUsed = swap !== undefined && (phase === "Switching" || swap.links.bridge);
+  const isUsed = swap !== undefined && (phase === "Switching" || swap.links.hasBridge);
   const otherNics = [...leftovers, ...(isUsed ? [swap.podInterfaceName] : [])];
   return otherNics.length === 0 ? {} : { otherPodInterfaceNames: otherNics };
 }

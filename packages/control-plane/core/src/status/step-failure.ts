@@ -44,7 +44,7 @@ const REASONS_BY_STEP: Readonly<Record<StepKind, string>> = {
   markMigration: "FailedUpdate",
   createTargetPod: "FailedCreate",
   patchTargetNetworks: "FailedPodPatch",
-  tellMigration: "FailedUpdate",
+  patchVmiMigration: "FailedUpdate",
   labelMigration: "FailedUpdate",
   deleteLauncher: "FailedDelete",
   releaseMigration: "FailedUpdate",

@@ -277,10 +277,10 @@ function advanceAttachment(
     ...(networkName === undefined ? {} : { networkName }),
     podInterfaceName,
   };
-  const isOver =
+  const isObsolete =
     !isWanted(previous, vmi) &&
     (isUnused(vmi, previous) || (!isDeclared(vmi, name) && isReleased(vmi, name)));
-  return isOver
+  return isObsolete
     ? { ...identity, state: "Removing" }
     : buildSecondaryAttachment(identity, pod, previous);
 }
@@ -344,7 +344,7 @@ function listAttachments(network: Network, sources: AttachmentSources): readonly
 }
 
 /** Marks a requested attachment as failed if the node cannot provide its network and the pod does not have the NIC. */
-function withAbsence(
+function failIfNetworkAbsent(
   { absences }: NetworksOwner,
   pod: PodNetworkFacts,
   attachment: Attachment,
@@ -357,7 +357,7 @@ function withAbsence(
   return { ...attachment, state: "Failed", ...unavailableNetwork };
 }
 
-function withNodeLoss(nodeLoss: NodeLoss | undefined, attachment: Attachment): Attachment {
+function failIfNodeLost(nodeLoss: NodeLoss | undefined, attachment: Attachment): Attachment {
   if (nodeLoss === undefined || attachment.state !== "Requested") return attachment;
   return { ...attachment, state: "Failed", ...nodeLoss };
 }
@@ -388,8 +388,8 @@ export function attachmentStatuses(
     .flatMap((entry) => advanceAttachment(entry, vmi, pod) ?? []);
   return [...declaredAttachments, ...removedAttachments]
     .map((listed) => withExtra(listed, findExtraNetwork(owner, listed), pod))
-    .map((listed) => withAbsence(owner, pod, listed))
-    .map((listed) => withNodeLoss(nodeLoss, listed))
+    .map((listed) => failIfNetworkAbsent(owner, pod, listed))
+    .map((listed) => failIfNodeLost(nodeLoss, listed))
     .filter((attachment) => isReportable(attachment, previous));
 }
 

@@ -125,7 +125,7 @@ function buildFacts(iface: Iface, status: IfaceStatus | undefined): IfaceFacts {
     iface,
     binding: { kind: "bridge" },
     podInterfaceName: "pod1",
-    links: { ...NO_LINKS, podInterface: true, tap: isUp, bridge: isUp, isWired: isUp },
+    links: { ...NO_LINKS, hasPodInterface: true, hasTap: isUp, hasBridge: isUp, isWired: isUp },
     attachment: { name: iface.name, podInterfaceName: "pod1", state: "Attached" },
     ...(inDomain ? { device } : {}),
   };

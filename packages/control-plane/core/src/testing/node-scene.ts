@@ -13,8 +13,13 @@ import {
 
 export const MAC = "02:00:00:00:00:0a";
 export const DEVICE_MAC = "02:00:00:00:00:0d";
-export const IN_POD: Partial<LinkFacts> = { podInterface: true, mtu: 1450 };
-export const WIRED: Partial<LinkFacts> = { ...IN_POD, tap: true, bridge: true, isWired: true };
+export const IN_POD: Partial<LinkFacts> = { hasPodInterface: true, mtu: 1450 };
+export const WIRED: Partial<LinkFacts> = {
+  ...IN_POD,
+  hasTap: true,
+  hasBridge: true,
+  isWired: true,
+};
 export const IN_USE: Partial<LinkFacts> = { ...WIRED, isTapOpen: true };
 
 /** Options for an interface. By default it is declared, and nothing exists. */

@@ -23,7 +23,7 @@ function toFacts({ podUid: uid, podNamespace: namespace, podName: name }: Journa
       owned: [],
       foreign: [],
       mode: "alone",
-      podState: "over",
+      podState: "ended",
     },
   };
 }

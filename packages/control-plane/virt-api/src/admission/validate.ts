@@ -75,9 +75,9 @@ import {
 } from "../networks.ts";
 import {
   isEndedOrDeleting,
-  pluggedBindingCauses,
-  fixedNetworkCauses,
-  pluggedHookCauses,
+  listNewIfaceBindingCauses,
+  listLiveNetworkChangeCauses,
+  listNewIfaceHookCauses,
   refuseVmiChange,
 } from "@patchbay/core/requests";
 import { isOwnedBy, vmiOf, findOwnerVm, readDataVolume } from "@patchbay/core/vm";
@@ -399,7 +399,7 @@ function listCauses(
     ...listGatedCauses({ before, after: spec, base: TEMPLATE_SPEC_PATH }, config.nicGates),
     ...(vmi === undefined
       ? []
-      : pluggedBindingCauses(
+      : listNewIfaceBindingCauses(
           { before: before ?? vmi.spec, after: spec, base: TEMPLATE_SPEC_PATH },
           bindings,
         )),
@@ -479,9 +479,15 @@ async function validateVmi(
       ? validateVmName(vmi.metadata.name)
       : [
           ...validateVmiNetworkChange(old.spec, vmi.spec),
-          ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
-          ...pluggedHookCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
-          ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...listNewIfaceBindingCauses(
+            { before: old.spec, after: vmi.spec, base: "spec" },
+            bindings,
+          ),
+          ...listNewIfaceHookCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...listLiveNetworkChangeCauses(
+            { before: old.spec, after: vmi.spec, base: "spec" },
+            bindings,
+          ),
         ]),
     // Skips an owned VMI, because admission of its VM has already validated MACs and PCI addresses.
     ...(isOwned

@@ -17,7 +17,7 @@ import type { FieldProblem } from "@patchbay/api/validate";
 import { isOwnedBy, findOwnerVm } from "@patchbay/core/vm";
 import {
   type NicTarget,
-  targetProblem,
+  findTargetProblem,
   type NicPlan,
   parseAddIface,
   planAddIface,
@@ -185,7 +185,7 @@ async function observeAndPlan(
   const objectRef = buildTargetRef(change.kind, call);
   const requested = await observeTarget(reader, change.kind, call);
   if (requested === undefined) return { kind: "answer", answer: toNotFoundAnswer(objectRef) };
-  const problem = targetProblem(requested);
+  const problem = findTargetProblem(requested);
   if (problem !== undefined) return { kind: "answer", answer: toRefusalAnswer(problem, objectRef) };
   const target = applyRollout(await resolveWriteTarget(reader, requested), config);
   const plan = await change.plan(target);

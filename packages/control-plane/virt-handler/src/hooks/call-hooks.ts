@@ -172,11 +172,13 @@ function applyAnswer(
   const { root, changes } = mergeDomain(input, parseRoot(hook, answer));
   const refused = refusedChanges(changes, vmi.spec, new Set(hookNics));
   if (refused.length === 0) return root;
-  const listed = refused
+  const printedChanges = refused
     .slice(0, LISTED_CHANGES_MAX)
     .map(({ where, message }) => `${where}: ${message}`);
-  const more = refused.length - listed.length;
-  const reason = [...listed, more === 0 ? [] : `and ${String(more)} more`].flat().join("; ");
+  const more = refused.length - printedChanges.length;
+  const reason = [...printedChanges, more === 0 ? [] : `and ${String(more)} more`]
+    .flat()
+    .join("; ");
   throw toRejection(hook, "OnDefineDomain", reason);
 }
 

@@ -11,9 +11,14 @@ import {
 
 test.each<Greeting>([
   { migration: "m", channel: "memory" },
-  { migration: "m", says: "gone" },
+  { migration: "m", isGuestGone: true },
 ])("parses the greeting that it printed: %j", (greeting) => {
   expect(parseGreeting(printGreeting(greeting).trimEnd())).toEqual(greeting);
+});
+
+test("relays of older versions understand the report of the guest's departure", () => {
+  const printed = printGreeting({ migration: "m", isGuestGone: true });
+  expect(printed).toBe('{"migration":"m","says":"gone"}\n');
 });
 
 test.each([
@@ -34,8 +39,8 @@ test.each<RelayMessage>([
   { kind: "ended", channel: "memory", reason: "r" },
   { kind: "refused", reason: "r" },
   { kind: "gone" },
-  { kind: "heard" },
-  { kind: "unheard", reason: "r" },
+  { kind: "departureConfirmed" },
+  { kind: "departureUnconfirmed", reason: "r" },
 ])("parses the relay's message $kind", (word) => {
   expect(parseRelayMessage(word)).toEqual(word);
 });

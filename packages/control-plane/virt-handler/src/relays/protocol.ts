@@ -56,18 +56,24 @@ export type RelayMessage =
   | { readonly kind: "refused"; readonly reason: string }
   | { readonly kind: "gone" }
   /** Reports whether the target's node has confirmed that the guest has left. */
-  | { readonly kind: "heard" }
-  | { readonly kind: "unheard"; readonly reason: string };
+  | { readonly kind: "departureConfirmed" }
+  | { readonly kind: "departureUnconfirmed"; readonly reason: string };
 
 export type Greeting =
   | { readonly migration: string; readonly channel: Channel }
-  | { readonly migration: string; readonly says: "gone" };
+  | { readonly migration: string; readonly isGuestGone: true };
+
+/** Field `says` of the greeting that reports the guest's departure, and its answer. Relays of older versions use the same texts. */
+const GUEST_GONE_TEXT = "gone";
+export const DEPARTURE_CONFIRMATION = "heard";
 
 /** Maximum length of a greeting, in bytes. */
 export const GREETING_MAX = 256;
 
 export function printGreeting(greeting: Greeting): string {
-  return `${JSON.stringify(greeting)}\n`;
+  const { migration } = greeting;
+  const message = "channel" in greeting ? greeting : { migration, says: GUEST_GONE_TEXT };
+  return `${JSON.stringify(message)}\n`;
 }
 
 function isChannel(value: unknown): value is Channel {
@@ -78,7 +84,7 @@ export function parseGreeting(line: string): Greeting | undefined {
   const parsed = parseJson(line);
   if (!isJsonObject(parsed) || typeof parsed["migration"] !== "string") return undefined;
   const { migration, channel, says } = parsed;
-  if (says === "gone") return { migration, says };
+  if (says === GUEST_GONE_TEXT) return { migration, isGuestGone: true };
   return isChannel(channel) ? { migration, channel } : undefined;
 }
 
@@ -113,10 +119,10 @@ export function parseRelayMessage(message: unknown): RelayMessage | undefined {
       return { kind, ports: parsePorts(message["ports"]) };
     case "failed":
     case "refused":
-    case "unheard":
+    case "departureUnconfirmed":
       return { kind, reason };
     case "gone":
-    case "heard":
+    case "departureConfirmed":
       return { kind };
     case "joined":
     case "ended":

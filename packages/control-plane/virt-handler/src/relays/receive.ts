@@ -9,6 +9,7 @@ import { isPeer, toTlsOptions } from "./protocol.ts";
 import { joinSockets, readLine } from "./streams.ts";
 import {
   CHANNELS,
+  DEPARTURE_CONFIRMATION,
   parseGreeting,
   type Channel,
   type RelayOptions,
@@ -56,9 +57,9 @@ async function admit(
   const greeting = parseGreeting((await readLine(remote, order.greetingMs)) ?? "");
   if (greeting === undefined) return "it sent no valid greeting";
   if (greeting.migration !== order.migrationUid) return "it belongs to another migration";
-  if ("says" in greeting) {
+  if ("isGuestGone" in greeting) {
     send({ kind: "gone" });
-    remote.end("heard\n");
+    remote.end(`${DEPARTURE_CONFIRMATION}\n`);
     return undefined;
   }
   if (greeting.channel !== port) return "it requested another channel";

@@ -80,8 +80,11 @@ class RunningRelay implements Relay {
   }
 
   async reportGone(): Promise<void> {
-    const message = await this.request({ kind: "reportGone" }, ["heard", "unheard"]);
-    if (message.kind !== "heard") throw toFailure(message);
+    const message = await this.request({ kind: "reportGone" }, [
+      "departureConfirmed",
+      "departureUnconfirmed",
+    ]);
+    if (message.kind !== "departureConfirmed") throw toFailure(message);
   }
 
   close(): void {

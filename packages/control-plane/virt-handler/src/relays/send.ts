@@ -8,6 +8,7 @@ import { isPeer, toTlsOptions } from "./protocol.ts";
 import { joinSockets, readLine } from "./streams.ts";
 import {
   CHANNELS,
+  DEPARTURE_CONFIRMATION,
   printGreeting,
   type Channel,
   type Greeting,
@@ -106,7 +107,7 @@ export async function send(
   report: (message: RelayMessage) => void,
 ): Promise<void> {
   const { order, ports } = sender;
-  for (const channel of CHANNELS.filter((one) => (order.connections[one] ?? 0) > 0)) {
+  for (const channel of CHANNELS.filter((candidate) => (order.connections[candidate] ?? 0) > 0)) {
     const path = `${directory}/${order.sockets[channel]}`;
     await createFiles().remove(path);
     await listen(serve(sender, channel, report), path);
@@ -120,12 +121,12 @@ export async function reportGone(
 ): Promise<void> {
   const { migrationUid, greetingMs } = sender.order;
   try {
-    const remote = await open(sender, "libvirt", { migration: migrationUid, says: "gone" });
+    const remote = await open(sender, "libvirt", { migration: migrationUid, isGuestGone: true });
     const answer = await readLine(remote, greetingMs);
     remote.destroy();
-    if (answer === "heard") report({ kind: "heard" });
-    else report({ kind: "unheard", reason: "it did not answer" });
+    if (answer === DEPARTURE_CONFIRMATION) report({ kind: "departureConfirmed" });
+    else report({ kind: "departureUnconfirmed", reason: "it did not answer" });
   } catch (error) {
-    report({ kind: "unheard", reason: messageOf(error) });
+    report({ kind: "departureUnconfirmed", reason: messageOf(error) });
   }
 }

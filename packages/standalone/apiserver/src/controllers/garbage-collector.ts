@@ -11,7 +11,7 @@ import {
   printAddress,
 } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
-import type { Change, StoredFacts, StoredObject } from "../storage/store.ts";
+import type { Change, StoredMetadata, StoredObject } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 import { changeInternally, deleteInternally, ensureObject } from "./internal-writes.ts";
 import {
@@ -133,7 +133,7 @@ class GarbageCollector {
     this.#queue.add(printAddress(address));
   }
 
-  #afterDeletion({ uid, owners }: StoredFacts): void {
+  #afterDeletion({ uid, owners }: StoredMetadata): void {
     const dependents = this.#index.listDependents(uid);
     if (dependents.length > 0) {
       this.#rememberDeleted(uid);

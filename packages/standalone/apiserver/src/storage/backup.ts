@@ -5,7 +5,7 @@ import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
 import { isKubeObject } from "../objects/object.ts";
 import { type LogRow, RevisionLog } from "./revision-log.ts";
 import type { Store } from "./store.ts";
-import { extractFacts } from "./text-object.ts";
+import { extractStoredMetadata } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
 /** Amount by which a restore increases the revision. It exceeds the number of writes since the backup, so no revision is reused. */
@@ -33,7 +33,7 @@ function toRow(line: string): LogRow {
     key: parts.join("/"),
     isDeleted: false,
     previousRevision: 0,
-    facts: extractFacts(object),
+    metadata: extractStoredMetadata(object),
     text: printJson(object),
   };
 }

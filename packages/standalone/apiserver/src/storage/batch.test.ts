@@ -10,7 +10,7 @@ import { Batch } from "./batch.ts";
 import { ObjectIndex } from "./object-index.ts";
 import { RecentChanges, openStore } from "./sqlite-store.ts";
 import { type Change, OBJECT_MAX_LENGTH, ObjectTooLong } from "./store.ts";
-import { TextCache, TextObject, extractFacts } from "./text-object.ts";
+import { TextCache, TextObject, extractStoredMetadata } from "./text-object.ts";
 
 const BUCKET = "/configmaps";
 
@@ -29,7 +29,11 @@ const cache = new TextCache({ readText: () => "{}" }, 2 ** 30);
 function batchOver(...stored: readonly KubeObject[]): Batch {
   const index = new ObjectIndex();
   for (const [place, one] of stored.entries()) {
-    const own = { address: at(one.metadata.name), revision: place + 1, facts: extractFacts(one) };
+    const own = {
+      address: at(one.metadata.name),
+      revision: place + 1,
+      metadata: extractStoredMetadata(one),
+    };
     index.set(new TextObject(own, cache, JSON.stringify(one)));
   }
   return new Batch(index, cache, stored.length);
@@ -123,7 +127,7 @@ test("rejects an object that is too long unless it already was", () => {
 });
 
 function change(revision: number, length = 10, address = at("a")): Change {
-  const own = { address, revision, facts: extractFacts(object(address.name)) };
+  const own = { address, revision, metadata: extractStoredMetadata(object(address.name)) };
   const current = new TextObject(own, cache, "x".repeat(length));
   return { type: "ADDED", revision, current, previous: undefined };
 }

@@ -10,7 +10,7 @@ import {
   ObjectTooLong,
   type Transaction,
 } from "./store.ts";
-import { type TextCache, TextObject, extractFacts } from "./text-object.ts";
+import { type TextCache, TextObject, extractStoredMetadata } from "./text-object.ts";
 
 /** Maximum number and total length of a batch's changes. Other requests are served between batches. */
 const CHANGES_MAX = 250;
@@ -109,7 +109,7 @@ export class Batch implements Transaction {
       // Reuses the strings of the previous address to save memory.
       address: previous?.address ?? { ...address },
       revision: this.#revision,
-      facts: extractFacts(object),
+      metadata: extractStoredMetadata(object),
     };
     const text = printJson(object);
     // An object that is already too long can still be marked for deletion.

@@ -22,7 +22,7 @@ function row(revision: number, key: string, change: Partial<LogRow> = {}): LogRo
     key,
     isDeleted: false,
     previousRevision: 0,
-    facts: { uid: "u", owners: [], isDeleting: false },
+    metadata: { uid: "u", owners: [], isDeleting: false },
     text: `text ${String(revision)}`,
     ...change,
   };
@@ -44,13 +44,13 @@ test("an empty log has no revision", () => {
 });
 
 test("changes are read with their facts and the text before", () => {
-  const facts = { uid: "u1", owners: ["o1", "o2"], isDeleting: true };
-  log.append([row(2, "/b/a"), row(3, "/b/a", { previousRevision: 2, facts })]);
+  const metadata = { uid: "u1", owners: ["o1", "o2"], isDeleting: true };
+  log.append([row(2, "/b/a"), row(3, "/b/a", { previousRevision: 2, metadata })]);
   expect(log.readChanges(ALL, 1, MANY)).toEqual([
     { ...row(2, "/b/a"), previousText: undefined },
-    { ...row(3, "/b/a", { previousRevision: 2, facts }), previousText: "text 2" },
+    { ...row(3, "/b/a", { previousRevision: 2, metadata }), previousText: "text 2" },
   ]);
-  expect(log.readStates(ALL, 3)).toEqual([{ revision: 3, key: "/b/a", facts }]);
+  expect(log.readStates(ALL, 3)).toEqual([{ revision: 3, key: "/b/a", metadata }]);
   expect(log.lastRevision()).toBe(3);
 });
 

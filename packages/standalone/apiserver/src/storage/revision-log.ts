@@ -3,7 +3,7 @@
 import { type SQLOutputValue, type StatementSync, DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "@patchbay/base";
 import { type Reserve, openReserve } from "./reserve.ts";
-import type { StoredFacts } from "./store.ts";
+import type { StoredMetadata } from "./store.ts";
 
 /** `pBay` in ASCII, which identifies a store in the file header. */
 const APPLICATION_ID = 0x70_42_61_79;
@@ -76,7 +76,7 @@ function openDatabase(path: string): DatabaseSync {
 interface LogEntry {
   readonly revision: number;
   readonly key: string;
-  readonly facts: StoredFacts;
+  readonly metadata: StoredMetadata;
 }
 
 export interface LogRow extends LogEntry {
@@ -119,7 +119,7 @@ function openReserveOrFail(path: string, database: DatabaseSync): Reserve {
 
 type Row = Record<string, SQLOutputValue>;
 
-function toFacts(row: Row): StoredFacts {
+function toStoredMetadata(row: Row): StoredMetadata {
   const owners = String(row["owners"]);
   return {
     uid: String(row["uid"]),
@@ -129,7 +129,11 @@ function toFacts(row: Row): StoredFacts {
 }
 
 function toEntry(row: Row): LogEntry {
-  return { revision: Number(row["revision"]), key: String(row["key"]), facts: toFacts(row) };
+  return {
+    revision: Number(row["revision"]),
+    key: String(row["key"]),
+    metadata: toStoredMetadata(row),
+  };
 }
 
 function toChange(row: Row): LogChange {
@@ -281,8 +285,8 @@ export class RevisionLog {
     }
   }
 
-  #write({ revision, key, isDeleted, previousRevision, facts, text }: LogRow): void {
-    const { uid, owners, isDeleting } = facts;
+  #write({ revision, key, isDeleted, previousRevision, metadata, text }: LogRow): void {
+    const { uid, owners, isDeleting } = metadata;
     const flags = [isDeleted, isDeleting].map(Number) as [number, number];
     this.#insert.run(
       revision,

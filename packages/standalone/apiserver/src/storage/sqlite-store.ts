@@ -173,7 +173,7 @@ function toLogRow({ type, revision, current, previous }: Change): LogRow {
     key: printAddress(current.address),
     isDeleted: type === "DELETED",
     previousRevision: previous?.revision ?? 0,
-    facts: current,
+    metadata: current,
     text: current.text,
   };
 }
@@ -295,7 +295,7 @@ class SqliteStore implements Store {
   }
 
   #toChange(row: LogChange): Change {
-    const identity = { address: parseAddress(row.key), facts: row.facts };
+    const identity = { address: parseAddress(row.key), metadata: row.metadata };
     const previous =
       row.previousText === undefined
         ? undefined

@@ -3,14 +3,14 @@
 import type { Address, KubeObject } from "../objects/object.ts";
 
 /** Fields of a stored object that are available without parsing its text. */
-export interface StoredFacts {
+export interface StoredMetadata {
   readonly uid: string;
   /** UIDs of the owners. */
   readonly owners: readonly string[];
   readonly isDeleting: boolean;
 }
 
-export interface StoredObject extends StoredFacts {
+export interface StoredObject extends StoredMetadata {
   readonly address: Address;
   /** Revision of the write, which is also the object's resourceVersion. */
   readonly revision: number;

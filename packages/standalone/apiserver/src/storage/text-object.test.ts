@@ -17,7 +17,7 @@ function makeCache(texts: number) {
   const cache = new TextCache(source, texts * LENGTH);
   const object = (revision: number) =>
     new TextObject(
-      { address: { bucket: "/b", namespace: "n", name: "o" }, revision, facts: FACTS },
+      { address: { bucket: "/b", namespace: "n", name: "o" }, revision, metadata: FACTS },
       cache,
     );
   return { cache, read, object };

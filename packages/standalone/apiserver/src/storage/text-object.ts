@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseJson } from "../objects/json.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
-import type { StoredFacts, StoredObject } from "./store.ts";
+import type { StoredMetadata, StoredObject } from "./store.ts";
 
 export interface TextSource {
   readText(revision: number): string;
@@ -9,7 +9,7 @@ export interface TextSource {
 
 const NO_OWNERS: readonly string[] = [];
 
-export function extractFacts({ metadata }: KubeObject): StoredFacts {
+export function extractStoredMetadata({ metadata }: KubeObject): StoredMetadata {
   const owners = metadata.ownerReferences?.map(({ uid }) => uid) ?? NO_OWNERS;
   return { uid: metadata.uid ?? "", owners, isDeleting: metadata.deletionTimestamp !== undefined };
 }
@@ -28,15 +28,19 @@ export class TextObject implements StoredObject {
   readonly #source: TextCache | TextSource;
 
   constructor(
-    identity: { readonly address: Address; readonly revision: number; readonly facts: StoredFacts },
+    identity: {
+      readonly address: Address;
+      readonly revision: number;
+      readonly metadata: StoredMetadata;
+    },
     source: TextCache | TextSource,
     text?: string,
   ) {
     this.address = identity.address;
     this.revision = identity.revision;
-    this.uid = identity.facts.uid;
-    this.owners = identity.facts.owners.length === 0 ? NO_OWNERS : identity.facts.owners;
-    this.isDeleting = identity.facts.isDeleting;
+    this.uid = identity.metadata.uid;
+    this.owners = identity.metadata.owners.length === 0 ? NO_OWNERS : identity.metadata.owners;
+    this.isDeleting = identity.metadata.isDeleting;
     this.#source = source;
     this.#text = text;
   }

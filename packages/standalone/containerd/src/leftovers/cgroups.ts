@@ -25,7 +25,7 @@ async function findGroupDirectories({ files }: Deps, group: string): Promise<rea
 }
 
 /** Lists the entries of `group` in all hierarchies: the groups below it and the kernel's control files. */
-export async function listGroups(deps: Deps, group: string): Promise<readonly string[]> {
+export async function listCgroups(deps: Deps, group: string): Promise<readonly string[]> {
   const names = new Set<string>();
   for (const directory of await findGroupDirectories(deps, group)) {
     for (const name of await deps.files.list(directory)) names.add(name);
@@ -34,7 +34,7 @@ export async function listGroups(deps: Deps, group: string): Promise<readonly st
 }
 
 /** Removes `group`, for example `/patchbay`, and the groups below it, except groups with processes. */
-export async function removeGroups(deps: Deps, group: string): Promise<void> {
+export async function removeCgroups(deps: Deps, group: string): Promise<void> {
   const { files, runner } = deps;
   for (const directory of await findGroupDirectories(deps, group)) {
     if (!(await files.exists(directory))) continue;

@@ -4,7 +4,7 @@ import { join, basename, dirname } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { ctr } from "../ctr.ts";
 import type { ContainerdLayout } from "../layout.ts";
-import { listGroups, removeGroups } from "./cgroups.ts";
+import { listCgroups, removeCgroups } from "./cgroups.ts";
 import { unmountBelow } from "./mounts.ts";
 import {
   listDescendants,
@@ -38,7 +38,7 @@ export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]
   const { files, layout, kill, cgroupParent } = deps;
   const processes = await listProcesses(files);
   const shims = findShims(processes, layout.socket);
-  const groups = (await listGroups(deps, cgroupParent)).filter((name) =>
+  const groups = (await listCgroups(deps, cgroupParent)).filter((name) =>
     CONTAINER_GROUP_PATTERN.test(name),
   );
   if (shims.length + groups.length === 0) return [];
@@ -50,11 +50,11 @@ export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]
     if (id === undefined || knownIds.includes(id)) continue;
     for (const pid of listDescendants(processes, [shim]).toReversed()) await kill(pid);
     await unmountBelow(deps, join(layout.state, BUNDLES_PATH, id));
-    await removeGroups(deps, join(cgroupParent, id));
+    await removeCgroups(deps, join(cgroupParent, id));
     ids.push(id);
   }
   for (const name of groups) {
-    if (!knownIds.includes(name)) await removeGroups(deps, join(cgroupParent, name));
+    if (!knownIds.includes(name)) await removeCgroups(deps, join(cgroupParent, name));
   }
   return ids;
 }

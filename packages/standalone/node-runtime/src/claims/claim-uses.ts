@@ -128,7 +128,7 @@ class NodeClaims implements ClaimUses {
     const { files } = this.#deps;
     const { uid = "" } = pod.metadata;
     const userUids = await files.list(users);
-    const otherUids = userUids.filter((one) => one !== uid);
+    const otherUids = userUids.filter((userUid) => userUid !== uid);
     if (isSinglePod && otherUids.length > 0) {
       throw volumeError(
         volume.name,

@@ -165,7 +165,7 @@ async function removeVolumeFinalizer(
   const currentVolume = await store.find(PERSISTENT_VOLUMES, { name: metadata.name });
   if (currentVolume?.metadata.uid !== metadata.uid) return;
   const { finalizers = [], resourceVersion } = currentVolume?.metadata ?? {};
-  const otherFinalizers = finalizers.filter((one) => one !== VOLUME_FINALIZER);
+  const otherFinalizers = finalizers.filter((finalizer) => finalizer !== VOLUME_FINALIZER);
   const fields = { metadata: { resourceVersion, finalizers: otherFinalizers } };
   await store.patch(PERSISTENT_VOLUMES, { name: metadata.name }, { type: "merge", fields });
 }

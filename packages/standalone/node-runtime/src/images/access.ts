@@ -70,7 +70,7 @@ function parseGrantRecord(text: string | undefined): GrantsByRepository {
 
 function addCredentials(grant: Grant, hash: string | undefined): Grant {
   if (hash === undefined) return { ...grant, anyone: true };
-  const otherHashes = grant.credentials.filter((one) => one !== hash);
+  const otherHashes = grant.credentials.filter((credentialHash) => credentialHash !== hash);
   return { ...grant, credentials: [...otherHashes, hash].slice(-CREDENTIALS_MAX) };
 }
 

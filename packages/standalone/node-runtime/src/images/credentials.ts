@@ -93,7 +93,7 @@ export function selectCredentials(
   const name = path.join("/");
   return secrets
     .flatMap(listEntries)
-    .filter((one) => matchesHost(one.host, host))
+    .filter((credential) => matchesHost(credential.host, host))
     .filter((one) => one.path === "" || `${name}/`.startsWith(`${one.path}/`))
     .toSorted((a, b) => b.path.length - a.path.length)
     .map(({ credentials }) => credentials);

@@ -170,7 +170,9 @@ function listRuns(
   name: string,
 ): readonly ContainerSummary[] {
   return containers
-    .filter((one) => one.name === name && one.state !== "CREATED")
+    .filter(
+      (containerStatus) => containerStatus.name === name && containerStatus.state !== "CREATED",
+    )
     .sort((one, other) => other.attempt - one.attempt);
 }
 

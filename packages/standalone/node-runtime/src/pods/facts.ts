@@ -71,7 +71,7 @@ export function findReadySandbox({ sandboxes }: PodFacts): SandboxFacts | undefi
 }
 
 export function findLatest(facts: PodFacts, name: string): ContainerFacts | undefined {
-  return facts.containers.find((one) => one.name === name);
+  return facts.containers.find((container) => container.name === name);
 }
 
 export function findReportedStatus({ pod }: Pick<PodFacts, "pod">, name: string): ReportedStatus {

@@ -219,7 +219,7 @@ function planSurplusRemoval(facts: LivePodFacts): readonly PodAction[] {
   return listPodContainers(facts.pod).flatMap(({ name }) => {
     const hasLatestExited = findLatest(facts, name)?.state === "EXITED";
     return exitedContainers
-      .filter((one) => one.name === name)
+      .filter((container) => container.name === name)
       .slice(EXITED_CONTAINERS_RETAINED + (hasLatestExited ? 1 : 0))
       .map(({ id }): PodAction => ({ kind: "removeContainer", id }));
   });

@@ -99,7 +99,10 @@ export function buildConditions(facts: ConditionFacts): readonly Condition[] {
   );
   return [
     ...retainedConditions,
-    ...ownConditions.filter(({ type }) => !previousConditions.some((one) => one.type === type)),
+    ...ownConditions.filter(
+      ({ type }) =>
+        !previousConditions.some((previousCondition) => previousCondition.type === type),
+    ),
   ];
 }
 

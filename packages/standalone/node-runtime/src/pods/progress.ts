@@ -109,9 +109,9 @@ export function findNextInitContainer(facts: LivePodFacts): Container | undefine
 
 function hasInitFailed(facts: LivePodFacts): boolean {
   const initContainers = facts.pod.spec.initContainers ?? [];
-  return initContainers.some((one) => {
-    const exit = findExit(facts, one);
-    return exit !== undefined && exit.exitCode !== 0 && hasFinished(facts, one, true);
+  return initContainers.some((container) => {
+    const exit = findExit(facts, container);
+    return exit !== undefined && exit.exitCode !== 0 && hasFinished(facts, container, true);
   });
 }
 

@@ -127,7 +127,7 @@ async function findSandboxContext(
   id: string,
 ): Promise<SandboxContext | undefined> {
   const sandbox =
-    facts.sandboxes.find((one) => one.id === id) ?? (await deps.runtime.findSandbox(id));
+    facts.sandboxes.find((sandbox) => sandbox.id === id) ?? (await deps.runtime.findSandbox(id));
   if (sandbox === undefined) return undefined;
   const config = toSandboxConfig(facts.pod, sandbox.metadata.attempt, deps.node);
   return { id, config, ips: sandbox.ips };

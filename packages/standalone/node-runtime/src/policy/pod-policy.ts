@@ -107,7 +107,7 @@ function findAmbiguousContainerFields(container: Container, path: string): reado
     ),
     ...probes.flatMap(([name, probe]) => {
       const setFields = listSetFields(probe ?? {}).filter((key) =>
-        PROBE_HANDLERS.some((one) => one === key),
+        PROBE_HANDLERS.some((handler) => handler === key),
       );
       return checkExclusive(setFields, `${path}.${name}`);
     }),

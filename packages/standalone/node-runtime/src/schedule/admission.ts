@@ -30,7 +30,9 @@ export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
     admittedUids.has(uidOf(pod)) || pod.status?.startTime !== undefined;
   const findShortage = (pod: Pod): Reason | undefined => {
     lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // without a Node object, the last known resources apply
-    const admittedPods = pods.list().filter((one) => uidOf(one) !== uidOf(pod) && isAdmitted(one));
+    const admittedPods = pods
+      .list()
+      .filter((otherPod) => uidOf(otherPod) !== uidOf(pod) && isAdmitted(otherPod));
     const [firstShortage] =
       lastAllocatable === undefined ? [] : findShortages(pod, admittedPods, lastAllocatable);
     return firstShortage && buildRejection(firstShortage);

@@ -57,7 +57,9 @@ export function selectsLabels(selector: LabelSelector | undefined, labels: Label
     operator: "In",
     values: [value],
   }));
-  return [...labelRequirements, ...matchExpressions].every((one) => isRequirementMet(one, labels));
+  return [...labelRequirements, ...matchExpressions].every((requirement) =>
+    isRequirementMet(requirement, labels),
+  );
 }
 
 /** Returns whether one of the terms matches. Source: package nodeaffinity of Kubernetes. */

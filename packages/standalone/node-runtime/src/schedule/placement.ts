@@ -68,7 +68,9 @@ function findSelectorProblem(pod: Pod, node: KubeNode): string | undefined {
 
 function listPodsOn({ placedPods }: ClusterState, node: KubeNode): readonly Pod[] {
   const { name } = node.metadata;
-  return placedPods.filter((one) => one.node.metadata.name === name).map(({ pod }) => pod);
+  return placedPods
+    .filter((placedPod) => placedPod.node.metadata.name === name)
+    .map(({ pod }) => pod);
 }
 
 /** Lists why the pod cannot run on the node: all insufficient resources, or the first other reason. */

@@ -22,13 +22,13 @@ function listResourceNames({ resources }: Container): readonly string[] {
 export function computePodRequest({ spec }: Pod): Amounts {
   const { containers, initContainers = [] } = spec;
   const names = [...containers, ...initContainers].flatMap(listResourceNames);
-  const unitsRequested = (one: Container, name: string): number =>
-    toUnits(name, findRequest(one, name));
+  const unitsRequested = (container: Container, name: string): number =>
+    toUnits(name, findRequest(container, name));
   const podRequests = [...new Set(names)].map((name) => {
-    const total = containers.reduce((sum, one) => sum + unitsRequested(one, name), 0);
+    const total = containers.reduce((sum, container) => sum + unitsRequested(container, name), 0);
     return [
       name,
-      Math.max(total, ...initContainers.map((one) => unitsRequested(one, name))),
+      Math.max(total, ...initContainers.map((container) => unitsRequested(container, name))),
     ] as const;
   });
   return new Map([...podRequests, ["pods", 1]]);

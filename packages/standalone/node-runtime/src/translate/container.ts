@@ -34,7 +34,8 @@ function isContentReadOnly(volume: PodVolume): boolean {
   const { image, configMap, secret, downwardAPI, projected, persistentVolumeClaim } = volume;
   const readOnlySources = [image, configMap, secret, downwardAPI, projected];
   return (
-    persistentVolumeClaim?.readOnly === true || readOnlySources.some((one) => one !== undefined)
+    persistentVolumeClaim?.readOnly === true ||
+    readOnlySources.some((source) => source !== undefined)
   );
 }
 

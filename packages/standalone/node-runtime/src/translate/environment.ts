@@ -226,7 +226,8 @@ export function buildEnvironment(
   }
   for (const source of container.envFrom ?? [])
     addVariablesFrom(variables, container, [source, context.sources]);
-  for (const one of container.env ?? []) addVariable(variables, container, [one, context]);
+  for (const variable of container.env ?? [])
+    addVariable(variables, container, [variable, context]);
   return variables.values;
 }
 

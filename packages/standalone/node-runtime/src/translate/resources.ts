@@ -50,8 +50,8 @@ function isGuaranteed(container: Container): boolean {
 /** Source: "Quality of Service classes" of the Kubernetes documentation. */
 export function findQosClass({ spec }: Pod): QosClass {
   const containers = [...(spec.initContainers ?? []), ...spec.containers];
-  const hasRequest = (one: Container): boolean =>
-    QOS_RESOURCES.some((resource) => findRequest(one, resource) > 0);
+  const hasRequest = (container: Container): boolean =>
+    QOS_RESOURCES.some((resource) => findRequest(container, resource) > 0);
   if (!containers.some(hasRequest)) return "BestEffort";
   return containers.every(isGuaranteed) ? "Guaranteed" : "Burstable";
 }

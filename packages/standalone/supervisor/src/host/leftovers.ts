@@ -2,7 +2,7 @@
 // Removes a stopped machine's bridges, mounts, loop devices, control groups and CNI results from the host.
 import { type CleaningDeps, removeBridges } from "./bridges.ts";
 import { messageOf } from "@patchbay/base";
-import { removeGroups, unmountBelow } from "@patchbay/containerd";
+import { removeCgroups, unmountBelow } from "@patchbay/containerd";
 import { buildCgroupRoot, removeOwnContainerd } from "../runtime/own-containerd.ts";
 import { removeCniResults } from "./cni.ts";
 
@@ -45,13 +45,19 @@ async function removeMounts(deps: CleaningDeps): Promise<void> {
   }
 }
 
-async function removePodGroups(deps: CleaningDeps): Promise<void> {
-  await removeGroups(deps, buildCgroupRoot(deps.paths));
+async function removePodCgroups(deps: CleaningDeps): Promise<void> {
+  await removeCgroups(deps, buildCgroupRoot(deps.paths));
 }
 
 /** Runs all steps. Logs the failure of a step and continues with the next step. */
 export async function removeLeftovers(deps: CleaningDeps): Promise<void> {
-  const steps = [removeOwnContainerd, removeMounts, removeLoops, removePodGroups, removeCniResults];
+  const steps = [
+    removeOwnContainerd,
+    removeMounts,
+    removeLoops,
+    removePodCgroups,
+    removeCniResults,
+  ];
   for (const step of [...steps, removeBridges]) {
     try {
       await step(deps);

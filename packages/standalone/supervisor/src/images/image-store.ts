@@ -146,7 +146,7 @@ function withSignal(runner: ProcessRunner, signal: AbortSignal | undefined): Pro
   if (signal === undefined) return runner;
   return {
     run: (command) => runner.run({ ...command, signal }),
-    killFamily: (family) => runner.killFamily(family),
+    killProcessFamily: (family) => runner.killProcessFamily(family),
   };
 }
 

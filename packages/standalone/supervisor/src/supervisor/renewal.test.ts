@@ -37,7 +37,7 @@ function setUp(newestAgoMs: number) {
       machine.faults.delete("renew");
       return fault === undefined ? Promise.resolve() : Promise.reject(fault);
     },
-    readNewestMs: () => Promise.resolve(machine.newestMs),
+    readNewestValidityStartMs: () => Promise.resolve(machine.newestMs),
     listServices: (): readonly RestartableService[] =>
       Object.keys(machine.started).map((name) => ({
         name,

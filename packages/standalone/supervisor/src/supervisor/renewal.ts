@@ -16,7 +16,7 @@ export interface RenewalDeps {
   readonly log: Logger;
   readonly renew: () => Promise<void>;
   /** Returns the time at which the newest certificate became valid, in milliseconds since 1970. */
-  readonly readNewestMs: () => Promise<number>;
+  readonly readNewestValidityStartMs: () => Promise<number>;
   /** Returns the services in the order of their restart. */
   readonly listServices: () => readonly RestartableService[];
   /** Writes the current authority into virt-api's APIServices and webhooks. */
@@ -49,11 +49,11 @@ export class Renewal {
 
   /** Renews certificates. Returns a time in milliseconds since 1970; services that started earlier must restart. */
   async #renew(): Promise<number> {
-    const { clock, renew, readNewestMs } = this.#deps;
-    const previousNewestMs = await readNewestMs();
+    const { clock, renew, readNewestValidityStartMs } = this.#deps;
+    const previousValidityStartMs = await readNewestValidityStartMs();
     await renew();
-    const newestMs = await readNewestMs();
-    return newestMs > previousNewestMs ? clock.now() : newestMs;
+    const newValidityStartMs = await readNewestValidityStartMs();
+    return newValidityStartMs > previousValidityStartMs ? clock.now() : newValidityStartMs;
   }
 
   async #restart(service: RestartableService, renewedAtMs: number): Promise<void> {

@@ -210,7 +210,7 @@ export class Supervisor {
       renew: async () => {
         prepared = await prepare(this.#deps, {});
       },
-      readNewestMs: () => readNewestValidityStartMs(this.#deps),
+      readNewestValidityStartMs: () => readNewestValidityStartMs(this.#deps),
       listServices: () => this.#components.filter(({ name }) => name !== containerd.name),
       announce: async () => {
         const client = await this.#connect();

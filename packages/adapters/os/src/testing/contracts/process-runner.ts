@@ -99,8 +99,8 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
     });
 
     test("ends a family without running processes", async () => {
-      await runner.run({ argv: bench.speaker, timeoutMs, family: "contract" });
-      await expect(runner.killFamily("contract")).resolves.toBeUndefined();
+      await runner.run({ argv: bench.speaker, timeoutMs, processFamily: "contract" });
+      await expect(runner.killProcessFamily("contract")).resolves.toBeUndefined();
     });
   });
 }

@@ -54,9 +54,9 @@ export function createFakeProcessRunner(
       over.abort(new Error("the program has ended"));
     }
   };
-  const killFamily = (family: string): Promise<void> => {
+  const killProcessFamily = (family: string): Promise<void> => {
     endedFamilies.push(family);
     return Promise.resolve();
   };
-  return { run, killFamily, commands, endedFamilies };
+  return { run, killProcessFamily, commands, endedFamilies };
 }

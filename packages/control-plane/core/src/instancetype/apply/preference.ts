@@ -22,7 +22,8 @@ function mergeHardDisk(declared: Disk, preference: PreferredDevices): Disk {
   const disk = withBus(declared.disk ?? {}, preference.preferredDiskBus);
   const preferredIfUnset = (name: "blockSize" | "cache" | "io", preferredValue: unknown): unknown =>
     isUnset(declared[name]) && !isUnset(preferredValue) ? preferredValue : undefined;
-  const ownThread = disk.bus === "virtio" ? preference.preferredDiskDedicatedIoThread : undefined;
+  const preferredDedicatedThread =
+    disk.bus === "virtio" ? preference.preferredDiskDedicatedIoThread : undefined;
   return {
     ...declared,
     disk,
@@ -30,7 +31,7 @@ function mergeHardDisk(declared: Disk, preference: PreferredDevices): Disk {
       blockSize: preferredIfUnset("blockSize", preference.preferredDiskBlockSize),
       cache: preferredIfUnset("cache", preference.preferredDiskCache),
       io: preferredIfUnset("io", preference.preferredDiskIO),
-      dedicatedIOThread: declared.dedicatedIOThread ?? ownThread,
+      dedicatedIOThread: declared.dedicatedIOThread ?? preferredDedicatedThread,
     }) as Partial<Disk>),
   };
 }

@@ -22,7 +22,7 @@ export type MigrationAction =
   | { readonly kind: "createTargetPod"; readonly pod: Pod }
   | { readonly kind: "patchTargetNetworks"; readonly pod: Pod; readonly value: string }
   /** Writes the migration state into the VMI's status, which both nodes read. */
-  | { readonly kind: "tellMigration"; readonly members: VmiMigrationFields }
+  | { readonly kind: "patchVmiMigration"; readonly fields: VmiMigrationFields }
   /** Updates the VMI's labels by which each node watches its VMIs. */
   | { readonly kind: "labelMigration" }
   | {

@@ -383,7 +383,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "the target has not reported",
       state: { sourceEndedTimestamp: AGO.s60 },
-      want: /^lose: .* within 60 s/,
+      want: /^failWithLostGuest: .* within 60 s/,
     },
     {
       name: "the target has the domain, and its virt-handler may return",
@@ -393,7 +393,7 @@ describe("once the source's pod has ended", () => {
     {
       name: "the target's virt-handler does not return",
       state: { sourceEndedTimestamp: AGO.min5, targetNodeDomainDetected: true },
-      want: /^lose: .* within 300 s/,
+      want: /^failWithLostGuest: .* within 300 s/,
     },
     {
       name: "no abort is requested",
@@ -406,7 +406,7 @@ describe("once the source's pod has ended", () => {
 
   test("and the target pod has ended too: the guest is lost", () => {
     const facts = { ...withoutSource(STARTED), targetPod: ENDED };
-    expect(printDecision(facts)).toBe("lose: both pods of the guest have ended");
+    expect(printDecision(facts)).toBe("failWithLostGuest: both pods of the guest have ended");
   });
 });
 

@@ -3,7 +3,7 @@
 import { isVmiFinal, type MigrationState } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { findPodFailure } from "../../status/sync-error.ts";
-import { isPodOver, findMigrationState, isTargetReady, type MigrationFacts } from "./facts.ts";
+import { hasPodEnded, findMigrationState, isTargetReady, type MigrationFacts } from "./facts.ts";
 import { findPausedGuestMessage } from "../incoming.ts";
 import { addressProblem } from "./target-nics.ts";
 import { migrationProblem } from "../requests.ts";
@@ -84,13 +84,13 @@ function listPodDeadlines(facts: MigrationFacts): readonly Deadline[] {
   );
   const isStuck =
     scheduledCondition?.status === "False" && scheduledCondition.reason === "Unschedulable";
-  const unscheduled = `no node has taken target pod ${name} within ${printMinutes(SCHEDULING_TIMEOUT_MS)}: ${scheduledCondition?.message ?? ""}`;
-  const notReady = `target pod ${name} was not ready for the guest within ${printMinutes(READY_TIMEOUT_MS)}${describeFailedIfaces(facts)}`;
+  const unscheduledMessage = `no node has taken target pod ${name} within ${printMinutes(SCHEDULING_TIMEOUT_MS)}: ${scheduledCondition?.message ?? ""}`;
+  const notReadyMessage = `target pod ${name} was not ready for the guest within ${printMinutes(READY_TIMEOUT_MS)}${describeFailedIfaces(facts)}`;
   return [
     ...(isStuck
-      ? buildDeadline("pod", since, { withinMs: SCHEDULING_TIMEOUT_MS, why: unscheduled })
+      ? buildDeadline("pod", since, { withinMs: SCHEDULING_TIMEOUT_MS, why: unscheduledMessage })
       : []),
-    ...buildDeadline("pod", since, { withinMs: READY_TIMEOUT_MS, why: notReady }),
+    ...buildDeadline("pod", since, { withinMs: READY_TIMEOUT_MS, why: notReadyMessage }),
   ];
 }
 
@@ -116,7 +116,7 @@ function findAbortReportDeadline(
     const why = `the guest is no longer on the source node, and the target does not report ${timeLimit} that it runs there`;
     return buildDeadline("abortReport", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
   }
-  if (!isPodOver(targetPod)) {
+  if (!hasPodEnded(targetPod)) {
     // No deadline applies. The source has stopped the guest, and the target keeps the guest paused because its devices differ.
     if (findPausedGuestMessage(state) !== undefined) return [];
     const withinMs = ABORT_RESULT_TIMEOUT_MS;
@@ -169,7 +169,7 @@ export type Decision =
   | { readonly kind: "succeed" }
   | { readonly kind: "fail"; readonly why: string }
   /** Fails the migration and reports the guest as lost, because it runs in neither pod. */
-  | { readonly kind: "lose"; readonly why: string }
+  | { readonly kind: "failWithLostGuest"; readonly why: string }
   /** The VMI's migration state is complete, or the migration object was deleted. */
   | { readonly kind: "closed" };
 
@@ -177,17 +177,17 @@ export type Decision =
 const CANCELED_MESSAGE = "Migration failed due to being canceled";
 
 const fail = (why: string): Decision => ({ kind: "fail", why });
-const lose = (why: string): Decision => ({ kind: "lose", why });
+const failWithLostGuest = (why: string): Decision => ({ kind: "failWithLostGuest", why });
 
 function describePod({ metadata }: Pod): string {
   return `target pod ${metadata.name}`;
 }
 
-function targetProblem({ targetPod, targetLoss }: MigrationFacts): string | undefined {
+function findTargetProblem({ targetPod, targetLoss }: MigrationFacts): string | undefined {
   if (targetPod === undefined) return "the target pod was deleted";
   const limit = findPodFailure(targetPod);
   const why = limit === undefined ? "" : `: ${limit.reason}: ${limit.message}`;
-  if (isPodOver(targetPod))
+  if (hasPodEnded(targetPod))
     return `${describePod(targetPod)} has ended before the guest came${why}`;
   if (targetPod.metadata.deletionTimestamp !== undefined) {
     return `${describePod(targetPod)} is being deleted`;
@@ -214,7 +214,7 @@ function findNetworkProblem({ targetAbsences }: MigrationFacts): string | undefi
 }
 
 function decideWithPod(facts: MigrationFacts, pod: Pod): Decision {
-  const problem = targetProblem(facts) ?? findNetworkProblem(facts) ?? addressProblem(facts);
+  const problem = findTargetProblem(facts) ?? findNetworkProblem(facts) ?? addressProblem(facts);
   if (problem !== undefined) return fail(problem);
   const passedLimit = findPassedDeadline(facts);
   if (passedLimit !== undefined) return fail(passedLimit.why);
@@ -251,39 +251,40 @@ function decideBeforeOpen(facts: MigrationFacts): Decision {
 function decideBeforeStart(facts: MigrationFacts): Decision {
   const why =
     findReasonToEnd(facts) ??
-    targetProblem(facts) ??
+    findTargetProblem(facts) ??
     addressProblem(facts) ??
     findPassedDeadline(facts)?.why;
   if (why !== undefined) return fail(why);
-  return isPodOver(facts.guest?.pod) ? fail("the guest has ended") : { kind: "continue" };
+  return hasPodEnded(facts.guest?.pod) ? fail("the guest has ended") : { kind: "continue" };
 }
 
 function decideWithoutSource(facts: MigrationFacts): Decision | undefined {
-  if (!isPodOver(facts.guest?.pod)) return undefined;
-  if (isPodOver(facts.targetPod)) return lose("both pods of the guest have ended");
+  if (!hasPodEnded(facts.guest?.pod)) return undefined;
+  if (hasPodEnded(facts.targetPod)) return failWithLostGuest("both pods of the guest have ended");
   const passedLimit = findPassedDeadline(facts, "arrival");
-  return passedLimit === undefined ? { kind: "continue" } : lose(passedLimit.why);
+  return passedLimit === undefined ? { kind: "continue" } : failWithLostGuest(passedLimit.why);
 }
 
 /** Decides the next step if an abort request came too late, because the guest had already left the source. */
 function decideAfterSource(facts: MigrationFacts, state: MigrationState): Decision {
   const { guest, targetPod } = facts;
-  if (isPodOver(targetPod)) {
-    const why = targetProblem(facts) ?? "the target pod has ended";
-    return lose(`the guest had left its node, and is lost at its target: ${why}`);
+  if (hasPodEnded(targetPod)) {
+    const why = findTargetProblem(facts) ?? "the target pod has ended";
+    return failWithLostGuest(`the guest had left its node, and is lost at its target: ${why}`);
   }
   const { deletionTimestamp, name = "" } = guest?.vmi.metadata ?? {};
   if (deletionTimestamp === undefined) return { kind: "continue" };
-  if (findPausedGuestMessage(state) !== undefined) return lose(`VMI ${name} is being stopped`);
+  if (findPausedGuestMessage(state) !== undefined)
+    return failWithLostGuest(`VMI ${name} is being stopped`);
   const missedReport = findPassedDeadline(facts, "abortReport");
-  return missedReport === undefined ? { kind: "continue" } : lose(missedReport.why);
+  return missedReport === undefined ? { kind: "continue" } : failWithLostGuest(missedReport.why);
 }
 
 /** Decides the next step after the guest started to migrate. The guest may be on either node. */
 function decideWhileMigrating(facts: MigrationFacts, state: MigrationState): Decision {
   const withoutSource = decideWithoutSource(facts);
   if (withoutSource !== undefined) return withoutSource;
-  const why = findReasonToEnd(facts) ?? targetProblem(facts) ?? findPassedDeadline(facts)?.why;
+  const why = findReasonToEnd(facts) ?? findTargetProblem(facts) ?? findPassedDeadline(facts)?.why;
   if (why === undefined) return { kind: "continue" };
   if (state.abortRequested !== true) return { kind: "abort", why };
   if (state.sourceNodeDomainLeft === true) return decideAfterSource(facts, state);

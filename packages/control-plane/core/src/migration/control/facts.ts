@@ -50,7 +50,7 @@ export function findMigrationState({
   return state?.migrationUid === migration.metadata.uid ? state : undefined;
 }
 
-export function isPodOver(pod: Pod | undefined): boolean {
+export function hasPodEnded(pod: Pod | undefined): boolean {
   return pod === undefined || findGuestEnd(pod) !== undefined;
 }
 

@@ -57,7 +57,7 @@ const PHASE_BY_DECISION: Readonly<
   continue: findOpenPhase,
   abort: findOpenPhase,
   fail: () => "Failed",
-  lose: () => "Failed",
+  failWithLostGuest: () => "Failed",
   succeed: () => "Succeeded",
   closed: findClosedPhase,
 };
@@ -116,8 +116,8 @@ function buildQuotaCondition({ failures }: MigrationStatusFacts): readonly NewCo
 }
 
 function listConditions(facts: MigrationStatusFacts): Conditions {
-  const isOver = facts.state?.completed === true;
-  const pausedGuestCondition = isOver ? [] : buildPausedGuestCondition(facts.state);
+  const hasEnded = facts.state?.completed === true;
+  const pausedGuestCondition = hasEnded ? [] : buildPausedGuestCondition(facts.state);
   const newConditions = [
     ...buildAbortCondition(facts),
     ...buildQuotaCondition(facts),
@@ -134,7 +134,7 @@ function buildFinalState({
   now,
 }: MigrationStatusFacts): Pick<MigrationStatus, "migrationState"> {
   if (state !== undefined) return { migrationState: state };
-  if (decision.kind !== "fail" && decision.kind !== "lose") return {};
+  if (decision.kind !== "fail" && decision.kind !== "failWithLostGuest") return {};
   const { uid: migrationUid = "" } = migration.metadata;
   const failed = { completed: true, failed: true, failureReason: decision.why, endTimestamp: now };
   return { migrationState: { migrationUid, ...failed } };
@@ -143,7 +143,7 @@ function buildFinalState({
 export function buildMigrationStatus(facts: MigrationStatusFacts): MigrationStatus {
   const { migration } = facts;
   const phase = PHASE_BY_DECISION[facts.decision.kind](facts);
-  const isOver = phase === "Succeeded" || phase === "Failed";
+  const hasEnded = phase === "Succeeded" || phase === "Failed";
   const conditions = listConditions(facts);
   const oldStatus = migration.status ?? {};
   const transitions = phaseTransitions(facts, phase);
@@ -151,7 +151,7 @@ export function buildMigrationStatus(facts: MigrationStatusFacts): MigrationStat
     phase,
     ...(transitions === undefined ? {} : { phaseTransitionTimestamps: transitions }),
     ...(conditions.length === 0 && oldStatus.conditions === undefined ? {} : { conditions }),
-    ...(isOver ? buildFinalState(facts) : {}),
+    ...(hasEnded ? buildFinalState(facts) : {}),
   };
 }
 
@@ -211,7 +211,7 @@ const EVENTS_BY_PHASE: Readonly<
 };
 
 function findFailureMessage(decision: Decision, reportedReason: string | undefined): string {
-  if (decision.kind === "fail" || decision.kind === "lose") return decision.why;
+  if (decision.kind === "fail" || decision.kind === "failWithLostGuest") return decision.why;
   return reportedReason ?? "source node reported migration failed";
 }
 
@@ -259,6 +259,6 @@ export function listMigrationEvents(pass: MigrationPass): readonly MigrationEven
   const newTransitions = (status.phaseTransitionTimestamps ?? [])
     .map(({ phase }) => phase)
     .filter((phase) => !knownTransitions.some((transition) => transition.phase === phase));
-  const steps = newTransitions.flatMap((phase) => EVENTS_BY_PHASE[phase]?.(values) ?? []);
-  return [...steps, ...buildPausedGuestEvents(pass), ...buildAbortEvents(pass)];
+  const phaseEvents = newTransitions.flatMap((phase) => EVENTS_BY_PHASE[phase]?.(values) ?? []);
+  return [...phaseEvents, ...buildPausedGuestEvents(pass), ...buildAbortEvents(pass)];
 }

@@ -47,12 +47,12 @@ function planNetworks(facts: MigrationFacts): readonly MigrationAction[] {
 }
 
 function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly MigrationAction[] {
-  const members = buildVmiFields(facts, decision);
+  const fields = buildVmiFields(facts, decision);
   const { status = {} } = facts.guest?.vmi ?? {};
   const currentFields = Object.fromEntries(
-    Object.keys(members).map((key) => [key, status[key as keyof VmiMigrationFields]]),
+    Object.keys(fields).map((key) => [key, status[key as keyof VmiMigrationFields]]),
   );
-  return isEqual(currentFields, members) ? [] : [{ kind: "tellMigration", members }];
+  return isEqual(currentFields, fields) ? [] : [{ kind: "patchVmiMigration", fields }];
 }
 
 /** Checks whether the target pod's networks annotation may change. It may until the guest of an active migration starts to migrate. */

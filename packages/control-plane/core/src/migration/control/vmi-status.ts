@@ -4,7 +4,7 @@ import { isVmiFinal, names, type MigrationState, type VirtualMachineInstance } f
 import type { Pod } from "@patchbay/api/kubernetes";
 import type { VmiMigrationFields } from "./actions.ts";
 import type { Decision } from "./decision.ts";
-import { isPodOver, findMigrationState, type MigrationFacts } from "./facts.ts";
+import { hasPodEnded, findMigrationState, type MigrationFacts } from "./facts.ts";
 import { openMigration } from "../owner.ts";
 import { targetAttachments } from "./target-nics.ts";
 
@@ -43,13 +43,13 @@ function buildOpenFields(facts: MigrationFacts): VmiMigrationFields {
 
 function updatedState(facts: MigrationFacts, state: MigrationState): MigrationState {
   const { guest, targetPod, now } = facts;
-  const isSourceOver = isPodOver(guest?.pod);
+  const hasSourcePodEnded = hasPodEnded(guest?.pod);
   return {
     ...state,
     ...(targetPod === undefined
       ? {}
       : { targetAttachments: [...targetAttachments(facts, targetPod)] }),
-    ...(isSourceOver ? { sourceEndedTimestamp: state.sourceEndedTimestamp ?? now } : {}),
+    ...(hasSourcePodEnded ? { sourceEndedTimestamp: state.sourceEndedTimestamp ?? now } : {}),
   };
 }
 
@@ -107,7 +107,7 @@ export function buildVmiFields(facts: MigrationFacts, decision: Decision): VmiMi
   if (state === undefined) return {};
   if (decision.kind === "succeed") return buildSucceededFields(facts, state);
   if (decision.kind === "fail") return buildFailedFields(facts, state, decision.why);
-  if (decision.kind === "lose") return buildLostFields(facts, state, decision.why);
+  if (decision.kind === "failWithLostGuest") return buildLostFields(facts, state, decision.why);
   if (decision.kind === "continue") return { migrationState: updatedState(facts, state) };
   if (decision.kind !== "abort") return {};
   const abortFields = { abortRequested: true, abortRequestedTimestamp: facts.now };

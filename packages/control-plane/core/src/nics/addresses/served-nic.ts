@@ -40,11 +40,11 @@ const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
 /** Checks whether the pod can serve DHCP on the NIC. Starting requires complete wiring; continuing requires only the bridge. */
 function isServable(
-  { isWired, bridge }: IfaceFacts["links"],
+  { isWired, hasBridge }: IfaceFacts["links"],
   bridgeName: string,
   { served = [] }: ServingFacts,
 ): boolean {
-  return isWired || (bridge && served.some((nic) => nic.bridgeName === bridgeName));
+  return isWired || (hasBridge && served.some((nic) => nic.bridgeName === bridgeName));
 }
 
 function isOnPodNetwork({ network }: IfaceFacts): boolean {
@@ -236,7 +236,7 @@ export function fitSearch(search: readonly string[], hasIpv4: boolean): Fit<stri
 }
 
 function describeOmissions(
-  subject: string,
+  pluralNoun: string,
   items: readonly unknown[],
   omissions: readonly string[],
 ): readonly string[] {
@@ -245,7 +245,7 @@ function describeOmissions(
   const more = omissions.length > NAMED_ITEMS_MAX ? ", ..." : "";
   const count = `${String(omissions.length)} of ${String(items.length)}`;
   return [
-    `${count} ${subject} do not fit into a DHCP option of ${String(OPTION_MAX)} bytes and are left out: ${named}${more}`,
+    `${count} ${pluralNoun} do not fit into a DHCP option of ${String(OPTION_MAX)} bytes and are left out: ${named}${more}`,
   ];
 }
 

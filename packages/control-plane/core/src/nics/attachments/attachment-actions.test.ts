@@ -234,7 +234,7 @@ const ROWS: readonly Row[] = [
   {
     name: "an adopted attachment is left to the runtime at the pod's end",
     given: facts([A], {
-      podState: "over",
+      podState: "ended",
       owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
     }),
     want: ["del ns1/b@net2", "forget ns1/a@net1"],
@@ -292,7 +292,7 @@ const ROWS: readonly Row[] = [
     name: "mode multus-dynamic deletes earlier attachments with the pod",
     given: facts([A], {
       mode: "multus-dynamic",
-      podState: "over",
+      podState: "ended",
       owned: [owned("ns1/a", "net1", { isAdopted: true }), owned("ns1/b", "net2")],
     }),
     want: ["del ns1/b@net2", "forget ns1/a@net1"],
@@ -380,7 +380,7 @@ const ROWS: readonly Row[] = [
     name: "a completed KubeVirt launcher loses all attachments",
     given: facts([{ name: "b", interface: "net1" }], {
       isKubeVirtLauncher: true,
-      podState: "over",
+      podState: "ended",
       owned: [owned("ns1/a", "net1")],
     }),
     want: ["del ns1/a@net1"],
@@ -399,14 +399,14 @@ const ROWS: readonly Row[] = [
     name: "a completed pod loses all attachments regardless of its list",
     given: facts([A, B], {
       owned: [owned("ns1/a", "net1"), owned("ns1/b", "net2", { state: "begun" })],
-      podState: "over",
+      podState: "ended",
     }),
     want: ["del ns1/b@net2", "del ns1/a@net1"],
   },
   {
     name: "a completed pod loses all attachments even if its list is unreadable",
     given: {
-      ...facts([], { owned: [owned("ns1/a", "net1")], podState: "over" }),
+      ...facts([], { owned: [owned("ns1/a", "net1")], podState: "ended" }),
       networks: { ok: false, reason: "x" },
     },
     want: ["del ns1/a@net1"],

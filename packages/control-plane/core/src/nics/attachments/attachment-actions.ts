@@ -70,8 +70,8 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly owned: readonly Owned[];
   readonly foreign: readonly ForeignAttachment[];
   readonly mode: AgentMode;
-  /** `ending`: the pod is terminating or has no sandbox, and gets no new attachments. `over`: the pod's processes have exited, or the pod is deleted. */
-  readonly podState: "alive" | "ending" | "over";
+  /** `ending`: the pod is terminating or has no sandbox, and gets no new attachments. `ended`: the pod's processes have exited, or the pod is deleted. */
+  readonly podState: "alive" | "ending" | "ended";
 }
 
 type PodProblem =
@@ -131,7 +131,7 @@ function planRemoval<Owned extends OwnedAttachment>(
   owned: Owned,
   podState: AttachmentFacts<Owned>["podState"],
 ): AttachmentAction<Owned> {
-  const belongsToRuntime = owned.isAdopted && (owned.isStale || podState === "over");
+  const belongsToRuntime = owned.isAdopted && (owned.isStale || podState === "ended");
   return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
@@ -215,7 +215,7 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
 ): readonly AttachmentAction<Owned>[] {
   const { networks, namespace, owned } = facts;
-  if (facts.podState === "over") return planRemovals(owned, facts.podState);
+  if (facts.podState === "ended") return planRemovals(owned, facts.podState);
   const releases = planRemovals(
     owned.filter(({ isStale }) => isStale),
     facts.podState,

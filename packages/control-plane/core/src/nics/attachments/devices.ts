@@ -77,16 +77,16 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
     return { ok: false, reason: `the kubelet gave the pod no device of ${resource}` };
   }
   const free = ids.find(
-    (one) =>
-      findUser({ id: one, resource }, facts.inUse) === undefined &&
-      !facts.requestedElsewhere.includes(one),
+    (deviceId) =>
+      findUser({ id: deviceId, resource }, facts.inUse) === undefined &&
+      !facts.requestedElsewhere.includes(deviceId),
   );
   const [first] = ids;
   const chosen = free ?? (isShared(resource) ? first : undefined);
   if (chosen !== undefined) return { ok: true, id: chosen, resource };
-  const usages = ids.map((one) => {
-    const holder = findUser({ id: one, resource }, facts.inUse);
-    return `${one} is ${holder === undefined ? "named by another element" : `of ${holder}`}`;
+  const usages = ids.map((deviceId) => {
+    const holder = findUser({ id: deviceId, resource }, facts.inUse);
+    return `${deviceId} is ${holder === undefined ? "named by another element" : `of ${holder}`}`;
   });
   return { ok: false, reason: `the pod has no more devices of ${resource}: ${usages.join(", ")}` };
 }

@@ -77,10 +77,10 @@ function appendToField(field: string, part: string): string {
 
 function listChildren({ field, member, value }: ConfigMember): readonly ConfigMember[] {
   if (Array.isArray(value)) {
-    return value.map((one: unknown, index) => ({
+    return value.map((item: unknown, index) => ({
       field: appendToField(field, `[${String(index)}]`),
       member,
-      value: one,
+      value: item,
     }));
   }
   if (!isJsonObject(value)) return [];

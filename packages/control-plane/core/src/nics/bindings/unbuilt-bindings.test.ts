@@ -63,7 +63,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
     network: BLUE,
     binding: resolveBinding({ name: NIC, ...binding }, BLUE, BINDINGS),
     podInterfaceName,
-    links: { ...NO_LINKS, podInterface: true, mtu: 1500, ...links },
+    links: { ...NO_LINKS, hasPodInterface: true, mtu: 1500, ...links },
     attachment: { name: NIC, podInterfaceName, state: "Attached" },
   };
   const facts = {
@@ -135,7 +135,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
     expect(formatProblems(findVmiStartProblems(vmi, NETWORK))).toContain(
       `spec.domain.devices.interfaces[0].${field}: `,
     );
-    const facts = nodeFacts(binding, { bridge: true, tap: true, isWired: true });
+    const facts = nodeFacts(binding, { hasBridge: true, hasTap: true, isWired: true });
     const scheduled = { ...facts.vmi, status: { phase: "Scheduled" } } as const;
     expect(planNodeVm({ ...facts, vmi: scheduled, domain: undefined })).toEqual([]);
   });
@@ -152,7 +152,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
 
   test.each([
     { phase: "Wiring", links: {} },
-    { phase: "Attaching", links: { bridge: true, tap: true, isWired: true } },
+    { phase: "Attaching", links: { hasBridge: true, hasTap: true, isWired: true } },
   ])("waits on the node in phase $phase, with a reason", ({ phase, links }) => {
     const facts = nodeFacts(binding, links);
     expect(planNodeVm(facts)).toEqual([]);
@@ -163,7 +163,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
   });
 
   test("is unplugged if an older version plugged it", () => {
-    const facts = nodeFacts({ ...binding, state: "absent" }, { bridge: true, tap: true });
+    const facts = nodeFacts({ ...binding, state: "absent" }, { hasBridge: true, hasTap: true });
     expect(planNodeVm(facts)).toMatchObject([{ kind: "unwireTap", iface: NIC }]);
   });
 });

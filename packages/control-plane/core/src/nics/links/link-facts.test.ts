@@ -30,24 +30,24 @@ describe("the device opens the plugin's link", () => {
     {
       name: "by the tap's name, with its MTU and queues",
       links: [link(NAMED.podInterfaceName, { mtu: 9000 }), link(TAP, { tapQueues: "many" })],
-      want: { podInterface: true, mtu: 1400, tapName: TAP, tapQueues: "many" },
+      want: { hasPodInterface: true, mtu: 1400, tapName: TAP, tapQueues: "many" },
       asked: TAP,
     },
     {
       name: "by the name of the pod's NIC if no such tap exists",
       links: [link(NAMED.podInterfaceName, { carrier: true, mac: MAC })],
-      want: { podInterface: true, isTapOpen: true, mac: MAC, tapName: NAMED.podInterfaceName },
+      want: { hasPodInterface: true, isTapOpen: true, mac: MAC, tapName: NAMED.podInterfaceName },
       asked: NAMED.podInterfaceName,
     },
     {
       name: "only when the link exists",
       links: [link("eth0")],
-      want: { podInterface: false, mtu: 0 },
+      want: { hasPodInterface: false, mtu: 0 },
       asked: NAMED.podInterfaceName,
     },
   ])("$name", ({ links, want, asked: requested }) => {
     const found = collectLinkFacts(facts, { links });
-    expect(found).toMatchObject({ ...want, tap: false, bridge: false });
+    expect(found).toMatchObject({ ...want, hasTap: false, hasBridge: false });
     expect(buildWiring({ ...facts, links: found })).toMatchObject({
       kind: "tap",
       tapName: requested,
@@ -88,7 +88,9 @@ describe("infers an interface's binding from its links", () => {
     const sources = { links: [link(TAP)], bindings: BINDINGS };
     const iface = { ...REFUSED, state: "absent" };
     const binding = collectBindingFacts(NAMED, { iface }, sources);
-    expect(collectLinkFacts({ ...NAMED, iface, binding }, sources)).toMatchObject({ tap: false });
+    expect(collectLinkFacts({ ...NAMED, iface, binding }, sources)).toMatchObject({
+      hasTap: false,
+    });
   });
 });
 
@@ -97,7 +99,7 @@ const WITHOUT_DEVICE: IfaceFacts = {
   name: "one",
   podInterfaceName: "pod1",
   binding: { kind: "bridge" },
-  links: { ...NO_LINKS, tap: true, isTapOpen: true, tapIndex: 4 },
+  links: { ...NO_LINKS, hasTap: true, isTapOpen: true, tapIndex: 4 },
 };
 const IFACE: IfaceFacts = { ...WITHOUT_DEVICE, device };
 const CLOSED = { ...IFACE, links: { ...IFACE.links, isTapOpen: false, tapIndex: 9 } };
@@ -168,10 +170,14 @@ test.each([
   { name: "is being removed from the pod", iface: { ...ONE, links: NO_LINKS }, want: false },
   {
     name: "still has its bridge",
-    iface: { ...ONE, links: { ...NO_LINKS, bridge: true } },
+    iface: { ...ONE, links: { ...NO_LINKS, hasBridge: true } },
     want: true,
   },
-  { name: "still has its tap", iface: { ...ONE, links: { ...NO_LINKS, tap: true } }, want: true },
+  {
+    name: "still has its tap",
+    iface: { ...ONE, links: { ...NO_LINKS, hasTap: true } },
+    want: true,
+  },
 ])("a change of the pod's NIC of an iface that $name is relevant: $want", ({ iface, want }) => {
   expect(buildLinkFilter([iface], LINKS)([{ index: 3 }])).toBe(want);
 });

@@ -83,9 +83,9 @@ function collectOwnLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts
     ...(tapName === names.tapName ? {} : { tapName }),
   };
   return {
-    podInterface: nic !== undefined,
-    bridge: findByName(links, bridgeName) !== undefined,
-    tap: tap !== undefined,
+    hasPodInterface: nic !== undefined,
+    hasBridge: findByName(links, bridgeName) !== undefined,
+    hasTap: tap !== undefined,
     isWired: false,
     ...collectOpenFacts(iface, tap, sources),
     ...nicFacts,
@@ -106,9 +106,9 @@ function collectPluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFa
     ...(tap?.tapQueues === undefined ? {} : { tapQueues: tap.tapQueues }),
   };
   return {
-    podInterface: tap !== undefined,
-    bridge: false,
-    tap: false,
+    hasPodInterface: tap !== undefined,
+    hasBridge: false,
+    hasTap: false,
     isWired: false,
     ...collectOpenFacts(iface, tap, sources),
     ...nicFacts,
@@ -117,7 +117,7 @@ function collectPluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFa
 
 function collectHookLinkFacts({ podInterfaceName }: WiredIface, { links }: LinkSources): LinkFacts {
   const nic = findByName(links, podInterfaceName);
-  const observed = { podInterface: nic !== undefined, isTapOpen: true, mtu: nic?.mtu ?? 0 };
+  const observed = { hasPodInterface: nic !== undefined, isTapOpen: true, mtu: nic?.mtu ?? 0 };
   return { ...NO_LINKS, ...observed, ...collectPodNicFacts(nic) };
 }
 
@@ -135,7 +135,7 @@ function collectSocketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFa
   const exists = observed?.id !== undefined && problem === undefined;
   return {
     ...NO_LINKS,
-    podInterface: exists,
+    hasPodInterface: exists,
     isWired: exists && observed.state === "ready",
     isTapOpen: exists && isOpenedByDevice(iface, observed.id, sources),
     ...(exists && { tapIndex: observed.id }),
@@ -215,8 +215,8 @@ interface ObservedLink {
 /** Returns the link names to watch. Omits a pod NIC during CNI ADD, because the attachment's state reports the result. */
 function listWatchedNames(iface: IfaceFacts): readonly string[] {
   const { podInterfaceName, tapName } = buildIfaceNames(iface.name, iface.podInterfaceName);
-  const { tap, bridge } = iface.links;
-  if (iface.attachment?.state !== "Attached" && !tap && !bridge) return [];
+  const { hasTap, hasBridge } = iface.links;
+  if (iface.attachment?.state !== "Attached" && !hasTap && !hasBridge) return [];
   return [podInterfaceName, iface.links.tapName ?? tapName];
 }
 

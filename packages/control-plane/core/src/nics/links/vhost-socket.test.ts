@@ -137,12 +137,12 @@ describe("the links of a vhost-user iface", () => {
     {
       name: "are complete with a shared socket",
       seen: { state: "ready", id: 7 },
-      want: { podInterface: true, isWired: true, isTapOpen: true, tapIndex: 7 },
+      want: { hasPodInterface: true, isWired: true, isTapOpen: true, tapIndex: 7 },
     },
     {
       name: "must be created for a socket that is not shared",
       seen: { state: "found", id: 7 },
-      want: { podInterface: true, isWired: false, tapIndex: 7 },
+      want: { hasPodInterface: true, isWired: false, tapIndex: 7 },
     },
     {
       name: "do not match the device after the socket was recreated",
@@ -154,10 +154,10 @@ describe("the links of a vhost-user iface", () => {
       name: "do not exist without the socket",
       seen: { state: "missing" },
       known: 7,
-      want: { podInterface: false, isWired: false, isTapOpen: false },
+      want: { hasPodInterface: false, isWired: false, isTapOpen: false },
     },
   ])("$name", ({ seen: observed, known, want }) => {
-    expect(linksWith(observed, known)).toMatchObject({ ...want, tap: false, bridge: false });
+    expect(linksWith(observed, known)).toMatchObject({ ...want, hasTap: false, hasBridge: false });
   });
 });
 

@@ -199,7 +199,7 @@ test.each([
   { mtu: undefined, nic: 0, want: 0 },
 ])("an MTU of $mtu on a pod NIC of $nic becomes $want everywhere", ({ mtu, nic, want }) => {
   const requested = mtu === undefined ? {} : { mtu };
-  const links = { podInterface: true, isWired: true, mtu: nic };
+  const links = { hasPodInterface: true, isWired: true, mtu: nic };
   const iface = anIface({ name: "one", iface: requested, links, attachment: "Attached" });
   expect(buildWiring(iface)).toMatchObject({ mtu: want });
   const pciAddress = { domain: 0, bus: 1, slot: 0, function: 0 };
@@ -219,7 +219,7 @@ test.each([
   { mtu: 1000, addresses: ["10.9.0.5/24", "fd09::5/64"], want: 1280 },
   { mtu: 1300, addresses: ["fd09::5/64"], want: 1300 },
 ])("an MTU of $mtu with $addresses becomes $want", ({ mtu, addresses, want }) => {
-  const links = { podInterface: true, mtu: 1400, addresses };
+  const links = { hasPodInterface: true, mtu: 1400, addresses };
   expect(buildWiring(anIface({ iface: { mtu }, links }))).toMatchObject({ mtu: want });
   const remembered = { podInterfaceName: "pod0a", index: 3, addresses, routes: [] };
   const recorded = { ...anIface({ iface: { mtu }, links: { mtu: 1400 } }), remembered };

@@ -28,7 +28,9 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
  * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined if they name none, or if the VM first started
  * with Patchbay's own layout. The recorded addresses then lack the guest agent's channel.
  */
-export function planTakenOverLayout(vmi: VirtualMachineInstance): KubeVirtLayout | undefined {
+export function planAnnotatedKubeVirtLayout(
+  vmi: VirtualMachineInstance,
+): KubeVirtLayout | undefined {
   const annotated = parseKubeVirtPci(vmi.metadata);
   const recorded = readRecordedTopology(vmi);
   const isOwnLayout =
@@ -53,7 +55,7 @@ export function readRecordedNicAddresses(
   vmi: VirtualMachineInstance,
 ): ReadonlyMap<string, PciAddress> {
   const recorded = readRecordedTopology(vmi);
-  if (recorded === undefined) return planTakenOverLayout(vmi)?.nicAddresses ?? new Map();
+  if (recorded === undefined) return planAnnotatedKubeVirtLayout(vmi)?.nicAddresses ?? new Map();
   return new Map(
     recorded.interfaces.flatMap(({ name, pciAddress }) => {
       const address = parsePciAddress(pciAddress);
@@ -126,17 +128,17 @@ export function listDevicesToPlace(vmi: VirtualMachineInstance): readonly Unplac
       parseRequestedPciAddress(disk.pciAddress),
     ]),
   );
-  const taken = planTakenOverLayout(vmi);
+  const kubeVirtLayout = planAnnotatedKubeVirtLayout(vmi);
   const recordedTopology = readRecordedTopology(vmi);
   const recorded = new Map<string, PciAddress | undefined>(
     recordedTopology === undefined
-      ? taken?.fixedAddresses
+      ? kubeVirtLayout?.fixedAddresses
       : recordedTopology.devices?.map(({ name, pciAddress }) => [
           name,
           parsePciAddress(pciAddress),
         ]),
   );
-  const devices = [...(taken === undefined ? [] : [AGENT_CHANNEL]), ...listDevices(vmi)];
+  const devices = [...(kubeVirtLayout === undefined ? [] : [AGENT_CHANNEL]), ...listDevices(vmi)];
   return devices.map((name) => {
     const requestedAddress = requested.get(name);
     const recordedAddress = recorded.get(name);

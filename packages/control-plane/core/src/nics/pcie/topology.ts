@@ -30,7 +30,7 @@ import {
   parseRequestedPciAddress,
   buildDiskDeviceName,
   listDevicesToPlace,
-  planTakenOverLayout,
+  planAnnotatedKubeVirtLayout,
   readRecordedNicAddresses,
   readTopologyVersion,
 } from "./devices.ts";
@@ -91,7 +91,7 @@ export function planVmiTopology(
   const { domain } = vmi.spec;
   const requestedReserve = domain.devices?.pcieRootPorts;
   const portCount =
-    requestedReserve === undefined ? planTakenOverLayout(vmi)?.portCount : undefined;
+    requestedReserve === undefined ? planAnnotatedKubeVirtLayout(vmi)?.portCount : undefined;
   return planTopology({
     version: readTopologyVersion(vmi),
     family: findMachineFamily(buildMachine(domain)) ?? "q35",

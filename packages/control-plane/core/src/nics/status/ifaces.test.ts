@@ -11,9 +11,9 @@ const EARLIER = "2026-01-01T00:00:00.000Z";
 const ATTACHED: Attachment = { name: "one", podInterfaceName: "pod1", state: "Attached" };
 const FAILED: Attachment = { ...ATTACHED, state: "Failed", reason: "CniFailed", message: "no" };
 const WIRED = {
-  podInterface: true,
-  bridge: true,
-  tap: true,
+  hasPodInterface: true,
+  hasBridge: true,
+  hasTap: true,
   isWired: true,
   isTapOpen: true,
   mtu: 1500,

@@ -50,9 +50,9 @@ function buildReportedDevice(reported: IfaceStatus | undefined): DeviceFacts | u
 /** Returns the pending network swap. The state of its new pod NIC comes from the VMI's status. */
 function buildReportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
   if (swap === undefined) return {};
-  const bridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;
-  const podInterface = reported?.hotplug?.phase === "Switching";
-  return { swap: { ...swap, links: { ...swap.links, podInterface, bridge } } };
+  const hasBridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;
+  const hasPodInterface = reported?.hotplug?.phase === "Switching";
+  return { swap: { ...swap, links: { ...swap.links, hasPodInterface, hasBridge } } };
 }
 
 /** Reasons of a ready NIC that remain in the status while libvirt does not respond. */
@@ -78,9 +78,9 @@ function withReportedState(facts: IfaceFacts): IfaceFacts {
     ...facts,
     links: {
       ...NO_LINKS,
-      podInterface: isPresent,
-      bridge: isPresent,
-      tap: isPresent,
+      hasPodInterface: isPresent,
+      hasBridge: isPresent,
+      hasTap: isPresent,
       isWired,
       isTapOpen: phase !== "Attaching",
     },

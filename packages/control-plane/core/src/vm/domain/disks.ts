@@ -158,9 +158,13 @@ const NO_IO_THREADS: IoThreads = { threadCount: 0, ofDisks: new Map() };
 const AUTO_THREADS_PER_VCPU = 2;
 
 /** Returns the number of shared I/O threads. Policy `auto` allows one per sharing disk, up to a limit. Other policies allow one. */
-function countSharedThreads({ domain }: VmiSpec, sharingDisks: number, ownThreads: number): number {
+function countSharedThreads(
+  { domain }: VmiSpec,
+  sharingDisks: number,
+  dedicatedThreads: number,
+): number {
   const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * countVcpus(domain) : 1;
-  return Math.max(1, Math.min(sharingDisks, limit - ownThreads));
+  return Math.max(1, Math.min(sharingDisks, limit - dedicatedThreads));
 }
 
 function hasThread({ bus }: GuestDisk): boolean {

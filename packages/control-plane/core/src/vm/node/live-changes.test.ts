@@ -80,7 +80,7 @@ describe("while the VM runs, an iface", () => {
     },
     {
       name: "loses its links when its device is detached",
-      facts: anIface({ iface: null, links: { bridge: true } }),
+      facts: anIface({ iface: null, links: { hasBridge: true } }),
       want: ["unwireTap a"],
     },
     {
@@ -186,7 +186,7 @@ describe("unplug requests to a guest are sent", () => {
       name: "has no tap",
       facts: anIface({
         attachment: "Attached",
-        links: { ...IN_USE, tap: false, isTapOpen: false, isWired: false },
+        links: { ...IN_USE, hasTap: false, isTapOpen: false, isWired: false },
         device: {},
       }),
       want: "wireTap a",
@@ -195,7 +195,7 @@ describe("unplug requests to a guest are sent", () => {
       name: "is unplugged and has no tap",
       facts: anIface({
         iface: { state: "absent" },
-        links: { tap: false, bridge: true },
+        links: { hasTap: false, hasBridge: true },
         device: {},
       }),
       want: "wait a",
@@ -204,7 +204,7 @@ describe("unplug requests to a guest are sent", () => {
       name: "is unplugged and whose tap is down",
       facts: anIface({
         iface: { state: "absent" },
-        links: { tap: true, bridge: true },
+        links: { hasTap: true, hasBridge: true },
         device: {},
       }),
       want: "detachDevice a",

@@ -52,7 +52,7 @@ describe("a VM is started", () => {
     },
     {
       name: "without a NIC whose link is missing in the pod",
-      ifaces: [anIface({ attachment: "Attached", links: { ...WIRED, podInterface: false } })],
+      ifaces: [anIface({ attachment: "Attached", links: { ...WIRED, hasPodInterface: false } })],
       want: [],
     },
     {
@@ -149,7 +149,10 @@ describe("a VM is not started", () => {
 });
 
 describe("without a running domain", () => {
-  const leftover = anIface({ iface: { state: "absent" }, links: { tap: true, bridge: true } });
+  const leftover = anIface({
+    iface: { state: "absent" },
+    links: { hasTap: true, hasBridge: true },
+  });
   const unwire = {
     kind: "unwireTap",
     iface: "a",
@@ -239,7 +242,7 @@ describe("an interface whose device was released", () => {
   );
 });
 
-const LINKS = { ...NO_LINKS, podInterface: true, bridge: true, tap: true };
+const LINKS = { ...NO_LINKS, hasPodInterface: true, hasBridge: true, hasTap: true };
 const hotplug = { type: "Plug", phase: "Ready" } as const;
 const READY: IfaceFacts = {
   name: "one",
@@ -263,12 +266,12 @@ const RUNNING: DriftFacts & { readonly domain: DomainSnapshot } = {
 const ATTACH: NodeAction = { kind: "attachDevice", iface: "one", xml: "" };
 
 test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; says: string }>([
-  { name: "a tap", action: WIRE, links: { tap: false }, says: "its tap did not exist" },
-  { name: "a bridge", action: WIRE, links: { bridge: false }, says: "its bridge did not exist" },
+  { name: "a tap", action: WIRE, links: { hasTap: false }, says: "its tap did not exist" },
+  { name: "a bridge", action: WIRE, links: { hasBridge: false }, says: "its bridge did not exist" },
   {
     name: "both",
     action: WIRE,
-    links: { tap: false, bridge: false },
+    links: { hasTap: false, hasBridge: false },
     says: "its tap and its bridge did not exist",
   },
   { name: "other changes", action: WIRE, says: "were changed by something else" },

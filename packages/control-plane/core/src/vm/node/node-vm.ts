@@ -154,14 +154,14 @@ function isAttached(facts: IfaceFacts): boolean {
 }
 
 function isWirable(facts: IfaceFacts): boolean {
-  return isAttached(facts) && facts.links.podInterface;
+  return isAttached(facts) && facts.links.hasPodInterface;
 }
 
 function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
   const { name } = iface;
   const reason = findVhostUserBlock(iface, facts);
   if (reason !== undefined) return { kind: "wait", iface: name, reason };
-  if (!iface.links.podInterface)
+  if (!iface.links.hasPodInterface)
     return { kind: "wait", iface: name, reason: "PodInterfaceMissing" };
   const wiring = planWiring(facts, iface);
   if (wiring === undefined) return planLinkSocket(iface);
@@ -198,10 +198,10 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
 
 /** Checks whether the tap that the device opened was deleted, even if a new tap has the same name. */
 function hasLostTap(facts: IfaceFacts): boolean {
-  const { tap, tapIndex, isTapOpen, isWired } = facts.links;
+  const { hasTap, tapIndex, isTapOpen, isWired } = facts.links;
   if (isTapOpen || isMadeByHook(facts) || findBindingModule(facts).kind === "vhostuser")
     return false;
-  const isMissing = !tap && tapIndex === undefined;
+  const isMissing = !hasTap && tapIndex === undefined;
   return isMissing || isWired;
 }
 
@@ -222,9 +222,9 @@ function planDetach(
 }
 
 function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
-  const { tap, bridge } = facts.links;
+  const { hasTap, hasBridge } = facts.links;
   const wiring = buildWiring(facts);
-  if ((!tap && !bridge) || wiring === undefined) return planLeftoverBridge(facts);
+  if ((!hasTap && !hasBridge) || wiring === undefined) return planLeftoverBridge(facts);
   return [{ kind: "unwireTap", iface: facts.name, wiring: toRemovableWiring(wiring) }];
 }
 
@@ -412,10 +412,10 @@ export interface Drift {
   readonly message: string;
 }
 
-function describeLinks({ links: { tap, bridge } }: IfaceFacts): string {
-  if (!tap && !bridge) return "its tap and its bridge did not exist and were recreated";
-  if (!tap) return "its tap did not exist and was recreated";
-  if (!bridge) return "its bridge did not exist and was recreated";
+function describeLinks({ links: { hasTap, hasBridge } }: IfaceFacts): string {
+  if (!hasTap && !hasBridge) return "its tap and its bridge did not exist and were recreated";
+  if (!hasTap) return "its tap did not exist and was recreated";
+  if (!hasBridge) return "its bridge did not exist and was recreated";
   return "its links in the pod were changed by something else and are repaired";
 }
 

@@ -200,8 +200,8 @@ const CONTAINER_RESOURCES = {
   limits: { cpu: "100m", memory: "32Mi", "ephemeral-storage": "51Mi" },
 };
 
-function isLogged(spec: VmiSpec, byDefault: boolean): boolean {
-  return hasConsole(spec) && (spec.domain.devices?.logSerialConsole ?? byDefault);
+function isLogged(spec: VmiSpec, isLoggedByDefault: boolean): boolean {
+  return hasConsole(spec) && (spec.domain.devices?.logSerialConsole ?? isLoggedByDefault);
 }
 
 /** Builds the container that logs the serial console. Source: KubeVirt pkg/virt-controller/services/serialconsolelog.go. */

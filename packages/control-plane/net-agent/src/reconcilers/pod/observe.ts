@@ -129,13 +129,13 @@ function toRuntimeUnavailable(
 async function findSandbox(
   key: string,
   uid: string,
-  { pod, isOver, rows, deps }: LocationContext,
+  { pod, hasPodEnded, rows, deps }: LocationContext,
 ): Promise<PodLocation> {
   const sandbox = await deps.sandboxes.find(uid);
   // Compares the pod's name as well, because a forged annotation can name the UID of another pod.
   const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
   if (isOwn) return { sandbox };
-  if (isOver || pod?.spec.hostNetwork === true) return {};
+  if (hasPodEnded || pod?.spec.hostNetwork === true) return {};
   // Before the pod runs, no retry is needed, because its change to Running triggers the next pass.
   const error =
     pod?.status?.phase === "Running" ? new AppError("SANDBOX_NOT_FOUND", { pod: key }) : undefined;
@@ -181,13 +181,13 @@ export interface PodFacts {
 
 const NO_NETWORKS: NetworksAnnotation = { ok: true, elements: [] };
 
-/** Returns `over` if no container can use a NIC any longer, `ending` during a deletion, and otherwise `alive`. */
+/** Returns `ended` if no container can use a NIC any longer, `ending` during a deletion, and otherwise `alive`. */
 function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["podState"] {
-  if (pod === undefined || isPodFinished(pod)) return "over";
+  if (pod === undefined || isPodFinished(pod)) return "ended";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
   const containers = pod.status?.containerStatuses ?? [];
   const ended = containers.every((container) => container.state.terminated !== undefined);
-  return containers.length > 0 && ended ? "over" : "ending";
+  return containers.length > 0 && ended ? "ended" : "ending";
 }
 
 function readNetworks(pod: Pod | undefined): NetworksAnnotation {
@@ -257,7 +257,7 @@ type PodLocation = Pick<PodFacts, "sandbox" | "runtimeUnavailable" | "missingSan
 
 interface LocationContext {
   readonly pod: Pod | undefined;
-  readonly isOver: boolean;
+  readonly hasPodEnded: boolean;
   readonly rows: readonly JournalRow[];
   readonly deps: Deps;
 }
@@ -297,8 +297,8 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
   const secondaryRows = selectRows(rows, false);
   if (pod !== undefined && !needsPass(pod, secondaryRows)) return undefined;
   const podState = findPodStage(pod);
-  const isOver = podState === "over";
-  const location = await findLocation(key, uid, { pod, isOver, rows: secondaryRows, deps });
+  const hasPodEnded = podState === "ended";
+  const location = await findLocation(key, uid, { pod, hasPodEnded, rows: secondaryRows, deps });
   const { missingSandbox } = location;
   if (missingSandbox?.isReleasable === false) {
     if (missingSandbox.error !== undefined) throw missingSandbox.error;

@@ -24,7 +24,7 @@ import { createLauncher, patchAnnotation } from "../vmi/index.ts";
 type Migration = VirtualMachineInstanceMigration;
 const MIGRATIONS = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
 
-type StateMembers = Extract<MigrationAction, { kind: "tellMigration" }>["members"];
+type StateMembers = Extract<MigrationAction, { kind: "patchVmiMigration" }>["fields"];
 
 async function patchMigration(migration: Migration, patch: Patch, deps: Deps): Promise<void> {
   deps.mutationCache.note(await deps.store.patch(MIGRATIONS, keyOf(migration), patch));
@@ -121,8 +121,8 @@ async function performOne(
     case "patchTargetNetworks":
       await changeTarget(action, facts, deps);
       return;
-    case "tellMigration":
-      await writeVmi(action.members, facts, deps);
+    case "patchVmiMigration":
+      await writeVmi(action.fields, facts, deps);
       return;
     case "labelMigration":
       await setLabels(facts, deps);

@@ -58,7 +58,7 @@ async function reportCurrent(
   const currentFacts = withNewestVmi(facts, deps);
   const state = findMigrationState(currentFacts);
   // If the write of the VMI failed, the migration's status must not report progress.
-  if (failures.some(({ step }) => step === "tellMigration")) return;
+  if (failures.some(({ step }) => step === "patchVmiMigration")) return;
   const status = buildMigrationStatus({
     migration,
     decision,

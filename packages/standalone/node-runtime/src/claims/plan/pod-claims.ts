@@ -99,7 +99,9 @@ function coexistenceStartMs(pod: Pod, claim: PersistentVolumeClaim): number {
 /** Plans the binding of a pod's claims. While one claim has a problem, no node is selected for the other claims. */
 export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): PodClaims {
   const findings = listClaimNames(pod).map((name) => checkClaim(name, lookup));
-  const problems = findings.flatMap((one) => (one.kind === "problem" ? [one.message] : []));
+  const problems = findings.flatMap((finding) =>
+    finding.kind === "problem" ? [finding.message] : [],
+  );
   const claimsToSelect = findings.flatMap((one) => (one.kind === "select" ? [one.claim] : []));
   const bindingClaims = findings.flatMap((one) => (one.kind === "begun" ? [one.claim] : []));
   const remainingMs = (claim: PersistentVolumeClaim): number =>

@@ -60,7 +60,9 @@ class WatchedObjects implements PodObjects {
   }
 
   setReferences(uid: string, namespace: string, references: readonly ObjectReference[]): void {
-    const requestedObjects = new Map(references.map((one) => [buildKey(namespace, one), one]));
+    const requestedObjects = new Map(
+      references.map((objectReference) => [buildKey(namespace, objectReference), objectReference]),
+    );
     for (const [key, { podUids, stop }] of this.#watched) {
       if (!requestedObjects.has(key)) podUids.delete(uid);
       if (podUids.size > 0) continue;

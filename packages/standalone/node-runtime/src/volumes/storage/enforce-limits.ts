@@ -74,7 +74,10 @@ async function findMeasuredPaths({ disk, node }: MeasureDeps, pod: Pod): Promise
     pod,
     ownFileSystems: volumePaths.filter(({ path }) => mounts.has(path)),
     volumes: volumePaths.filter(({ path }) => !mounts.has(path)),
-    logs: containers.map((one) => ({ name: one.name, path: join(logs, one.name) })),
+    logs: containers.map((container) => ({
+      name: container.name,
+      path: join(logs, container.name),
+    })),
   };
 }
 

@@ -51,7 +51,7 @@ function isOnDisk({ emptyDir }: PodVolume): boolean {
 }
 
 function sum(amounts: Iterable<number>): number {
-  return [...amounts].reduce((total, one) => total + one, 0);
+  return [...amounts].reduce((total, amount) => total + amount, 0);
 }
 
 export function findStorageLimit({ spec }: Pod): number {

@@ -143,7 +143,7 @@ async function restore(
 /** Removes the default routes of a detached attachment, and restores the routes that they replaced. */
 export async function restoreRoutes(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const claim = toClaim(row);
-  if (claim === undefined || facts.attachments.podState === "over") return;
+  if (claim === undefined || facts.attachments.podState === "ended") return;
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return; // the namespace was deleted with its routes
   try {

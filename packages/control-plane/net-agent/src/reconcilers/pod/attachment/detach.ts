@@ -51,7 +51,7 @@ export function buildBorrowedNic(
 }
 
 /** Number of failed DELs after which net-agent removes the NIC without its plugin, by state of the pod. */
-const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
+const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, ended: 3 } as const;
 
 /** Restores the NIC's original name, by which the plugin finds it. KubeVirt renames NICs and gives their old names to other links. */
 async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promise<void> {
