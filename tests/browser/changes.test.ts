@@ -252,12 +252,13 @@ test("a VMI without a VM can be re-plugged, its link switched, and its console a
     "Console",
     "Screen",
     "Pause",
+    "Soft reboot",
     "Reset",
     "Delete",
   ]);
 });
 
-test("one Apply moves a plug, pulls another, switches a link, starts a VM and deletes one", async () => {
+test("one Apply moves a plug, pulls another, switches a link, starts a VM, reboots one and deletes one", async () => {
   await using panel = await open();
   const { page } = panel;
   await draw(page, /^interface storage in use/, /^show only front/);
@@ -268,10 +269,13 @@ test("one Apply moves a plug, pulls another, switches a link, starts a VM and de
   await page.getByRole("button", { name: "Pull the plug" }).click();
   await page.locator(".unit-name", { hasText: "test" }).click();
   await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.locator(".unit-name", { hasText: "mail" }).click();
+  await page.getByRole("button", { name: "Soft reboot" }).click();
+  await page.locator(".change-title", { hasText: "mail: soft reboot" }).waitFor();
   await page.locator(".unit-name", { hasText: "web" }).click();
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   await page.locator(".change-title", { hasText: "web: delete the VM; its claims stay" }).waitFor();
-  await page.getByText("5 changes gathered").waitFor();
+  await page.getByText("6 changes gathered").waitFor();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.getByText("All changes are sent").waitFor();
   const paths = done(panel).map(
@@ -282,6 +286,7 @@ test("one Apply moves a plug, pulls another, switches a link, starts a VM and de
     "PATCH virtualmachines/db",
     "PUT virtualmachines/router/removeinterface",
     "PUT virtualmachines/test/start",
+    "PUT virtualmachineinstances/mail/softreboot",
     "DELETE virtualmachines/web",
   ]);
 });

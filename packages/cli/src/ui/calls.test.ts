@@ -20,6 +20,7 @@ describe("toForwardedCall", () => {
     { method: "GET", target: `${SUB_VMI}/interfacetraffic` },
     { method: "PUT", target: `${SUB}/stop?dryRun=All` },
     { method: "PUT", target: `${SUB_VMI}/pause?dryRun=All` },
+    { method: "PUT", target: `${SUB_VMI}/softreboot?dryRun=All` },
     { method: "POST", target: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" },
   ])("forwards $method $target", ({ method, target }) => {
     const [path, query] = target.split("?");

@@ -11,7 +11,8 @@ export interface ForwardedCall {
 /** Pattern of the name of an object or namespace. Source: RFC 1123 */
 const NAME = "[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?";
 const VM_KINDS = "virtualmachines|virtualmachineinstances";
-const SUBRESOURCES = "addinterface|removeinterface|start|stop|restart|migrate|pause|unpause|reset";
+const SUBRESOURCES =
+  "addinterface|removeinterface|start|stop|restart|migrate|pause|unpause|reset|softreboot";
 const REVIEWS = "selfsubjectaccessreviews|selfsubjectrulesreviews";
 
 const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {

@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import {
   toRequests,
   changeId,
+  describeChange,
   newIfaceName,
   addChange,
   removeChange,
@@ -92,6 +93,11 @@ describe("gathered changes", () => {
       path: "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a/reset",
     },
     {
+      action: "softreboot",
+      method: "PUT",
+      path: "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/a/softreboot",
+    },
+    {
       action: "migrate",
       method: "PUT",
       path: "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachines/a/migrate",
@@ -103,6 +109,14 @@ describe("gathered changes", () => {
     },
   ] as const)("$action sends $method $path", ({ action, method, path }) => {
     expect(toRequests({ kind: "power", unit, action }, {})).toMatchObject([{ method, path }]);
+  });
+
+  test.each([
+    { action: "softreboot", want: "a: soft reboot" },
+    { action: "reset", want: "a: reset" },
+    { action: "delete", want: "a: delete the VM; its claims stay" },
+  ] as const)("$action is described as $want", ({ action, want }) => {
+    expect(describeChange({ kind: "power", unit, action })).toBe(want);
   });
 
   test("can be dropped one by one", () => {
@@ -200,6 +214,11 @@ describe("printCommand and printYaml", () => {
       name: "delete",
       change: { kind: "power", unit, action: "delete" },
       want: "kubectl delete virtualmachine a -n ns",
+    },
+    {
+      name: "soft reboot",
+      change: { kind: "power", unit, action: "softreboot" },
+      want: "kubectl patchbay soft-reboot a -n ns",
     },
     {
       name: "unplug from a VMI",

@@ -16,6 +16,7 @@ export type PowerAction =
   | "pause"
   | "unpause"
   | "reset"
+  | "softreboot"
   | "migrate"
   | "delete";
 
@@ -115,6 +116,11 @@ export function removeChange(changes: readonly Change[], change: Change): readon
   return changes.filter((each) => changeId(each) !== changeId(change));
 }
 
+const POWER_DESCRIPTIONS: Readonly<Partial<Record<PowerAction, string>>> = {
+  softreboot: "soft reboot",
+  delete: "delete the VM; its claims stay",
+};
+
 export function describeChange(change: Change): string {
   switch (change.kind) {
     case "plug":
@@ -126,9 +132,7 @@ export function describeChange(change: Change): string {
     case "link":
       return `${change.unit.name}: set the link of ${change.iface} ${change.to}`;
     case "power":
-      return change.action === "delete"
-        ? `${change.unit.name}: delete the VM; its claims stay`
-        : `${change.unit.name}: ${change.action}`;
+      return `${change.unit.name}: ${POWER_DESCRIPTIONS[change.action] ?? change.action}`;
     case "create":
       return `${change.order.name}: create the VM`;
   }
@@ -206,7 +210,7 @@ function buildPlugRequest({
 }
 
 /** Actions that VMIs offer, but VMs do not. */
-const GUEST_ACTIONS: readonly PowerAction[] = ["pause", "unpause", "reset"];
+const GUEST_ACTIONS: readonly PowerAction[] = ["pause", "unpause", "reset", "softreboot"];
 
 function buildPowerRequest({ unit, action }: Extract<Change, { kind: "power" }>): ApiRequest {
   if (action === "delete") {

@@ -44,6 +44,10 @@ function patchCommand(
   );
 }
 
+function toCommand(action: PowerAction): string {
+  return action === "softreboot" ? "soft-reboot" : action;
+}
+
 export function printCommand(
   change: Change,
   objects: VmObjects,
@@ -81,7 +85,7 @@ export function printCommand(
     case "power":
       return change.action === "delete"
         ? printWords("kubectl", "delete", kind.slice(0, -1), name, "-n", namespace)
-        : printWords("kubectl", "patchbay", change.action, name, "-n", namespace);
+        : printWords("kubectl", "patchbay", toCommand(change.action), name, "-n", namespace);
   }
 }
 

@@ -71,6 +71,11 @@ export const RIGHTS = {
   pause: { verb: "update", group: SUBRESOURCES, resource: "virtualmachineinstances/pause" },
   unpause: { verb: "update", group: SUBRESOURCES, resource: "virtualmachineinstances/unpause" },
   reset: { verb: "update", group: SUBRESOURCES, resource: "virtualmachineinstances/reset" },
+  softreboot: {
+    verb: "update",
+    group: SUBRESOURCES,
+    resource: "virtualmachineinstances/softreboot",
+  },
   console: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/console" },
   doctor: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/doctor" },
   traffic: {

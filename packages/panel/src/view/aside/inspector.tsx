@@ -66,7 +66,9 @@ function listPowerActions({
 }: Unit): readonly (readonly [PowerAction, string])[] {
   const isVm = kind === "virtualmachines";
   const guestActions = [
-    isPaused ? (["unpause", "Resume"] as const) : (["pause", "Pause"] as const),
+    ...(isPaused
+      ? [["unpause", "Resume"] as const]
+      : [["pause", "Pause"] as const, ["softreboot", "Soft reboot"] as const]),
     ["reset", "Reset"] as const,
   ];
   const runningVmActions = [
