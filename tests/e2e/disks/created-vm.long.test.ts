@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debian in a VM of `patchbay create vm --network`: DHCP on every NIC, also on one plugged later.
+// Debian in a VM of `patchbay create vm --root --network`: DHCP on every NIC, also on one plugged later, and a root disk
+// that is kept when the VM stops.
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { addInterface, CHANGE_MS, expectReady, machine } from "../machine.ts";
@@ -13,7 +14,7 @@ const person = new SecureShell();
 
 beforeAll(() => {
   addDebianImage();
-  const order = ["--image", DEBIAN_IMAGE, "--network", "blue", "--mac", MAC];
+  const order = ["--image", DEBIAN_IMAGE, "--root", "2Gi", "--network", "blue", "--mac", MAC];
   machine.patchbay("create", "vm", NAME, ...order, "--ssh-key", person.publicKeyFile);
 }, DEBIAN_BOOT_MS);
 
@@ -52,3 +53,28 @@ test(
   },
   3 * DEBIAN_BOOT_MS + CHANGE_MS,
 );
+
+test(
+  "its root disk keeps data when the VM is stopped and started",
+  async () => {
+    await person.print(GUEST, "echo kept >mark && sync");
+    const boot = await person.print(GUEST, "cat /proc/sys/kernel/random/boot_id");
+    machine.patchbay("stop", NAME);
+    await eventually(() => machine.findVmi(NAME) === undefined, { withinMs: DEBIAN_BOOT_MS });
+    machine.patchbay("start", NAME);
+    expect(await person.print(GUEST, "cat mark")).toBe("kept\n");
+    expect(await person.print(GUEST, "cat /proc/sys/kernel/random/boot_id")).not.toBe(boot);
+  },
+  3 * DEBIAN_BOOT_MS,
+);
+
+test("its root disk is deleted with the VM", async () => {
+  const claims = (): readonly string[] =>
+    machine
+      .list("pvc")
+      .map(({ metadata }) => metadata.name)
+      .filter((name) => name.startsWith(NAME));
+  expect(claims()).toEqual([`${NAME}-root`]);
+  machine.delete("vm", NAME);
+  await eventually(() => claims().length === 0, { withinMs: CHANGE_MS });
+});
