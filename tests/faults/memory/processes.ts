@@ -55,6 +55,7 @@ function controller(surroundings: Surroundings): Promise<void> {
       launcherImage: "virt-launcher",
       sidecarShimImage: "shim",
       concurrency: 4,
+      podNetworkPassesAnyMac: true,
     } as const),
     leaderElect: false,
     leaseNamespace: "patchbay",

@@ -262,6 +262,7 @@ function createDeps(
     clock,
     log,
     randomBytes,
+    podNetwork: { passesAnyMac: flags.podNetworkPassesAnyMac },
     launcherImage: flags.launcherImage,
     sidecarShimImage: flags.sidecarShimImage,
     imageVolumes: createImageVolumes({ store, log }),

@@ -12,6 +12,7 @@ export interface Flags extends CommonFlags {
   readonly concurrency: number;
   readonly leaderElect: boolean;
   readonly leaseNamespace: string;
+  readonly podNetworkPassesAnyMac: boolean;
 }
 
 export function parseFlags(argv: readonly string[]): Flags {
@@ -31,6 +32,11 @@ export function parseFlags(argv: readonly string[]): Flags {
       "--lease-namespace <namespace>",
       "namespace of the leader-election Lease",
       names.SERVICES_NAMESPACE,
+    )
+    .option(
+      "--pod-network-passes-any-mac",
+      "the pods' default network passes frames of any MAC, so that VMs on it keep their MAC over restarts",
+      false,
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();

@@ -9,6 +9,7 @@ import type {
   VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import type { KubeNode, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
+import type { PodNetworkPolicy } from "@patchbay/core/nics";
 import type { StepFailure } from "@patchbay/core/status";
 import type { KeyedMutex, Clock, Logger } from "@patchbay/base";
 import type { EventRecorder, MutationCache, StepBackoff, Reader } from "@patchbay/kube";
@@ -42,6 +43,7 @@ export interface Deps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly randomBytes: (count: number) => Uint8Array;
+  readonly podNetwork: PodNetworkPolicy;
   readonly launcherImage: string;
   readonly sidecarShimImage: string;
   readonly imageVolumes: ImageVolumes;

@@ -207,6 +207,29 @@ describe("the VM's status records of a secondary network", () => {
   });
 });
 
+describe("the next VMI on a pod network", () => {
+  const vm = vmOf(BRIDGE, RETAINED);
+
+  test("requests the MAC from a network that passes only assigned MACs", () => {
+    const vmi = vmiOf(vm, BINDINGS);
+    expect(ifacesOf(vmi.spec)[0]).toEqual(BRIDGE);
+    expect(findPodNetworkMac(vmi)).toBe(FIRST);
+  });
+
+  test("has the MAC in its specification if the network passes any MAC", () => {
+    const vmi = vmiOf(vm, BINDINGS, { passesAnyMac: true });
+    expect(ifacesOf(vmi.spec)[0]).toEqual({ ...BRIDGE, macAddress: FIRST });
+    expect(readRetainedMacs(vmi)).toEqual([]);
+  });
+
+  test("still requests the MAC of a NetworkAttachmentDefinition", () => {
+    const status = { macAddresses: [ON_OWN] };
+    const vmi = vmiOf(vmOf(BRIDGE, status, OWN), BINDINGS, { passesAnyMac: true });
+    expect(ifacesOf(vmi.spec)[0]).toEqual(BRIDGE);
+    expect(readRetainedMacs(vmi)).toEqual([ON_OWN]);
+  });
+});
+
 describe("a request for a MAC", () => {
   const request = (iface: Iface, status: VmiStatus = {}) =>
     requestMac(iface, aVmi({ status }), { networkName: "ns/red", retained: [] });

@@ -105,6 +105,7 @@ export {
   type MacOwner,
   type MacConflict,
   describeMacOwner,
+  type PodNetworkPolicy,
   type RandomBytes,
   type FindSegment,
   withMacs,

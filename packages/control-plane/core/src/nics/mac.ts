@@ -298,25 +298,39 @@ export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): Vm
   return withNics(template.spec, networksOf(template.spec), ifaces);
 }
 
+/** Whether the pods' default network passes frames of any MAC, so that a pod NIC may have another MAC than CNI assigned. */
+export interface PodNetworkPolicy {
+  readonly passesAnyMac: boolean;
+}
+
 function listRetainedMacs(
   vm: VirtualMachine,
-  source: MacOnNetwork["source"],
+  isWanted: (retainable: MacOnNetwork) => boolean,
   bindings: BindingRegistry,
 ): RetainedMacs {
   const { spec } = vm.spec.template;
   return collectRetainedMacs(vm, undefined, bindings).filter(({ name }) => {
     const iface = findByName(ifacesOf(spec), name);
-    return iface !== undefined && !hasMac(iface) && findMacSource(iface, spec, bindings) === source;
+    if (iface === undefined || hasMac(iface)) return false;
+    const retainable = findRetainableMac(vm, iface, bindings);
+    return retainable !== undefined && isWanted(retainable);
   });
 }
 
-/** Sets the previous guest's MAC on interfaces whose MAC is independent of the network. */
+function isSetByPatchbay(
+  { source, networkName }: MacOnNetwork,
+  { passesAnyMac }: PodNetworkPolicy,
+): boolean {
+  return source === "guest" || (passesAnyMac && networkName === undefined);
+}
+
+/** Sets the previous guest's MAC on interfaces whose network does not have to assign the MAC. */
 export function withRetainedMacs(
   vm: VirtualMachine,
   ifaces: readonly Iface[],
-  bindings: BindingRegistry,
+  { bindings, podNetwork }: { bindings: BindingRegistry; podNetwork: PodNetworkPolicy },
 ): readonly Iface[] {
-  const retained = listRetainedMacs(vm, "guest", bindings);
+  const retained = listRetainedMacs(vm, (each) => isSetByPatchbay(each, podNetwork), bindings);
   return ifaces.map((iface) => {
     const macAddress = findByName(retained, iface.name)?.macAddress;
     return macAddress === undefined ? iface : { ...iface, macAddress };
@@ -327,9 +341,9 @@ export function withRetainedMacs(
 export function withLastMacs(
   vmi: VirtualMachineInstance,
   vm: VirtualMachine,
-  bindings: BindingRegistry,
+  { bindings, podNetwork }: { bindings: BindingRegistry; podNetwork: PodNetworkPolicy },
 ): VirtualMachineInstance {
-  const retained = listRetainedMacs(vm, "network", bindings);
+  const retained = listRetainedMacs(vm, (each) => !isSetByPatchbay(each, podNetwork), bindings);
   if (retained.length === 0) return vmi;
   const annotation = { [names.RETAINED_MACS_ANNOTATION]: JSON.stringify(retained) };
   const annotations = { ...vmi.metadata.annotations, ...annotation };

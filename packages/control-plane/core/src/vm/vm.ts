@@ -19,7 +19,12 @@ import { type FieldProblem } from "@patchbay/api/validate";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { withLastAddresses } from "../nics/addresses/retained-addresses.ts";
 import { isEqual } from "@patchbay/base";
-import { needsRandomMac, withLastMacs, withRetainedMacs } from "../nics/mac.ts";
+import {
+  needsRandomMac,
+  withLastMacs,
+  withRetainedMacs,
+  type PodNetworkPolicy,
+} from "../nics/mac.ts";
 import { listDeviceAddresses } from "../nics/pcie/topology.ts";
 import { toLabelValue } from "./spec/guest-names.ts";
 import type { InstancetypeFacts, RefsPlan } from "../instancetype/facts.ts";
@@ -56,6 +61,8 @@ export interface VmFacts {
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
+  /** Unset if the pods' default network passes only the MAC that it assigned. */
+  readonly podNetwork?: PodNetworkPolicy;
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;
   /** Facts about the instancetype and preference. Unset if the VM has neither an instancetype nor a preference. */
@@ -80,9 +87,14 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
  * Builds the VMI from the template, without absent interfaces and with the recorded MACs. The annotations contain the
  * NICs' last IP and PCI addresses, the layout version of the first start, and the addresses of all other devices.
  */
-export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
+export function vmiOf(
+  vm: VirtualMachine,
+  bindings: BindingRegistry,
+  podNetwork: PodNetworkPolicy = { passesAnyMac: false },
+): VirtualMachineInstance {
+  const sources = { bindings, podNetwork };
   const storedTopology = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
-  const assigned = withLastMacs(buildVmiFromTemplate(vm, bindings), vm, bindings);
+  const assigned = withLastMacs(buildVmiFromTemplate(vm, sources), vm, sources);
   const vmi = withTopology(withLastAddresses(assigned, vm), storedTopology);
   const devices = listDeviceAddresses(vmi);
   return devices.length === 0 ? vmi : withTopology(vmi, { ...storedTopology, devices });
@@ -90,11 +102,11 @@ export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMac
 
 function buildVmiFromTemplate(
   vm: VirtualMachine,
-  bindings: BindingRegistry,
+  sources: { readonly bindings: BindingRegistry; readonly podNetwork: PodNetworkPolicy },
 ): VirtualMachineInstance {
   const { template } = vm.spec;
   const nics = planTemplateNics(template.spec, undefined);
-  const ifaces = withRetainedMacs(vm, nics.ifaces, bindings);
+  const ifaces = withRetainedMacs(vm, nics.ifaces, sources);
   const needsNics = ifacesOf(template.spec).length > 0 || networksOf(template.spec).length > 0;
   return {
     apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
@@ -195,7 +207,10 @@ function planStopped(facts: VmFacts): readonly VmAction[] {
       ? [
           {
             kind: "createVmi",
-            vmi: withStartOptions(vmiOf(findExpandedVm(facts), bindings), requests),
+            vmi: withStartOptions(
+              vmiOf(findExpandedVm(facts), bindings, facts.podNetwork),
+              requests,
+            ),
           } as const,
         ]
       : []),

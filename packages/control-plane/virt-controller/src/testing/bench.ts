@@ -127,6 +127,7 @@ export class Bench {
       clock,
       log,
       randomBytes: (count) => new Uint8Array(count).fill(1),
+      podNetwork: { passesAnyMac: false },
       launcherImage: "virt-launcher",
       sidecarShimImage: "shim",
       imageVolumes: createImageVolumes({ store, log }),

@@ -155,6 +155,7 @@ export async function startController(
   };
   const flags = {
     logLevel: "info" as const,
+    podNetworkPassesAnyMac: false,
     launcherImage: "virt-launcher",
     sidecarShimImage: "shim",
     concurrency: 2,

@@ -80,7 +80,11 @@ test.each([
       "--client-ca-file /d/pki/ca.crt --relay-certificates /d/pki/relay",
     ],
   },
-  { program: "virtController", folder: "control-plane/virt-controller", flags: [] },
+  {
+    program: "virtController",
+    folder: "control-plane/virt-controller",
+    flags: ["--pod-network-passes-any-mac"],
+  },
 ] as const)("starts $folder with its flags", ({ program, folder, flags }) => {
   const { name, argv, healthSocket } = programs()[program];
   const [executable, ...words] = argv;

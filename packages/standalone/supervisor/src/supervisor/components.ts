@@ -201,6 +201,9 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       "--relay-certificates",
       paths.relayPki,
     ]),
-    virtController: buildService(paths, "control-plane/virt-controller", []),
+    virtController: buildService(paths, "control-plane/virt-controller", [
+      // The bridge of the pods' default network learns every MAC, and containerd cannot request one from its CNI plugins.
+      "--pod-network-passes-any-mac",
+    ]),
   };
 }

@@ -156,6 +156,7 @@ async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> 
   return {
     ...facts,
     vmi: ownVmi,
+    podNetwork: deps.podNetwork,
     hasNameConflict,
     isConflictTemporary,
     waitsForBinding: isWaiting,
