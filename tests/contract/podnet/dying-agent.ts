@@ -3,8 +3,8 @@
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import type { Netlink, ProcessRunner } from "@patchbay/core/interfaces";
 
-/** Read requests. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
-const REQUESTS = [18, 22, 30];
+/** Read requests. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH, RTM_GETQDISC */
+const REQUESTS = [18, 22, 30, 38];
 
 function died(): Error {
   return new Error("the process has died");

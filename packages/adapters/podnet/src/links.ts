@@ -3,6 +3,7 @@
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Link } from "@patchbay/core/interfaces";
+import type { RateLimit, TokenBucket } from "@patchbay/core/nics";
 
 /** Settings of a link that change together. Unset settings stay unchanged. */
 export interface LinkSettings {
@@ -37,6 +38,9 @@ type PortOperation<Op> = Op extends string
 /** Change of one link. `makePlain` disables spanning tree, forward delay and multicast snooping of a bridge. */
 export type LinkChange =
   | LinkOperation<"addBridge" | "makePlain" | "deleteLink" | "flushAddresses">
+  /** `addLimiter` adds an ifb link. `clearRate` removes the limit that `setRate` set for frames that leave through the link. */
+  | LinkOperation<"addLimiter" | "clearRate">
+  | { readonly op: "setRate"; readonly link: string; readonly limit: RateLimit }
   /** `owner` is the user and group ID that may open the tap. QEMU opens a multi-queue tap once per queue. */
   | {
       readonly op: "addTap";
@@ -96,13 +100,35 @@ function printSettings(settings: LinkSettings): string {
     .join(" ");
 }
 
+/** Handle of Patchbay's token bucket filters: `pb` in ASCII. It distinguishes them from those of other programs. */
+export const RATE_HANDLE = 0x7062_0000;
+const PRINTED_HANDLE = `root handle ${(RATE_HANDLE >>> 16).toString(16)}:`;
+
+function printRate({ bytesPerSecond }: TokenBucket): string {
+  return `${String(bytesPerSecond * 8)}bit`;
+}
+
+function printRateLimit({ average, peak, queueBytes }: RateLimit): string {
+  return [
+    `rate ${printRate(average)} burst ${String(average.burstBytes)}`,
+    peak === undefined ? [] : `peakrate ${printRate(peak)} mtu ${String(peak.burstBytes)}`,
+    `limit ${String(queueBytes)}`,
+  ]
+    .flat()
+    .join(" ");
+}
+
 type Printers = {
   readonly [Op in LinkChange["op"]]: (change: Extract<LinkChange, { readonly op: Op }>) => string;
 };
 
-/** Functions that print a change as a command. Source: ip-link(8), ip-address(8), ip-tuntap(8), bridge(8) */
+/** Functions that print a change as a command. Source: ip-link(8), ip-address(8), ip-tuntap(8), bridge(8), tc-tbf(8) */
 const PRINTERS: Printers = {
   addBridge: ({ link }) => `ip link add ${link} ${PLAIN_BRIDGE_OPTIONS}`,
+  addLimiter: ({ link }) => `ip link add ${link} type ifb`,
+  setRate: ({ link, limit }) =>
+    `tc qdisc replace dev ${link} ${PRINTED_HANDLE} tbf ${printRateLimit(limit)}`,
+  clearRate: ({ link }) => `tc qdisc del dev ${link} ${PRINTED_HANDLE}`,
   makePlain: ({ link }) => `ip link set ${link} ${PLAIN_BRIDGE_OPTIONS}`,
   deleteLink: ({ link }) => `ip link del ${link}`,
   setLink: ({ link, settings }) => `ip link set ${link} ${printSettings(settings)}`,

@@ -49,6 +49,8 @@ import { buildAnnouncements } from "./announcements.ts";
 import { createStateReader, type NetnsState, type StateSources } from "./netlink/netns-state.ts";
 import { runInNamespace } from "./run-in.ts";
 import { listSysctlDirectories, printSysctls, WRITE_SYSCTLS_SCRIPT } from "./sysctls.ts";
+import { encodeRateLimit, encodeRateRemoval } from "./netlink/rate-limits.ts";
+import { applyLimits, isLimited, removeLimiter } from "./wiring/rate-limits.ts";
 import {
   BRIDGE_WIRER,
   isGuarded,
@@ -208,6 +210,15 @@ function encodeForwardingMessage(
 export function encodeChange(change: SingleMessageChange, toIndex: IndexLookup): Uint8Array {
   const { link } = change;
   switch (change.op) {
+    case "addLimiter": {
+      const info = encodeNestedAttribute(IFLA.info, encodeAttribute(LINK_INFO.kind, "ifb"));
+      const parts = [encodeAttribute(IFLA.name, link), info];
+      return encodeLinkMessage({ type: RTM.newLink, flags: CREATE | EXCLUSIVE }, { parts });
+    }
+    case "setRate":
+      return encodeRateLimit(toIndex(link), change.limit);
+    case "clearRate":
+      return encodeRateRemoval(toIndex(link));
     case "addBridge": {
       const parts = [encodeAttribute(IFLA.name, link), PLAIN_BRIDGE_INFO];
       return encodeLinkMessage({ type: RTM.newLink, flags: CREATE | EXCLUSIVE }, { parts });
@@ -321,7 +332,7 @@ async function applyGroup(
 }
 
 function makesLink({ op }: LinkChange): boolean {
-  return op === "addBridge" || op === "addTap";
+  return op === "addBridge" || op === "addTap" || op === "addLimiter";
 }
 
 /** Applies changes in order, until the first failure. @throws AppError with PODNET_FAILED, OS_FILE_FAILED */
@@ -378,6 +389,7 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
       const stateBefore = await pod.readState();
       await wireTap(pod, wiring, stateBefore);
       await addGuard(pod, wiring, stateBefore);
+      await applyLimits(pod, wiring, stateBefore);
     },
     makeBridge: async (netns, wiring) => {
       assertValidNames([wiring.podInterfaceName, wiring.bridgeName, wiring.mac]);
@@ -392,6 +404,7 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
       assertValidNames(listNames(wiring));
       const pod = toPod(access, netns);
       const stateBefore = await pod.readState();
+      await removeLimiter(pod, wiring, stateBefore);
       await removeRules(pod, wiring, stateBefore);
       await unwireTap(pod, wiring, stateBefore);
       await removeGuard(pod, wiring, stateBefore);
@@ -434,7 +447,8 @@ function toPod({ runner, netlink, readState, hostProcess }: NetnsAccess, netns: 
 function toPodView(state: NetnsState): PodView {
   return {
     links: [...state.links.values()],
-    isWired: (wiring) => isWired(state, wiring) && isGuarded(state, wiring),
+    isWired: (wiring) =>
+      isWired(state, wiring) && isGuarded(state, wiring) && isLimited(state, wiring),
   };
 }
 

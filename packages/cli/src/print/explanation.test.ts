@@ -151,6 +151,15 @@ describe("printExplanation", () => {
     });
   });
 
+  test("names the limits that slow the NIC down", () => {
+    const bandwidth = { inbound: { average: "10Mi", burst: "1Mi" }, outbound: { average: 5000 } };
+    const row = { name: "blue", status: { name: "blue", bandwidth } };
+    const text = printExplanation(row, { title: "vm ns/one", isRunning: true });
+    expect(text).toContain(
+      "limits: inbound 10Mi bytes per second, outbound 5000 bytes per second\n",
+    );
+  });
+
   test("prints all layers and the next actor", () => {
     const [, blue] = toIfaceRows({ vm, vmi });
     const explained = { title: "virtualmachine ns/one", isRunning: true, node: "n1" };

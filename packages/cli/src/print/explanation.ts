@@ -48,11 +48,21 @@ function ifacePairs(iface: Iface | undefined): Pairs {
   ];
 }
 
+/** Prints the applied limits, because they explain slow transfers. */
+function printLimits(bandwidth: IfaceStatus["bandwidth"]): string | undefined {
+  const limits = (["inbound", "outbound"] as const).flatMap((direction) => {
+    const { average } = bandwidth?.[direction] ?? {};
+    return average === undefined ? [] : [`${direction} ${String(average)} bytes per second`];
+  });
+  return limits.length === 0 ? undefined : limits.join(", ");
+}
+
 function statusPairs(status: IfaceStatus | undefined): Pairs {
   return [
     ["mac", status?.mac],
     ["pci address", status?.pciAddress],
     ["link", status?.linkState],
+    ["limits", printLimits(status?.bandwidth)],
     ["reported by", status?.infoSource],
     ["in the guest", status?.interfaceName],
     ["addresses", status?.ipAddresses?.join(", ")],

@@ -14,6 +14,7 @@ export {
   isBinding,
   isAbsent,
   isDefaultNetwork,
+  type BandwidthLimit,
   type Iface,
   type Network,
   isSecurityMode,

@@ -7,10 +7,12 @@ import { runInNamespace } from "../run-in.ts";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import { parseSysctls, SYSCTL_PATTERNS, type SysctlValues } from "../sysctls.ts";
 import { queryForwarding, queryRules } from "./queries.ts";
+import type { RateLimits } from "./rate-limits.ts";
 
 export interface NetnsState {
   readonly links: ReadonlyMap<string, WiredLink>;
   readonly forwarding: readonly ForwardingEntry[];
+  readonly limits: RateLimits;
   readonly tables: RulesetTables;
   readonly sysctls: SysctlValues;
 }
@@ -57,10 +59,11 @@ export function createStateReader(
     ] as const;
     // All reads must end before an error is thrown, because the caller may then close the descriptor.
     await Promise.allSettled(reads);
-    const [{ links, forwarding }, tables, settings] = await Promise.all(reads);
+    const [{ links, forwarding, limits }, tables, settings] = await Promise.all(reads);
     return {
       links: new Map(links.map((link) => [link.name, link])),
       forwarding,
+      limits,
       tables,
       sysctls: parseSysctls(settings),
     };

@@ -12,6 +12,7 @@ import {
   encodeMessage,
   type Message,
 } from "./message.ts";
+import { decodeRateLimits, hasRateLimit, type RateLimits } from "./rate-limits.ts";
 import {
   AF_BRIDGE,
   AF_INET,
@@ -37,6 +38,7 @@ export const LINK_REQUESTS = [
   buildDumpRequest(RTM.getLink, MESSAGE_HEADER_BYTES.link),
   buildDumpRequest(RTM.getAddress, MESSAGE_HEADER_BYTES.address),
 ];
+const QDISC_REQUEST = buildDumpRequest(RTM.getQdisc, MESSAGE_HEADER_BYTES.qdisc);
 const FORWARDING_REQUEST = buildDumpRequest(
   RTM.getNeighbour,
   MESSAGE_HEADER_BYTES.neighbour,
@@ -119,16 +121,25 @@ export async function queryPermanentNeighbors(
   return decodePermanentNeighbors(await dumpTables(netlink, netns, [NEIGHBORS_REQUEST]), index);
 }
 
+/** Reads links, forwarding entries and rate limits. Lists queueing disciplines only if a link has a limit. */
 export async function queryForwarding(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<{
   readonly links: readonly WiredLink[];
   readonly forwarding: readonly ForwardingEntry[];
+  readonly limits: RateLimits;
 }> {
   const messages = await dumpTables(netlink, netns, [...LINK_REQUESTS, FORWARDING_REQUEST]);
   const links = decodeLinks(messages);
-  return { links, forwarding: decodeForwarding(messages, links) };
+  const qdiscs = messages.some(hasRateLimit)
+    ? await dumpTables(netlink, netns, [QDISC_REQUEST])
+    : [];
+  return {
+    links,
+    forwarding: decodeForwarding(messages, links),
+    limits: decodeRateLimits(qdiscs, links),
+  };
 }
 
 /** Source: linux/netfilter/nfnetlink.h, nf_tables.h: NFT_MSG_GETGEN, NFT_MSG_GETTABLE, NFTA_GEN_ID */

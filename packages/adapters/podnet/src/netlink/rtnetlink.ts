@@ -27,9 +27,12 @@ export const RTM = {
   getRoute: 26,
   newNeighbour: 28,
   getNeighbour: 30,
+  newQdisc: 36,
+  deleteQdisc: 37,
+  getQdisc: 38,
 };
-/** Size of the fixed header of each message, in bytes. Source: struct ifinfomsg, ifaddrmsg, ndmsg, rtmsg */
-export const MESSAGE_HEADER_BYTES = { link: 16, address: 8, neighbour: 12, route: 12 };
+/** Size of the fixed header of each message, in bytes. Source: struct ifinfomsg, ifaddrmsg, ndmsg, rtmsg, tcmsg */
+export const MESSAGE_HEADER_BYTES = { link: 16, address: 8, neighbour: 12, route: 12, qdisc: 20 };
 /** Source: linux/socket.h */
 export const AF_BRIDGE = 7;
 export const AF_INET = 2;
@@ -45,6 +48,7 @@ export const IFLA = {
   address: 1,
   name: 3,
   mtu: 4,
+  qdisc: 6,
   master: 10,
   info: 18,
   alias: 20,

@@ -206,7 +206,7 @@ export const KubeVirtSpecSchema = Type.Object(
                 featureGates: Type.Optional(
                   Type.Array(Type.String(), {
                     description:
-                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars. InterfaceMTUOverride: interfaces may have their own MTU. NetworkInterfaceQueueLimits: VMs may set the queues of their interfaces. VhostUserDataplane: nodes offer the resource vhost-user.patchbay.io/dataplane to pods.",
+                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars. InterfaceMTUOverride: interfaces may have their own MTU. NetworkBandwidthLimiting: interfaces may have limits of their traffic. NetworkInterfaceQueueLimits: VMs may set the queues of their interfaces. VhostUserDataplane: nodes offer the resource vhost-user.patchbay.io/dataplane to pods.",
                   }),
                 ),
                 memoryOvercommit: Type.Optional(
@@ -353,8 +353,12 @@ export interface NetworkConfig {
   readonly nicGates: readonly NicGate[];
 }
 
-/** Feature gates of interface fields. Source: KubeVirt pull request 18968, enhancement 422. */
-const NIC_GATES = ["InterfaceMTUOverride", "NetworkInterfaceQueueLimits"] as const;
+/** Feature gates of interface fields. Source: KubeVirt pull request 18968, enhancements 422 and 235. */
+const NIC_GATES = [
+  "InterfaceMTUOverride",
+  "NetworkInterfaceQueueLimits",
+  "NetworkBandwidthLimiting",
+] as const;
 export type NicGate = (typeof NIC_GATES)[number];
 
 /** Feature gate for hook sidecars. Source: KubeVirt feature gate Sidecar. */

@@ -2,7 +2,7 @@
 // Networks and interfaces of a VM, with bindings, DHCP options and port security. Source: KubeVirt api/core/v1
 // schema.go, types Network and Interface.
 import { Type } from "../fields/schema.ts";
-import { integer, list, object, text, anything } from "../fields/notation.ts";
+import { integer, list, object, quantity, text, anything } from "../fields/notation.ts";
 import type { Static } from "typebox";
 import { BINDING_FIELDS, IFACE_FIELDS, NETWORK_FIELDS } from "../fields/unacted-fields.ts";
 
@@ -164,6 +164,38 @@ export const QUEUES_MAX = 256;
 /** Bounds of an interface's MTU, in bytes. Source: KubeVirt pull request 18968; RFC 791 section 3.1; linux/if_ether.h ETH_MAX_MTU */
 export const [MTU_MIN, MTU_MAX] = [576, 65_535];
 
+/** Builds the schema of an amount of data: a number of bytes, or a quantity such as 10Mi. Source: Kubernetes resource.Quantity. */
+const bytes = (description: string) => Type.Unsafe<string | number>(quantity(description));
+
+const BANDWIDTH_LIMIT = Type.Object(
+  {
+    average: bytes("Bytes per second, for example 10Mi."),
+    peak: Type.Optional(
+      bytes("Bytes per second while a burst is sent; above average. Unlimited when absent."),
+    ),
+    burst: Type.Optional(
+      bytes(
+        "Bytes that may exceed average, at least one frame; what average transfers in 50 ms when absent.",
+      ),
+    ),
+  },
+  { description: "Limit of one direction." },
+);
+
+/** Limits of an interface's traffic. Source: KubeVirt enhancement 235. */
+export const BandwidthSchema = Type.Object(
+  {
+    inbound: Type.Optional(BANDWIDTH_LIMIT),
+    outbound: Type.Optional(BANDWIDTH_LIMIT),
+  },
+  {
+    description:
+      "Limits of the traffic to the guest (inbound) and from the guest (outbound); unlimited when absent. Needs feature gate NetworkBandwidthLimiting.",
+  },
+);
+
+export type BandwidthLimit = Static<typeof BANDWIDTH_LIMIT>;
+
 export const IfaceSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the interface; equals the name of its network." }),
@@ -216,6 +248,7 @@ export const IfaceSchema = Type.Object(
           "Queue pairs of a virtio NIC, at most one for each vCPU; without it one, or with networkInterfaceMultiqueue one for each vCPU. Needs feature gate NetworkInterfaceQueueLimits.",
       }),
     ),
+    bandwidth: Type.Optional(BandwidthSchema),
     acpiIndex: Type.Optional(
       Type.Integer({
         description: "Index from which the guest may derive the NIC's name, 1 to 16383.",

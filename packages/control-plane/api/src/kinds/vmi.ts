@@ -13,7 +13,7 @@ import {
   type IfacePhase,
 } from "./iface-status.ts";
 import { MIGRATION_STATE_SCHEMA } from "./migration.ts";
-import { PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
+import { BandwidthSchema, PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
 
 const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent"] as const;
@@ -39,6 +39,7 @@ const IfaceStatusSchema = Type.Object(
     linkState: Type.Optional(Type.String()),
     pciAddress: Type.Optional(Type.String({ description: "For example 0000:02:00.0." })),
     mtu: Type.Optional(Type.Integer({ description: "Of the guest's NIC, bytes." })),
+    bandwidth: Type.Optional(BandwidthSchema),
     addressInfo: Type.Optional(
       Type.Object(
         {

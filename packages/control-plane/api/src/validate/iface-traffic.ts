@@ -17,6 +17,7 @@ import {
 import { parseIp, parseNatPrefix, parseSloppyIp } from "../values/ip.ts";
 import { isNicMac } from "../values/mac.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import { bandwidthIsEnforceable } from "./iface-bandwidth.ts";
 import {
   causeIf,
   findIfaceNetwork,
@@ -227,6 +228,7 @@ const maxQueuesInBounds: Rule = ({ devices, base }) =>
 const GATED_FIELDS: readonly (readonly [keyof Iface, NicGate])[] = [
   ["mtu", "InterfaceMTUOverride"],
   ["queues", "NetworkInterfaceQueueLimits"],
+  ["bandwidth", "NetworkBandwidthLimiting"],
 ];
 
 interface GatedSpecs {
@@ -290,6 +292,7 @@ export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   mtuInBounds,
   queuesInBounds,
   maxQueuesInBounds,
+  bandwidthIsEnforceable,
 ];
 
 /** Numbers of private DHCP options. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */

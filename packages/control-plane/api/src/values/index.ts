@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+export { frameBytes } from "./frame.ts";
 export {
   parseNatPrefix,
   IP_BITS,
@@ -14,4 +15,4 @@ export {
 export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./mac.ts";
 export { parseNadName, type NadName } from "./name-syntax.ts";
 export { isPciAddress } from "./pci.ts";
-export { parseQuantity } from "./quantity.ts";
+export { parseBytes, parseQuantity } from "./quantity.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { parseQuantity } from "./quantity.ts";
+import { parseBytes, parseQuantity } from "./quantity.ts";
 
 test.each([
   ["128Mi", 134_217_728],
@@ -24,3 +24,13 @@ test.each(["12Gx", "", "Mi", "12 Mi", "-1", "1ee3", "0x10", undefined, {}])(
     expect(parseQuantity(input)).toBeUndefined();
   },
 );
+
+test.each([
+  ["1.1M", 1_100_000],
+  ["0.3k", 300],
+  [42, 42],
+  ["1500m", 1.5],
+  ["many", undefined],
+])("%j is %d bytes", (input, want) => {
+  expect(parseBytes(input)).toBe(want);
+});

@@ -27,3 +27,11 @@ export function parseQuantity(quantity: unknown): number | undefined {
   const [, digits = "", exponent = "", suffix = ""] = match;
   return Number(`${digits}${exponent}`) * (SUFFIX_FACTORS[suffix] ?? 1);
 }
+
+/** Parses a quantity of bytes. Removes rounding errors: 1.1M is 1100000, not 1100000.0000000002. */
+export function parseBytes(quantity: unknown): number | undefined {
+  const value = parseQuantity(quantity);
+  if (value === undefined) return undefined;
+  const rounded = Math.round(value);
+  return Math.abs(value - rounded) < 1e-3 ? rounded : value;
+}

@@ -67,6 +67,8 @@ export type {
   ObservedWiring,
   SendGuard,
   TapWiring,
+  RateLimit,
+  TokenBucket,
 } from "./bindings/pod-wiring.ts";
 export { findBindingProblems } from "./bindings/resolve-binding.ts";
 export { collectIfaceFacts, mustReleaseDevice } from "./phase.ts";
@@ -111,7 +113,7 @@ export {
   withMacs,
   withRecordedMacs,
 } from "./mac.ts";
-export { toAlias, isOwnPodInterfaceName, parseAlias } from "./names.ts";
+export { buildLimiterName, toAlias, isOwnPodInterfaceName, parseAlias } from "./names.ts";
 export { toNicsPatch, type NicsChange, withPlug } from "./spec-plan.ts";
 export {
   findByName,

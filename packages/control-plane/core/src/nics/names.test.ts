@@ -13,6 +13,8 @@ import {
   parseAlias,
   buildIfaceNames,
   buildPodInterfaceName,
+  buildLimiterName,
+  parseLinkName,
   parseTapName,
 } from "./names.ts";
 import { withNics } from "./nics.ts";
@@ -223,3 +225,15 @@ describe("maps a device alias to its interface", () => {
     expect(parseAlias("net0")).toBeUndefined();
   });
 });
+
+test.each([
+  { tapName: "tap0", limiter: "lim0", podNic: "eth0" },
+  { tapName: "tap0123456789a", limiter: "lim0123456789a", podNic: "pod0123456789a" },
+])(
+  "the limiter of $tapName is $limiter, and belongs to $podNic",
+  ({ tapName, limiter, podNic }) => {
+    expect(buildLimiterName(tapName)).toBe(limiter);
+    expect(parseLinkName(limiter)).toBe(podNic);
+    expect(parseLinkName(`${limiter}f`)).toBeUndefined();
+  },
+);

@@ -10,6 +10,7 @@ const HASH_LENGTH = 11;
 const POD_PREFIX = "pod";
 const EXTRA_PREFIX = "bnd";
 const TAP_PREFIX = "tap";
+const LIMITER_PREFIX = "lim";
 const DEFAULT_TAP = "tap0";
 
 /** Names of an interface's links and device. Link names have at most 15 characters. */
@@ -50,11 +51,14 @@ export function isOwnPodInterfaceName(name: string): boolean {
   return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);
 }
 
-/** Returns the name of the pod NIC for a bridge or tap name from {@link buildIfaceNames}; undefined for other names. */
+/**
+ * Returns the name of the pod NIC for a bridge or tap name from {@link buildIfaceNames}, or for the name of the tap's
+ * limiter; undefined for other names.
+ */
 export function parseLinkName(name: string): string | undefined {
   const [, bridgeSuffix, tapSuffix] =
-    /^(?:k6t-(eth0|[0-9a-f]{11})|tap(0|[0-9a-f]{11}))$/.exec(name) ?? [];
-  if (tapSuffix !== undefined) return parseTapName(name);
+    /^(?:k6t-(eth0|[0-9a-f]{11})|(?:tap|lim)(0|[0-9a-f]{11}))$/.exec(name) ?? [];
+  if (tapSuffix !== undefined) return parseTapName(`${TAP_PREFIX}${tapSuffix}`);
   if (bridgeSuffix === undefined) return undefined;
   return bridgeSuffix === DEFAULT_POD_INTERFACE ? bridgeSuffix : POD_PREFIX + bridgeSuffix;
 }
@@ -94,6 +98,11 @@ export function buildTapName(ifaceName: string, podInterfaceName: string): strin
   return isOwnPodInterfaceName(podInterfaceName)
     ? TAP_PREFIX + sha256Hex(ifaceName).slice(0, HASH_LENGTH)
     : buildIfaceNames(ifaceName, podInterfaceName).tapName;
+}
+
+/** Returns the name of the ifb link in which frames from the tap wait while the guest exceeds its outbound limit. */
+export function buildLimiterName(tapName: string): string {
+  return LIMITER_PREFIX + tapName.slice(TAP_PREFIX.length);
 }
 
 export function parseTapName(tapName: string): string {

@@ -13,7 +13,12 @@ import type {
 import { withoutPrefixLength, planSendGuard } from "./bindings/send-guard.ts";
 import { findMtu, type IfaceFacts, type LinkFacts } from "./facts.ts";
 import { findMac, type MacFacts } from "./mac.ts";
-import { buildIfaceNames, DEFAULT_POD_INTERFACE, parseLinkName } from "./names.ts";
+import {
+  buildIfaceNames,
+  buildLimiterName,
+  DEFAULT_POD_INTERFACE,
+  parseLinkName,
+} from "./names.ts";
 import {
   type NicFacts,
   parsePciAddress,
@@ -21,6 +26,7 @@ import {
   type NicDefinition,
   type DomainFacts,
 } from "@patchbay/domain";
+import { planRateLimits } from "./links/rate-limits.ts";
 import { buildSocketLinkName } from "./links/socket-link.ts";
 import type { NicPlacement } from "./pcie/ports.ts";
 import { findModelName } from "./pcie/topology.ts";
@@ -85,13 +91,16 @@ function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): read
   return [...new Set(addresses.map(withoutPrefixLength))];
 }
 
-/** Returns the interface's wiring with its anti-spoofing rules; undefined if the binding needs no links. */
+/** Returns the interface's wiring with its limits and anti-spoofing rules; undefined if the binding needs no links. */
 export function buildWiring(facts: WiredIface): ObservedWiring | undefined {
   const { iface, network, incomingPodUid, security: cluster = NO_PORT_SECURITY } = facts;
   const unguarded = findBindingModule(facts).buildWiring(toWiringFacts(facts));
+  const isOwnTap = unguarded !== undefined && unguarded.kind !== "tap";
+  const limits = isOwnTap && iface ? planRateLimits(iface, unguarded.mtu) : undefined;
   const wiring = unguarded && {
     ...unguarded,
     ...(incomingPodUid !== undefined && { incomingPodUid }),
+    ...(limits !== undefined && { limits }),
   };
   if (wiring === undefined || iface === undefined || network === undefined) return wiring;
   const addresses = listClaimableAddresses(wiring, facts);
@@ -180,9 +189,11 @@ export interface LinkOwners {
 
 const BRIDGE_KIND = "bridge";
 const TAP_KIND = "tun";
+const LIMITER_KIND = "ifb";
+const OWN_KINDS: readonly string[] = [BRIDGE_KIND, TAP_KIND, LIMITER_KIND];
 
 function isOwnLink({ name, kind }: PodLink): boolean {
-  return parseLinkName(name) !== undefined && (kind === BRIDGE_KIND || kind === TAP_KIND);
+  return parseLinkName(name) !== undefined && OWN_KINDS.includes(kind);
 }
 
 /** Lists the interface's pod NICs, including the pod NIC after which the tap is named, because a swap does not rename the tap. */
@@ -204,7 +215,7 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
   ]);
 }
 
-/** Returns wirings that belong to no interface. Skips open taps, and a `tap0` without a bridge, which another program may have created. */
+/** Returns wirings that belong to no interface. Skips open taps, and a `tap0` without a bridge or limiter, which another program may have created. */
 export function findOrphanedWirings(
   links: readonly PodLink[],
   owners: LinkOwners,
@@ -216,7 +227,10 @@ export function findOrphanedWirings(
     const { bridgeName, tapName } = buildIfaceNames("", podInterfaceName);
     const hasLink = (name: string): boolean => ownLinks.some((link) => link.name === name);
     const isOpen = ownLinks.some((link) => link.name === tapName && link.carrier);
-    const isForeignTap = podInterfaceName === DEFAULT_POD_INTERFACE && !hasLink(bridgeName);
+    const isForeignTap =
+      podInterfaceName === DEFAULT_POD_INTERFACE &&
+      !hasLink(bridgeName) &&
+      !hasLink(buildLimiterName(tapName));
     if (ownedPodNics.has(podInterfaceName) || isOpen || isForeignTap) return [];
     return [{ kind: "bridge", podInterfaceName, bridgeName, tapName }];
   });

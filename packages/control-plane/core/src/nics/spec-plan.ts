@@ -120,13 +120,18 @@ export function canFollowMtu(
   return mtu !== undefined && mtu <= deviceMtu;
 }
 
-/** Copies the fields that change while the guest runs: link state, and an MTU that the guest can follow. */
+function withBandwidth(iface: Iface, bandwidth: Iface["bandwidth"]): Iface {
+  const rest = Object.fromEntries(Object.entries(iface).filter(([key]) => key !== "bandwidth"));
+  return { ...(rest as Iface), ...(bandwidth === undefined ? {} : { bandwidth }) };
+}
+
+/** Copies the fields that change while the guest runs: link state, bandwidth, and an MTU that the guest can follow. */
 function withLiveFields(
   current: Iface,
   wanted: Iface,
   { reported }: Pick<NicsSyncInput, "reported">,
 ): Iface {
-  const iface = withState(current, wanted.state);
+  const iface = withBandwidth(withState(current, wanted.state), wanted.bandwidth);
   return wanted.mtu !== undefined && canFollowMtu(wanted, reported)
     ? { ...iface, mtu: wanted.mtu }
     : iface;

@@ -329,6 +329,7 @@ const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   state: "string",
   pciAddress: "string",
   mtu: "integer",
+  bandwidth: "object",
   queues: "integer",
   acpiIndex: "integer",
   bootOrder: "integer",

@@ -148,8 +148,9 @@ function buildInfoSource(facts: IfaceFacts): string {
   ].join(", ");
 }
 
-function buildDeviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
+function buildDeviceFields({ device, iface, links }: IfaceFacts): Partial<IfaceStatus> {
   if (device === undefined) return {};
+  const { bandwidth } = iface ?? {};
   const { mac, pciAddress, mtu, guest } = device;
   return {
     mac,
@@ -157,6 +158,7 @@ function buildDeviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
     linkState: device.linkUp ? "up" : "down",
     ...(pciAddress === undefined ? {} : { pciAddress }),
     ...(mtu === undefined ? {} : { mtu }),
+    ...(bandwidth !== undefined && links.isWired && { bandwidth }),
     ...(guest?.name === undefined ? {} : { interfaceName: guest.name }),
   };
 }

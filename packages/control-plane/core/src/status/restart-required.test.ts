@@ -274,3 +274,25 @@ test("queues of a running NIC, and their maximum, change at the next start", () 
     "spec.template.spec.domain.devices.maxNetworkInterfaceQueues",
   ]);
 });
+
+test.each<{ name: string; from?: Iface["bandwidth"]; to?: Iface["bandwidth"] }>([
+  { name: "added", to: { inbound: { average: "1M" } } },
+  {
+    name: "changed",
+    from: { inbound: { average: "1M" } },
+    to: { inbound: { average: "2M", burst: "1M" }, outbound: { average: "1M" } },
+  },
+  { name: "removed", from: { outbound: { average: "1M" } } },
+])("a limit that is $name applies to the running NIC", ({ from, to }) => {
+  const specWith = (bandwidth: Iface["bandwidth"]): VmiSpec =>
+    specOf([nic("one", bandwidth === undefined ? {} : { bandwidth })]);
+  const vm = aVm();
+  const template = { ...vm.spec.template, spec: specWith(to) };
+  const vmi = { ...aVmi(), spec: specWith(from) };
+  const changed = { ...vm, spec: { ...vm.spec, template } };
+  expect(listRestartRequiredFields(changed, vmi, LIVE)).toEqual([]);
+  const staged = listRestartRequiredFields(changed, vmi, { ...LIVE, isStaged: true });
+  expect(staged.join(" ")).toContain(`${IFACES}[0].bandwidth`);
+  const [iface] = planNicsChange(template.spec, vmi, {}).planned.ifaces;
+  expect(iface?.bandwidth).toEqual(to);
+});

@@ -64,6 +64,9 @@ function listDifferingLeaves(wanted: unknown, actual: unknown, path: string): re
   );
 }
 
+/** Fields that change without the guest's help. */
+const GUEST_INDEPENDENT_FIELDS: readonly string[] = ["state", "bandwidth"];
+
 /** Lists the fields of an interface that change without a restart. A network swap also changes {@link NETWORK_FIELDS}. */
 function listLiveFields(
   wanted: Iface,
@@ -73,7 +76,7 @@ function listLiveFields(
   // If the template contains no MAC, the interface retains its current MAC.
   const hasNoMac = (wanted.macAddress ?? "") === "";
   return [
-    "state",
+    ...GUEST_INDEPENDENT_FIELDS,
     ...(hasNoMac ? ["macAddress"] : []),
     ...(canFollowMtu(wanted, reported) ? ["mtu"] : []),
     ...(isSwapping ? NETWORK_FIELDS : []),
@@ -156,7 +159,7 @@ function listStagedNics({ desired, actual }: NicsSyncInput): readonly string[] {
       const running = findByName(existingIfaces, iface.name);
       if (running === undefined) return [path];
       const mutableFields = listLiveFields(iface, false, undefined).filter(
-        (field) => field !== "state",
+        (field) => !GUEST_INDEPENDENT_FIELDS.includes(field),
       );
       return listDifferingLeaves(
         omitLiveFields(iface, mutableFields),

@@ -20,6 +20,7 @@ export interface PodNetworkBench {
 
 const MAC = "02:00:00:00:5e:01";
 const TAP_MAC = "02:00:00:00:5e:02";
+const LIMITER = "limc0ffee";
 const WIRING: BridgeWiring = {
   kind: "bridge",
   podInterfaceName: "podc0ffee",
@@ -106,6 +107,32 @@ export function describePodNetworkContract(
       await bench.network.wireTap(bench.netns, WIRING);
       expect(await isWired(WIRING)).toBe(true);
       expect(await isWired({ ...WIRING, guard })).toBe(false);
+    });
+
+    test("detects limits of the guest's traffic, changes and removes them", async () => {
+      await addNic();
+      const average = { bytesPerSecond: 1_000_000, burstBytes: 50_000 };
+      const peak = { bytesPerSecond: 2_000_000, burstBytes: 2000 };
+      const slow = { average, queueBytes: 150_000 };
+      const limited = { ...WIRING, limits: { inbound: slow, outbound: { ...slow, peak } } };
+      const others: readonly BridgeWiring[] = [
+        WIRING,
+        { ...WIRING, limits: { inbound: slow } },
+        { ...WIRING, limits: { outbound: slow } },
+        { ...WIRING, limits: { inbound: { ...slow, queueBytes: 160_000 }, outbound: slow } },
+      ];
+      for (const wiring of [limited, ...others]) {
+        await bench.network.wireTap(bench.netns, wiring);
+        const view = await bench.network.observe(bench.netns);
+        const matching = [limited, ...others].filter(view.isWired);
+        expect(matching).toEqual([wiring]);
+        const isLimited = wiring.limits?.outbound !== undefined;
+        expect((await find(LIMITER))?.kind).toBe(isLimited ? "ifb" : undefined);
+      }
+      await bench.network.wireTap(bench.netns, limited);
+      await bench.network.unwireTap(bench.netns, limited);
+      expect(await find(LIMITER)).toBeUndefined();
+      expect((await bench.network.observe(bench.netns)).isWired(WIRING)).toBe(false);
     });
 
     test("wires a tap that awaits its guest with another MAC, and sets the guest's MAC on arrival", async () => {

@@ -2,6 +2,7 @@
 import { AppError, isEqual } from "@patchbay/base";
 import {
   type BridgeWiring,
+  buildLimiterName,
   isIpv6LinkLocal,
   type MasqueradeWiring,
   type RemovableWiring,
@@ -169,6 +170,7 @@ class MemoryPodNetwork implements FakePodNetwork {
       if (wiring.kind === "tap") this.#setUp(netns.inode, wiring.tapName);
       else this.#wireBridge(netns.inode, wiring);
       this.#rules.set(`${netns.inode} ${wiring.tapName}`, printRules(wiring));
+      if (wiring.kind !== "tap") this.#limit(netns.inode, wiring);
     });
   }
 
@@ -188,6 +190,7 @@ class MemoryPodNetwork implements FakePodNetwork {
     return this.#call("unwireTap", () => {
       this.#rules.delete(`${netns.inode} ${wiring.tapName}`);
       if (wiring.kind === "tap") return;
+      this.takeLink(netns.inode, buildLimiterName(wiring.tapName));
       this.takeLink(netns.inode, wiring.tapName);
       this.takeLink(netns.inode, wiring.bridgeName);
     });
@@ -291,6 +294,12 @@ class MemoryPodNetwork implements FakePodNetwork {
     }
   }
 
+  #limit(inode: string, { tapName, mac, limits }: PodWiring): void {
+    const name = buildLimiterName(tapName);
+    if (limits?.outbound === undefined) this.takeLink(inode, name);
+    else this.putLink(inode, { name, kind: "ifb", mac: `5b${mac.slice(2)}`, mtu: 1500, up: true });
+  }
+
   #linksOf(inode: string): Map<string, Link> {
     const known = this.#namespaces.get(inode);
     if (known !== undefined) return known;
@@ -342,12 +351,13 @@ function canOpen({ kind }: Link): boolean {
 
 /** Prints the differences between wirings other than their links. */
 function printRules(wiring: ObservedWiring): string {
-  const { kind, guard, incomingPodUid } = wiring;
+  const { kind, guard, limits, incomingPodUid } = wiring;
   const nat = kind === "masquerade" ? [wiring.ipv4, wiring.ipv6, wiring.ports] : [];
   return JSON.stringify([
     guard ?? null,
     ...nat,
     ...(incomingPodUid !== undefined ? ["awaited"] : []),
+    ...(limits === undefined || kind === "tap" ? [] : [limits]),
   ]);
 }
 
@@ -368,6 +378,8 @@ function isBridged(
   const [bridge, tap] = [bridgeName, tapName].map((name) => links.get(name));
   const isTapDone = isPort(bridgeName, tap) && tap?.mtu === mtu;
   const isForwarded = forwarding.has(toEntryKey(inode, tapName, mac));
+  const hasLimiter = links.has(buildLimiterName(tapName));
+  if (hasLimiter !== (wiring.limits?.outbound !== undefined)) return false;
   return bridge?.up === true && isTapDone && isForwarded && isNicDone(wiring, links);
 }
 

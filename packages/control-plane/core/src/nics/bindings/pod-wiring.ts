@@ -28,6 +28,22 @@ export interface PodReplies {
   readonly arp?: ArpReplies;
 }
 
+/** Bucket that tokens fill at a rate. Each byte of a frame needs a token. */
+export interface TokenBucket {
+  readonly bytesPerSecond: number;
+  /** Size of the bucket, at least one frame. */
+  readonly burstBytes: number;
+}
+
+/** Limit of one direction of a guest's traffic. Frames above it wait in a queue. Source: tc-tbf(8) */
+export interface RateLimit {
+  readonly average: TokenBucket;
+  /** Limit of the rate at which a burst is sent. */
+  readonly peak?: TokenBucket;
+  /** Size of the queue. Frames beyond it are dropped. */
+  readonly queueBytes: number;
+}
+
 /** Fields of all wirings. Names of links have at most 15 characters. */
 interface WiringBase {
   readonly podInterfaceName: string;
@@ -35,6 +51,8 @@ interface WiringBase {
   readonly mac: string;
   readonly mtu: number;
   readonly guard?: SendGuard;
+  /** Limits of the traffic to the guest (inbound) and from the guest (outbound). Unset for taps of plugins. */
+  readonly limits?: { readonly inbound?: RateLimit; readonly outbound?: RateLimit };
   /**
    * UID of the pod, set while the guest runs on another node. Switches must then not learn the guest's MAC from this node,
    * and the tap must not queue broadcasts.

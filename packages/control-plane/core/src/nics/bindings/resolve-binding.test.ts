@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Iface, Network } from "@patchbay/api";
+import type { BindingPlugin, Iface, Network } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { resolveBinding } from "./resolve-binding.ts";
 
@@ -29,4 +29,21 @@ test.each<{ name: string; iface?: Partial<Iface>; network?: Network; field: stri
   const binding = resolveBinding({ ...FAST, ...iface }, network, REGISTRY);
   const refused = { kind: "refused", reason: "BindingNotSupported", field };
   expect(binding).toMatchObject(field === undefined ? { kind: "vhostuser" } : refused);
+});
+
+test.each<{ kind: string; plugin?: BindingPlugin; isRefused: boolean }>([
+  { kind: "bridge", isRefused: false },
+  { kind: "managedTap", plugin: { domainAttachmentType: "managedTap" }, isRefused: false },
+  { kind: "tap", plugin: { domainAttachmentType: "tap" }, isRefused: true },
+  { kind: "vhostuser", plugin: { domainAttachmentType: "vhostuser" }, isRefused: true },
+  { kind: "hook", plugin: { sidecarImage: "image" }, isRefused: true },
+])("a limited interface with binding $kind is refused: $isRefused", (row) => {
+  const binding = row.plugin === undefined ? { bridge: {} } : { binding: { name: "own" } };
+  const registry = row.plugin === undefined ? {} : { own: row.plugin };
+  const iface = { name: "one", ...binding };
+  const limited = { ...iface, bandwidth: { inbound: { average: "1M" } } };
+  expect(resolveBinding(iface, BLUE, registry)).toMatchObject({ kind: row.kind });
+  expect(resolveBinding(limited, BLUE, registry)).toMatchObject(
+    row.isRefused ? { kind: "refused", field: "bandwidth" } : { kind: row.kind },
+  );
 });

@@ -106,6 +106,9 @@ function refuseVhostUser(iface: Iface, network: Network | undefined): BindingRef
   return { kind: "refused", field, message, reason: "BindingNotSupported" };
 }
 
+/** Kinds whose NICs have no tap that Patchbay creates. */
+const FOREIGN_TAP_KINDS: readonly string[] = ["tap", "vhostuser", "hook"];
+
 function refuse(field: string, message: string): BindingRefusal {
   return { kind: "refused", field, reason: "BindingNotSupported", message };
 }
@@ -125,8 +128,13 @@ function resolveSupportedBinding(
       : { kind: "masquerade" };
   }
   const registered = resolveRegisteredBinding(iface, network, registry) ?? { kind: "bridge" };
-  return registered.kind === "hook" && iface.state === "down"
-    ? refuse("state", "cannot be down: the NIC is its hook's, and its link too")
+  if (registered.kind === "hook" && iface.state === "down")
+    return refuse("state", "cannot be down: the NIC is its hook's, and its link too");
+  return iface.bandwidth !== undefined && FOREIGN_TAP_KINDS.includes(registered.kind)
+    ? refuse(
+        "bandwidth",
+        "cannot be enforced: Patchbay does not create the tap of this binding; limit the traffic by the network's plugin, or use bridge or masquerade",
+      )
     : registered;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ClusterSecurity, Iface, Network } from "@patchbay/api";
+import type { BandwidthLimit, ClusterSecurity, Iface, Network } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import {
@@ -105,6 +105,7 @@ const HASH = "0123456789a";
 const POD_NIC = `pod${HASH}`;
 const BRIDGE = { name: `k6t-${HASH}`, kind: "bridge", carrier: false };
 const TAP = { name: `tap${HASH}`, kind: "tun", carrier: false };
+const LIMITER = { name: `lim${HASH}`, kind: "ifb", carrier: true };
 const NO_USER: LinkOwners = { ifaces: [], attachments: [], nics: [] };
 const LEFTOVER = {
   kind: "bridge",
@@ -124,6 +125,7 @@ test.each([
   { name: "a bridge", links: [BRIDGE] },
   { name: "a tap", links: [TAP] },
   { name: "both", links: [TAP, BRIDGE] },
+  { name: "a limiter", links: [LIMITER] },
 ])("$name without an owner belongs to an orphaned wiring", ({ links }) => {
   expect(findOrphanedWirings(links, NO_USER)).toEqual([LEFTOVER]);
 });
@@ -224,4 +226,66 @@ test.each([
   const remembered = { podInterfaceName: "pod0a", index: 3, addresses, routes: [] };
   const recorded = { ...anIface({ iface: { mtu }, links: { mtu: 1400 } }), remembered };
   expect(buildWiring(recorded)).toMatchObject({ mtu: want });
+});
+
+test("a limiter of the default network is orphaned, and so is its tap", () => {
+  const links = [
+    { name: "tap0", kind: "tun", carrier: false },
+    { name: "lim0", kind: "ifb", carrier: true },
+  ];
+  expect(findOrphanedWirings(links, NO_USER)).toMatchObject([{ tapName: "tap0" }]);
+  expect(findOrphanedWirings(links.slice(0, 1), NO_USER)).toEqual([]);
+});
+
+test.each<{ name: string; limit: BandwidthLimit; mtu: number; want: unknown }>([
+  {
+    name: "all fields",
+    limit: { average: "10M", peak: "20M", burst: "1M" },
+    mtu: 1500,
+    want: {
+      average: { bytesPerSecond: 10_000_000, burstBytes: 1_000_000 },
+      peak: { bytesPerSecond: 20_000_000, burstBytes: 20_000 },
+      queueBytes: 2_000_000,
+    },
+  },
+  {
+    name: "only an average",
+    limit: { average: "1M" },
+    mtu: 1500,
+    want: { average: { bytesPerSecond: 1_000_000, burstBytes: 50_000 }, queueBytes: 150_000 },
+  },
+  {
+    name: "a bucket smaller than a frame",
+    limit: { average: 10_000, peak: 20_000, burst: 1522 },
+    mtu: 9000,
+    want: {
+      average: { bytesPerSecond: 10_000, burstBytes: 9022 },
+      peak: { bytesPerSecond: 20_000, burstBytes: 9022 },
+      queueBytes: 90_220,
+    },
+  },
+  {
+    name: "a large average",
+    limit: { average: "125G" },
+    mtu: 1500,
+    want: {
+      average: { bytesPerSecond: 125_000_000_000, burstBytes: 4_294_967_295 },
+      queueBytes: 4_294_967_295,
+    },
+  },
+])("the limit of an iface with $name", ({ limit, mtu, want }) => {
+  const links = { hasPodInterface: true, mtu };
+  const limits = (bandwidth: NonNullable<Iface["bandwidth"]>) =>
+    buildWiring(anIface({ iface: { bandwidth }, links }))?.limits;
+  expect(limits({ inbound: limit })).toEqual({ inbound: want });
+  expect(limits({ outbound: limit })).toEqual({ outbound: want });
+  expect(limits({})).toBeUndefined();
+});
+
+test("a tap of a plugin has no limits", () => {
+  const bandwidth = { inbound: { average: "1M" } };
+  const binding = { kind: "refused", field: "bandwidth", leftover: "tap" } as const;
+  const refusal = { ...binding, reason: "BindingNotSupported", message: "no" } as const;
+  const iface = anIface({ iface: { bandwidth }, links: { hasPodInterface: true, mtu: 1500 } });
+  expect(buildWiring({ ...iface, binding: refusal })).not.toHaveProperty("limits");
 });

@@ -81,6 +81,15 @@ describe("the status of an iface", () => {
     });
   });
 
+  test("contains a limit once it is applied", () => {
+    const bandwidth = { inbound: { average: "1M" } };
+    const iface = { name: "one", bridge: {}, bandwidth };
+    const limited = { iface, device: DEVICE, links: WIRED };
+    expect(statusOf(facts(limited))?.bandwidth).toEqual(bandwidth);
+    const waiting = { ...limited, links: { ...WIRED, isWired: false } };
+    expect(statusOf(facts(waiting))).not.toHaveProperty("bandwidth");
+  });
+
   test("has no address if the attachment has none", () => {
     const status = statusOf(facts({ attachment: { ...ATTACHED, ips: [] } }));
     expect(Object.keys(status ?? {})).toEqual([

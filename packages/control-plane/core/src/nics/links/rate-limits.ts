@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans the token buckets that limit a guest's traffic.
+import type { BandwidthLimit, Iface } from "@patchbay/api";
+import { frameBytes, parseBytes } from "@patchbay/api/values";
+import type { ObservedWiring, RateLimit } from "../bindings/pod-wiring.ts";
+
+/** Default duration of a burst at the average rate. It must exceed delays of the kernel's timers, which lose tokens otherwise. */
+const BURST_SECONDS = 0.05;
+/** Duration of the smallest bucket of the peak rate, so that the kernel needs no timer for each frame. */
+const PEAK_BURST_SECONDS = 0.001;
+/** Longest wait of a frame in the queue, unless the queue then held fewer than {@link QUEUED_FRAMES_MIN} frames. */
+const QUEUE_SECONDS = 0.1;
+const QUEUED_FRAMES_MIN = 10;
+/** Source: linux/pkt_sched.h, sizes in struct tc_tbf_qopt have 32 bits. */
+const BYTES_MAX = 0xffff_ffff;
+
+function clampBytes(bytes: number, min: number): number {
+  return Math.min(BYTES_MAX, Math.max(min, Math.ceil(bytes)));
+}
+
+/** Plans one direction. A burst smaller than a frame would drop every full frame, so it is raised to the size of a frame. */
+function planRateLimit(limit: BandwidthLimit | undefined, mtu: number): RateLimit | undefined {
+  const average = parseBytes(limit?.average);
+  if (limit === undefined || average === undefined) return undefined;
+  const [peak, burst = average * BURST_SECONDS] = [limit.peak, limit.burst].map(parseBytes);
+  const frame = frameBytes(mtu);
+  const burstBytes = clampBytes(burst, frame);
+  return {
+    average: { bytesPerSecond: average, burstBytes },
+    ...(peak !== undefined && {
+      peak: { bytesPerSecond: peak, burstBytes: clampBytes(peak * PEAK_BURST_SECONDS, frame) },
+    }),
+    queueBytes: clampBytes(average * QUEUE_SECONDS + burstBytes, frame * QUEUED_FRAMES_MIN),
+  };
+}
+
+/** Returns the limits of an interface's wiring; undefined if it has none. */
+export function planRateLimits(
+  { bandwidth }: Pick<Iface, "bandwidth">,
+  mtu: number,
+): ObservedWiring["limits"] {
+  const [inbound, outbound] = [bandwidth?.inbound, bandwidth?.outbound].map((limit) =>
+    planRateLimit(limit, mtu),
+  );
+  if (inbound === undefined && outbound === undefined) return undefined;
+  return {
+    ...(inbound === undefined ? {} : { inbound }),
+    ...(outbound === undefined ? {} : { outbound }),
+  };
+}
