@@ -38,7 +38,7 @@ let refusal = "";
 
 beforeAll(async () => {
   refusal = apply();
-  allow(["InterfaceMTUOverride", "NetworkInterfaceQueueLimits"]);
+  allow(["InterfaceMTUOverride", "NetworkInterfaceQueueLimits", "NetworkBandwidthLimiting"]);
   await eventually(() => apply() === "", { withinMs: CHANGE_MS });
   await machine.booted(VM);
 }, ALL_MS);
@@ -81,6 +81,10 @@ function setMtu(index: number, mtu: number): void {
   machine.kubectl("patch", "vm", VM, "--type=json", "-p", patch);
 }
 
+function findPodUid(): string {
+  return Object.keys(machine.findVmi(VM)?.status?.activePods ?? {})[0] ?? "";
+}
+
 function restartMessage(): string {
   const conditions = machine.findVm(VM)?.status?.conditions ?? [];
   return conditions.find(({ type }) => type === "RestartRequired")?.message ?? "";
@@ -92,7 +96,7 @@ test(
   async () => {
     setMtu(0, LOWERED_MTU);
     const mtus = (): readonly number[] => {
-      const podUid = Object.keys(machine.findVmi(VM)?.status?.activePods ?? {})[0] ?? "";
+      const podUid = findPodUid();
       return ["tap0", "k6t-eth0"].map((name) =>
         Number(/ mtu (\d+) /.exec(ipIn(podUid, "link", "show", name))?.[1]),
       );
@@ -107,3 +111,30 @@ test(
     expect(mtus()).toEqual([LOWERED_MTU, LOWERED_MTU]);
   },
 );
+
+/** Names of links in the pod whose traffic is limited. */
+function limitedLinks(): readonly string[] {
+  const links = JSON.parse(ipIn(findPodUid(), "-j", "link")) as readonly {
+    readonly ifname: string;
+    readonly qdisc: string;
+  }[];
+  return links.flatMap(({ ifname, qdisc }) => (qdisc === "tbf" ? [ifname] : [])).sort();
+}
+
+test("limits apply to a running NIC, and their removal too", { timeout: ALL_MS }, async () => {
+  const path = `/${IFACES.replaceAll(".", "/")}/0/bandwidth`;
+  const patch = (operation: object): void => {
+    machine.kubectl("patch", "vm", VM, "--type=json", "-p", JSON.stringify([operation]));
+  };
+  const bandwidth = { inbound: { average: "1M" }, outbound: { average: "500k", peak: "1M" } };
+  patch({ op: "add", path, value: bandwidth });
+  await eventually(() => limitedLinks().join(" ") === "lim0 tap0", { withinMs: CHANGE_MS });
+  await eventually(() => ifaceStatus(VM, "default")?.bandwidth !== undefined, {
+    withinMs: CHANGE_MS,
+  });
+  expect(ifaceStatus(VM, "default")?.bandwidth).toEqual(bandwidth);
+  expect(restartMessage()).not.toContain("bandwidth");
+  patch({ op: "remove", path });
+  await eventually(() => limitedLinks().length === 0, { withinMs: CHANGE_MS });
+  expect(ipIn(findPodUid(), "link")).not.toContain("lim0");
+});
