@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The panel on a machine with a running guest: plug, move, pull, console, screen.
-import { join } from "node:path";
 import {
   bridgeNetworkManifest,
   endTrial,
@@ -31,7 +30,7 @@ beforeAll(async () => {
     );
     await made.booted("alpha");
   });
-  panel = await openReal(join(machine.dataDir, "kubeconfig"), bench.browser());
+  panel = await openReal(machine, bench.browser());
   page = panel.page;
 });
 afterAll(async () => {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A panel with headless Chromium from Debian.
 import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { createKubeClient, loadKubeConfig, type KubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
+import { listRunningImages } from "@patchbay/supervisor";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
-import { needProgram } from "@patchbay/support";
+import { needProgram, type Machine } from "@patchbay/support";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { readPage } from "../../packages/cli/src/ui/page.ts";
 import { startPanel, type Panel } from "../../packages/cli/src/ui/server.ts";
@@ -19,8 +21,11 @@ export function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu"] });
 }
 
-/** Images of a panel's machine. */
-const IMAGES = ["debian:12", "alpine:3.22"];
+/** Names of a machine's images. */
+type ListImages = () => Promise<readonly string[]>;
+
+/** Images of a fake cluster's machine. */
+const FAKE_IMAGES = ["debian:12", "alpine:3.22"];
 
 export const WIDE = { width: 1280, height: 800 };
 /** The size of a phone. */
@@ -67,11 +72,15 @@ async function openPage(context: BrowserContext, panel: Panel, prepare: Prepare)
   throw new Error("the page was broken off each time");
 }
 
-async function openPanelOf(config: KubeConfig, browser: Browser, look: Look): Promise<OpenPanel> {
+async function openPanelOf(
+  config: KubeConfig,
+  images: ListImages,
+  browser: Browser,
+  look: Look,
+): Promise<OpenPanel> {
   const client = createKubeClient(config, { logger: createFakeLogger(), clock: createClock() });
   const files = await readPage(createFiles());
   const scope = { namespace: "default" };
-  const images = (): Promise<readonly string[]> => Promise.resolve(IMAGES);
   const deps = { client, files, scope, images, random: randomBytes, clock: createClock() };
   const panel = await startPanel(deps, 0);
   const { viewport = WIDE, scheme = "light", hasTouch = false } = look;
@@ -105,13 +114,12 @@ export function openFake(
   look: Look = {},
 ): Promise<OpenPanel> {
   const readCredentials = () => Promise.resolve({});
-  return openPanelOf({ server: cluster.url, skipTlsVerify: false, readCredentials }, browser, look);
+  const config = { server: cluster.url, skipTlsVerify: false, readCredentials };
+  return openPanelOf(config, () => Promise.resolve(FAKE_IMAGES), browser, look);
 }
-/** A panel of a running machine. */
-export async function openReal(
-  kubeconfig: string,
-  browser: Browser,
-  look: Look = {},
-): Promise<OpenPanel> {
-  return openPanelOf(await loadKubeConfig({ kubeconfig }), browser, look);
+
+/** A panel of a running machine, with its images. */
+export async function openReal({ dataDir }: Machine, browser: Browser): Promise<OpenPanel> {
+  const config = await loadKubeConfig({ kubeconfig: join(dataDir, "kubeconfig") });
+  return openPanelOf(config, () => listRunningImages(dataDir), browser, {});
 }

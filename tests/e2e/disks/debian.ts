@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared helpers of disk tests: Debian's image, and queries in its guest.
-import { execFileSync } from "node:child_process";
-import { dirname, join } from "node:path";
+// Shared helpers of disk tests: Debian on the shared machine, and queries in its guest.
 import { eventually } from "@patchbay/support";
 import { CHANGE_MS, machine } from "../machine.ts";
-import { ROOT } from "../standalone.ts";
+import { addDebianImageTo, DEBIAN_BOOT_MS } from "./debian-image.ts";
 
-/** The disk of hack/guest/make-debian. */
-const DEBIAN_DISK = join(ROOT, ".cache/guest-debian/debian.qcow2");
-export const DEBIAN_IMAGE = "debian12";
+export { DEBIAN_BOOT_MS, DEBIAN_IMAGE } from "./debian-image.ts";
 
-/**
- * A boot of Debian takes half a minute under software emulation on an idle machine, and six minutes when two boot
- * beside four busy loops.
- */
-export const DEBIAN_BOOT_MS = 600_000;
-
-/** Builds the disk once for all runs and adds it as an image; an existing one is reused. */
 export function addDebianImage(): void {
-  execFileSync(join(ROOT, "hack/guest/make-debian"), [dirname(DEBIAN_DISK)], { stdio: "inherit" });
-  machine.patchbay("image", "add", DEBIAN_IMAGE, DEBIAN_DISK);
+  addDebianImageTo(machine);
 }
 
 /** Waits for root's shell on the guest's console. */
