@@ -18,6 +18,6 @@ export function readEnvironment(): Environment {
 
 export function readVersion(): string {
   const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
-  const manifest = JSON.parse(text) as { readonly version: string }; // The file belongs to this package.
+  const manifest = JSON.parse(text) as { readonly version: string }; // The package contains this file.
   return manifest.version;
 }

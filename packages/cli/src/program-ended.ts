@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error for a failed program that this program started in the foreground.
+// Error for a child process in the foreground that failed, for example ssh.
 
-/** Error without a message for the user, because the program has already printed a message. */
+/** Error whose message is not shown, because the child process has already printed one. */
 export class ProgramEnded extends Error {
   readonly exitCode: number;
 

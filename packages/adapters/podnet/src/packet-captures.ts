@@ -42,7 +42,7 @@ function buildCommand({ link, filter }: CapturedLink): readonly [string, ...stri
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // Sets the parent-death signal after the change of the user ID, which clears this signal.
+    // setpriv sets the parent-death signal last, because the kernel clears it when the user ID changes.
     "--pdeathsig",
     "KILL",
     // `-n` disables name lookups. `-U` and `--immediate-mode` write each packet immediately. `--` allows a filter that begins with a dash.

@@ -149,7 +149,7 @@ export function findStartProblem(vmi: Vmi): string | undefined {
   return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** Returns whether a container could not be created. A message distinguishes a failure, because kubelets set the same reasons before it. */
+/** Returns whether a container could not be created. During a normal start, kubelets set the same reasons, but without a message. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
@@ -202,7 +202,7 @@ function findPlugProblem(iface: string, now: VmState, first: VmState): string | 
 
 const IFACES_PATH = "spec.template.spec.domain.devices.interfaces";
 
-/** Returns the fields of the VM that take effect at its next start; empty while the status is older than the specification. */
+/** Returns the VM's changed fields that take effect only at its next start; empty while the status is older than the specification. */
 function listStagedFields(vm: VirtualMachine | undefined): readonly string[] {
   const { observedGeneration, conditions = [] } = vm?.status ?? {};
   const condition = conditions.find(({ type }) => type === "RestartRequired");

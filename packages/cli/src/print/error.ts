@@ -67,7 +67,7 @@ export function exitCodeOf(error: unknown): number {
   if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE_STATUSES.has(error.details["status"])) {
     return UNREACHABLE;
   }
-  // By the type of the cause, a missing object and a name in use get different exit codes.
+  // The type of the cause distinguishes a missing object from a name that is in use.
   const causeExitCode = CAUSE_EXIT_CODES[String(error.details["causeType"])];
   return EXIT_CODES[error.code] ?? causeExitCode ?? FAILED;
 }

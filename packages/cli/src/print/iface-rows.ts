@@ -42,7 +42,7 @@ function collectStatusLists(status: VmiStatus): Pick<IfaceLists, "attachments" |
 }
 
 function collectLists({ vm, vmi }: IfaceSource): IfaceLists {
-  // The VMI's networks precede the VM's networks, because the guest uses the VMI's networks.
+  // Lookups take the first match, so the VMI's networks are first, because the guest uses them.
   const specs = [vmi?.spec, vm?.spec.template.spec].filter((spec) => spec !== undefined);
   return {
     vmIfaces: vm === undefined ? [] : ifacesOf(vm.spec.template.spec),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints sizes in bytes for people.
+// Prints numbers of bytes in a readable unit.
 
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 const UNIT_FACTOR = 1000;
-/** Value below which one decimal place is printed. */
+/** Smaller values are printed with one decimal place, unless the unit is bytes. */
 const DECIMAL_MAX = 10;
 
 /** Prints at most three digits, for example `364 MB` or `1.2 GB`. Returns "" if the size is unknown. */

@@ -89,7 +89,7 @@ const DISCOVERY_MESSAGES: readonly DiscoveryMessage[] = [
   },
 ];
 
-/** Accepts messages without options, or with a single MAC or nonce option, because rules cannot iterate over options. */
+/** Accepts only messages with no option or a single one (MAC or nonce), because rules cannot iterate over options. */
 function buildMessageChain(
   { chain, type, length, option, next }: DiscoveryMessage,
   guard: SendGuard,
@@ -175,7 +175,7 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/** Builds the chain for packets with extension headers. In a large packet, the kernel may not find the last header. */
+/** Builds the chain for packets with extension headers. Drops large packets, because the kernel may not find their last header. */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
@@ -230,7 +230,7 @@ export function buildIpv6Chains(
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
-  // A guest that may act as a router forwards fragments of other hosts, so its fragments are not restricted.
+  // A guest that may act as a server or router is not restricted, because it may also forward fragments of other hosts.
   const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [

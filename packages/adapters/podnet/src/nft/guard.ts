@@ -11,7 +11,7 @@ import { type Chain, toMacDigits, printRawNumber, type Table, type TableName } f
 const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
 /** Protocol numbers. nft would look up names in /etc/protocols, which an image may lack. */
 const [IGMP, TCP, UDP, PIM] = [2, 6, 17, 103];
-/** Rules that drop messages of routers. With PIM, a guest could make a switch send it all multicast groups. */
+/** Rules that drop messages of routers. With PIM, a guest could make a switch send it the traffic of all multicast groups. */
 const ROUTER_RULES: readonly string[] = [
   "icmp type redirect drop",
   "icmp type router-advertisement drop",
@@ -52,8 +52,8 @@ function buildIpv4Chains(guard: SendGuard, addresses: readonly string[]): readon
 }
 
 /**
- * Rules that drop frames between switches: the reserved group of 802.1D (spanning tree, pause, LACP, LLDP, 802.1X), and
- * Cisco's groups (CDP, VTP, DTP, UDLD, spanning tree).
+ * Rules that drop the control frames of switches, by destination MAC: the reserved addresses of 802.1D (spanning tree,
+ * pause, LACP, LLDP, 802.1X) and Cisco's addresses (CDP, VTP, DTP, UDLD, spanning tree).
  */
 const NO_SWITCH_FRAMES: readonly string[] = [
   "ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 drop",
@@ -67,7 +67,7 @@ const ONLY_ETHERNET_IPV4_ARP: readonly string[] = [
   "arp hlen != 6 drop",
   "arp plen != 4 drop",
 ];
-/** Match of RARP, by which QEMU announces a migrated guest. Source: QEMU net/announce.c */
+/** Matches RARP frames, with which QEMU announces a migrated guest. Source: QEMU net/announce.c */
 const RARP = "ether type 0x8035";
 /** Header of a RARP request for Ethernet and IPv4. Replies are not accepted, because they assign addresses. Source: RFC 903 */
 const RARP_REQUEST_HEADER = "0001080006040003";
@@ -77,8 +77,8 @@ const NO_ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
 /**
- * Rules for EtherTypes other than ARP, RARP and IP. VLAN ID 0 is dropped, because receivers treat it as untagged. Other
- * VLAN IDs are accepted, because they belong to other networks.
+ * Rules for EtherTypes other than ARP, RARP and IP. They apply only if the guest may use any address. Frames with VLAN
+ * ID 0 are dropped, because receivers treat them as untagged.
  */
 const OTHER_TYPE_RULES: readonly string[] = [
   "ether type 8021ad drop",

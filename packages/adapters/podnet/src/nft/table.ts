@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nftables tables as data, and as text in nft's format. The text allows the comparison of actual and wanted tables.
+// nftables tables as data, and as text in nft's format. Callers compare the text of actual and wanted tables.
 
 export interface Hook {
   readonly type: "filter" | "nat";

@@ -85,7 +85,7 @@ function encodeAddress({ body }: Message): string {
   return request.toString("base64");
 }
 
-/** Saves a NIC's addresses in the order of their restoration. IPv6 addresses are reversed, because the kernel lists the newest first. */
+/** Saves a NIC's addresses in the order in which they are restored. Reverses IPv6 addresses, because the kernel lists the newest first. */
 export function saveAddresses(messages: readonly Message[], index: number): readonly string[] {
   const nicMessages = messages.filter(
     (message) => decodeAddress(message)?.index === index && !isKernelManaged(message),

@@ -135,7 +135,7 @@ function listBridgeAddresses({ addresses }: PodReplies, mac: string): readonly s
     : canonicalAddresses;
 }
 
-/** Returns the flags of an address. Only a link-local address adds a route to its subnet, because the DHCP server requires this route. */
+/** Returns an address's flags. Only link-local addresses get a route to their subnet, because the DHCP server requires this route. */
 function chooseAddressFlags(address: string): readonly AddressFlag[] {
   if (!address.includes(":")) return ["noprefixroute"];
   return address.startsWith("fe80:") ? ["nodad"] : ["nodad", "noprefixroute"];
@@ -233,7 +233,7 @@ export function planBridge(
   ]);
 }
 
-/** Plans the deletion of the NIC's forwarding entry for the MAC, unless `presentEntries` shows that none exists. */
+/** Plans the deletion of the NIC's forwarding entry for the guest's MAC, unless `presentEntries` shows that none exists. */
 export function planNicForwardingRemoval(
   { podInterfaceName, ...wiring }: Pick<Wiring, "podInterfaceName" | "mac">,
   presentEntries: readonly ForwardingEntry[] | undefined,

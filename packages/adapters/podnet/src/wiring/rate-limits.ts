@@ -69,7 +69,7 @@ interface LimitPlan {
 }
 
 function planLimits(state: NetnsState, wiring: LimitedWiring): LimitPlan {
-  // The plugin that created a tap may have set its own limits.
+  // Plans nothing for a plugin's tap, because the plugin may have set its own limits.
   if (wiring.kind === "tap") return { tap: [], limiter: [], rules: "" };
   const name = buildLimiterName(wiring.tapName);
   const limiter = state.links.get(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends a request to a VM's guest and prints the response of its node.
+// Sends a request about a VM's guest, for example to pause it, and prints the response.
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { Context } from "../../command.ts";

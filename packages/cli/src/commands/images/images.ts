@@ -83,7 +83,7 @@ async function runImageRemove(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Removes an image, unless a VM, a VMI or a pod uses it. Warns on a stopped machine, whose VMs cannot be read. */
+/** Removes an image that no VM, VMI or pod uses. A stopped machine's VMs cannot be read, so the command then removes it with a warning. */
 export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],

@@ -67,7 +67,7 @@ export const addInterface: Command = {
   run: runAddInterface,
 };
 
-/** Changes an interface without changing the MAC and the PCI address of the guest's device. */
+/** Changes an interface. The guest's device keeps its MAC and its PCI address. */
 export const setInterface: Command = {
   name: "set interface",
   args: ["<vm>"],

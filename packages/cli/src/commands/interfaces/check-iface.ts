@@ -12,7 +12,7 @@ import { printDoctorReports } from "../../print/doctor-report.ts";
 import { type Session, withTarget, type Target } from "../../session.ts";
 import { ifaceChange, type IfaceRequest } from "./request-iface.ts";
 
-/** Time after the plug in which lost frames are not reported as a fault yet, in milliseconds. */
+/** Time after the plug during which lost frames are not yet a fault, in milliseconds. */
 const FIRST_FRAMES_TIMEOUT_MS = 15_000;
 /** Time between two checks, in milliseconds. */
 const CHECK_INTERVAL_MS = 2_000;

@@ -95,7 +95,7 @@ function flagListBranches(commands: Specs): readonly string[] {
   );
 }
 
-/** Returns a `case` pattern that matches all flags with a value, so that the script skips the value. */
+/** Returns a `case` pattern for all flags with a value. The script skips the value, which is not a word of the command. */
 function valueFlags({ flags: globalFlags, commands }: CommandLine): string {
   const valueTakingFlags = [...globalFlags, ...commands.flatMap(({ flags }) => flags)].filter(
     takesValue,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the guest and the user in an argument. Source: virtctl ssh. Before KubeVirt v1.2, the form was type/name.namespace.
+// Parses the guest and the user in an argument. Also accepts type/name.namespace, the form before KubeVirt v1.2. Source: virtctl ssh.
 import { AppError } from "@patchbay/base";
 import type { TargetQuery } from "../../session.ts";
 

@@ -5,7 +5,7 @@ import { createClock } from "@patchbay/os";
 
 /** Code of Ctrl-], the escape character of telnet and virsh. */
 const ESCAPE_KEY = 0x1d;
-/** Milliseconds without output until the console ends, after the input has ended. Input from a file ends, for example. */
+/** After the end of the input, for example a file, the console ends when the guest prints nothing for this time, in milliseconds. */
 const SILENCE_MS = 1000;
 
 export interface TerminalStreams {

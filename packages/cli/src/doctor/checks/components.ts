@@ -99,7 +99,7 @@ function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[
   const fix = `nothing is plugged without a leader; see the logs of virt-controller, and: kubectl -n ${names.SERVICES_NAMESPACE} get lease virt-controller`;
   if (holderIdentity === "") return [wrong(LEADER, { message: "there is no leader", fix })];
   const silentMs = nowMs - parseTime(renewTime ?? "");
-  // If no candidate took over within twice the lease duration, there is no working leader.
+  // If the lease was not renewed for twice its duration, neither the holder nor another candidate works.
   if (!(silentMs <= leaseDurationSeconds * 2_000)) {
     const message = `${holderIdentity} has not renewed its lease for ${String(Math.round(silentMs / 1000))} s`;
     return [wrong(LEADER, { message, fix })];

@@ -119,7 +119,7 @@ function findDeviceProblems(node: KubeNode, facts: Facts): readonly NodeProblem[
   return problems;
 }
 
-/** Finds missing resources that a dataplane in a pod requires. The dataplane of a standalone machine runs outside of pods. */
+/** Finds missing resources that a dataplane in a pod requires. A standalone machine's dataplane runs outside of pods and requires none. */
 function findSocketProblems(node: KubeNode, facts: Facts): readonly NodeProblem[] {
   if (!facts.offersDataplane || facts.processes !== undefined) return [];
   const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide; where SELinux is on, the node needs the package container-selinux`;
@@ -168,7 +168,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
     ...findVersionProblems(node),
     ...findDeviceProblems(node, facts),
     ...findSocketProblems(node, facts),
-    // Only a ready node renews its lease, so only its lease shows the node's clock.
+    // Nodes that are not ready may not renew their leases, so an old lease does not show that the clock is slow.
     ...(readiness.length === 0 ? findClockProblems(lease, serverNowMs(facts)) : []),
   ];
   return problems.length === 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error class of the product. The catalogue determines how an error with a code is handled.
+// The product's error class. The catalogue determines how callers handle each error code.
 import { CATALOGUE, type ErrorCode } from "./catalogue.ts";
 import type { RetryRule } from "./entry.ts";
 
@@ -35,7 +35,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Minimum delay before a retry after an error that only a change resolves, in milliseconds. A watched change triggers an earlier retry. */
+/** Minimum retry delay for errors that only a change resolves, in milliseconds. If the change is watched, it triggers an earlier retry. */
 const ON_CHANGE_RETRY_DELAY_MS = 60_000;
 
 /** Returns the minimum delay before a failed step or reconcile pass is retried. */
