@@ -106,7 +106,7 @@ function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): 
     [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI_PATH, "containerd"],
-      // Adds each layer's image to its snapshot's annotations, by which node-runtime identifies a pull that fills the disk.
+      // Annotates the snapshot of each layer with the image. node-runtime uses the annotation to find a pull that fills the disk.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
     ...buildRuntime("runc", layout),

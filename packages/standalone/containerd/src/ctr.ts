@@ -18,7 +18,7 @@ export interface CtrOptions {
   /** Time limit in milliseconds. Defaults to one minute. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** Receives the standard output, which the call then does not return. */
+  /** Receives standard output in chunks. If set, `ctr` returns an empty text. */
   readonly onOutput?: (text: string) => void;
 }
 

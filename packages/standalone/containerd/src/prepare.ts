@@ -37,7 +37,7 @@ async function findSnapshotter(
 }
 
 const PRIVATE_MODE = 0o700;
-/** Mode of the parent directories of containers' root file systems, which the pods' users must be able to traverse. */
+/** Mode of the directories above containers' root file systems. The pods' users must be able to traverse these directories. */
 const TRAVERSABLE_MODE = 0o711;
 const TIMEOUT_MS = 20_000;
 

@@ -18,7 +18,7 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly clusterDomain: string;
   /** GID of the vhost-user dataplane; 0 for root. */
   readonly dataplaneGroup: number;
-  /** Address at which pods reach the API server, as HOST:PORT; unset when pods receive no address. */
+  /** Address at which pods reach the API server, as HOST:PORT; unset when pods receive no such address. */
   readonly podApiServer?: string;
   readonly binderKubeconfig?: string;
   readonly listenAddress?: string;

@@ -242,7 +242,7 @@ class LogRotator {
     try {
       await runtime.reopenLog(id);
     } catch (error) {
-      // Without a new file, the runtime still writes to the renamed file, so the renamed file gets its old name again.
+      // If no new file exists, the runtime still writes to the renamed file. Restores that file's old name.
       if ((await readFileSize(path)) === undefined) await renameFile(rotatedPath, path);
       throw error;
     }

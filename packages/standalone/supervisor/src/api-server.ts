@@ -21,7 +21,7 @@ export interface ApiServerRun {
   readonly healthSocket?: string;
   /** Receives the line `ready URL`. Defaults to standard output. */
   readonly print?: Print;
-  /** Signal that stops the server. Defaults to a signal that SIGTERM and SIGINT abort. */
+  /** Stops the server when aborted. If unset, SIGTERM and SIGINT stop the server. */
   readonly signal?: AbortSignal;
   readonly extensions?: ServerExtensions;
 }

@@ -70,7 +70,7 @@ const REPRODUCIBLE_FLAGS = [
 interface DirectoryImage {
   /** Absolute path of the directory whose content becomes the root of the image. */
   readonly source: string;
-  /** Absolute path of the directory for temporary files, which must not exist. The caller removes the directory afterwards. */
+  /** Absolute path of a temporary directory. It must not exist before the call, and the caller removes it afterwards. */
   readonly workDirectory: string;
   /** Architecture in Go's notation, for example `amd64`. */
   readonly architecture: string;

@@ -9,7 +9,7 @@ import { fullReference } from "./reference.ts";
 const TIMEOUT_MS = 30_000;
 /** Options of a mounted image. Source: KEP-4639. */
 const MOUNT_OPTIONS = "remount,bind,ro,nosuid,nodev,noexec";
-/** Label that protects a snapshot from garbage collection when ctr's lease expires after one day. Source: containerd. */
+/** Label that protects a snapshot from garbage collection. ctr's lease protects it only for one day. Source: containerd. */
 const GC_ROOT_LABEL = "containerd.io/gc.root";
 
 export interface ImageMounts {
@@ -70,7 +70,7 @@ class SnapshotMounts implements ImageMounts {
     return isMountPoint(mountinfo, path);
   }
 
-  /** Mounts the image. Checks the image only after a failure, because each check delays the start of a pod. */
+  /** Mounts the image. Looks the image up only if mounting fails, because each lookup delays the start of a pod. */
   async #mount(name: string, path: string): Promise<void> {
     const mount = async (): Promise<string> =>
       ctr(this.#deps, ["images", "mount", ...(await this.#snapshotterFlags()), name, path]);

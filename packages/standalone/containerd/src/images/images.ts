@@ -54,7 +54,7 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
     .map(({ name }) => name);
 }
 
-/** Returns `name`, and the name `REPOSITORY@DIGEST` of its pull unless another tag of the repository has the same digest. */
+/** Returns `name` and the image's name `REPOSITORY@DIGEST`. Omits the latter if another tag of the repository has the same digest. */
 export function listNamesToRemove(
   records: readonly ImageRecord[],
   name: string,
@@ -79,7 +79,7 @@ async function markAdded(
   await ctr(deps, ["images", "label", image.name, `${ADDED_LABEL}=${image.digest}`]);
 }
 
-/** Returns the names that users added. Omits a name whose label has another digest, because the name was pulled again later. */
+/** Returns the names that users added. Omits a name whose label is not the image's digest: a later pull replaced the added image. */
 export function parseMarkedNames(listing: string): readonly string[] {
   return listing.split("\n").flatMap((line) => {
     const [name = "", , digest = ""] = line.split(/\s+/);

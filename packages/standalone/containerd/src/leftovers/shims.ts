@@ -38,7 +38,7 @@ export async function listProcesses(files: Files): Promise<readonly ProcessFacts
   return (await Promise.all(names.map((name) => readProcess(files, name)))).flat();
 }
 
-/** Returns whether the process is a shim of the containerd. Requires host root, because tenants can imitate the arguments. */
+/** Returns whether the process is a shim of the containerd at `socket`. Accepts only host root: tenants can imitate the arguments. */
 function isShimOf({ argv, isHostRoot }: ProcessFacts, socket: string): boolean {
   const address = argv[argv.indexOf("-address") + 1];
   return isHostRoot && SHIM_PATH.test(argv[0] ?? "") && address === socket;
@@ -58,7 +58,7 @@ export function findContainerId(
   return id !== undefined && CONTAINER_ID_PATTERN.test(id) ? id : undefined;
 }
 
-/** Returns the pids and the pids of their descendants, parents before their children. */
+/** Returns `pids` and the pids of all descendants. Each parent precedes its children. */
 export function listDescendants(
   processes: readonly ProcessFacts[],
   pids: readonly number[],

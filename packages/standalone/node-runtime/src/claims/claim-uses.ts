@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the claims of this node's pods as directories or devices. Each use is first recorded on disk, so that a crash loses no use.
+// Attaches the claims of this node's pods as directories or devices. Records each use on disk first, so that it is known after a crash.
 import { join } from "node:path";
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
 import type {

@@ -21,7 +21,7 @@ export function isLocalName(reference: string): boolean {
   return reference.startsWith(LOCAL_PREFIX);
 }
 
-/** Returns the name that equals the reference or its full form. Returns undefined if the reference is an id or its prefix. */
+/** Returns the name that equals the reference or its full form. Returns undefined for an image id or the prefix of an id. */
 export function findListedName(
   reference: string,
   { tags, digests }: ContainerImage,

@@ -6,7 +6,7 @@ import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 
 const IMAGE_SHARE = 0.25;
-// A pull is stopped if the free space is below both limits. Half of these limits is the limit for evicting pods.
+// The largest pull is stopped when free space is below both limits. Pods are evicted at half of these limits.
 const LOW_SHARE = 0.1;
 const LOW_BYTES = 2 * 2 ** 30;
 

@@ -51,7 +51,7 @@ export function parseRecordTime(time: string): number {
 }
 
 export interface LogView {
-  /** Time before which records are skipped, in milliseconds since 1970. */
+  /** Time in milliseconds since 1970. Older records are omitted. */
   readonly sinceMs?: number;
   readonly skipLines: number;
   readonly timestamps: boolean;

@@ -95,7 +95,7 @@ async function reportNode(
   }
   const hasLabels = covers(previous.metadata.labels, labels);
   if (hasLabels && !isStatusDue(previous, status, nowMs)) return previous;
-  // The node's account may write only the subresource `status`. As for a kubelet, this request also updates the labels.
+  // The node's account may write only the subresource `status`, through which a kubelet also updates its node's labels.
   const metadata = { resourceVersion: previous.metadata.resourceVersion, labels };
   const patch = { type: "merge", fields: { metadata, status } } as const;
   return deps.store.patch(NODES, { name: nodeName }, patch, { subresource: "status" });

@@ -23,7 +23,7 @@ export interface ImageUse {
   readonly uid: string;
   readonly reference: string;
   readonly policy: PullPolicy;
-  /** Volume or container run that uses the image: `volume NAME` or `CONTAINER ATTEMPT`. With policy Always, each id pulls at most once. */
+  /** Id of a use of the image: `volume NAME` or `CONTAINER ATTEMPT`. With policy Always, the image is pulled only once for each id. */
   readonly startId: string;
 }
 

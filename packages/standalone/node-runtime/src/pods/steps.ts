@@ -140,7 +140,7 @@ export function startVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progres
   progress.pendingVolumes.catch(() => undefined); // the step prepareVolumes reports the error
 }
 
-/** Mode of a pod's directory, which only root and its group may read. Source: kubelet. */
+/** Mode of a pod's directory. Only root and the directory's group may read it. Source: kubelet. */
 const POD_MODE = 0o750;
 
 async function runSandbox(

@@ -204,7 +204,7 @@ export function hasMatchingPod(
   );
 }
 
-/** Returns whether the terms select the pod itself but no placed pod. The pod is then the first of its group. */
+/** Returns whether the terms select the pod itself but no placed pod. Affinity then admits the pod as the first of its group. */
 function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, surroundings: PodSurroundings) {
   const { placedPods, findNamespaceLabels } = surroundings;
   const isSelected = (other: Pod): boolean =>

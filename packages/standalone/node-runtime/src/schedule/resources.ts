@@ -62,7 +62,7 @@ function sumRequests(pods: readonly Pod[]): Amounts {
   return usedAmounts;
 }
 
-/** Lists the resources that are insufficient for `pod` in addition to `otherPods`, sorted by name. */
+/** Lists the resources that do not suffice for `pod` and `otherPods` together, sorted by name. */
 export function findShortages(
   pod: Pod,
   otherPods: readonly Pod[],

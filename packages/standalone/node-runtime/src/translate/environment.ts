@@ -14,7 +14,7 @@ const SIZE_LIMITS = `${String(TEXT_MAX_BYTES)} bytes in one, ${String(TOTAL_MAX_
 
 const REFERENCE_PATTERN = /\$(\$|\(([^()]*)\))/g;
 
-/** Resolves a reference. `$$` is a dollar sign, and unknown names are unchanged. Source: package expansion of Kubernetes. */
+/** Resolves a reference. `$$` becomes a dollar sign. A reference to an unknown name remains. Source: package expansion of Kubernetes. */
 function resolveReference(
   [match, kind, name = ""]: readonly (string | undefined)[],
   variables: ReadonlyMap<string, string>,
@@ -22,7 +22,7 @@ function resolveReference(
   return kind === "$" ? "$" : (variables.get(name) ?? match ?? "");
 }
 
-/** Returns whether the expanded text fits. Computes the size before the expansion, because nested references grow exponentially. */
+/** Returns whether the expanded text fits into one argument. Does not expand it, because nested references grow exponentially. */
 function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolean {
   let bytes = Buffer.byteLength(text);
   for (const match of text.matchAll(REFERENCE_PATTERN)) {

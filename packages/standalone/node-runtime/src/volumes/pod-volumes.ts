@@ -53,7 +53,7 @@ export async function publishVolume(
   return disk.publish(target.path, files);
 }
 
-/** Access to a pod's directory, which only root and its group may read. Source: kubelet. */
+/** Access to a pod's directory. Only root and root's group may read it. Source: kubelet. */
 const POD_ACCESS = { uid: 0, gid: 0, mode: 0o750 } as const;
 
 export function findVolumePath(deps: VolumeDeps, pod: Pod, volume: PodVolume): string | undefined {

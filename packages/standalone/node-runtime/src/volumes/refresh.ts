@@ -43,7 +43,7 @@ async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
     const contents = await readVolumeContents(deps, pod);
     for (const volume of (pod.spec.volumes ?? []).filter(isApiBacked)) {
       const path = findVolumePath(deps, pod, volume);
-      // Skips volumes that do not exist yet, because the pod's start creates them.
+      // Ignores volumes that do not exist yet. They are created with current contents when the pod starts.
       if (path === undefined || !(await deps.files.exists(path))) continue;
       await logVolumeFailure(deps, uid, async () => {
         const isChanged = await publishVolume(deps, contents, { volume, path });

@@ -7,7 +7,7 @@ import type { ZoneRecord } from "./zone.ts";
 const TTL_SECONDS = 5;
 /** Maximum size of a message without EDNS. Source: RFC 1035 section 4.2.1. */
 const UDP_MIN_BYTES = 512;
-/** Maximum size of a message with EDNS, which prevents IP fragmentation. Source: DNS flag day 2020. */
+/** Maximum size of a message with EDNS. IP could fragment larger messages. Source: DNS flag day 2020. */
 const UDP_MAX_BYTES = 1232;
 /** Shift and mask of the opcode in the flags. Source: RFC 1035 section 4.1.1. */
 const [OPCODE_SHIFT, OPCODE_MASK] = [11, 15];

@@ -21,7 +21,7 @@ function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
 }
 
 /**
- * Rejects an unmarked directory that contains files that are not part of a data directory.
+ * Rejects an unmarked directory with files that do not belong in a data directory.
  * @throws AppError with STANDALONE_NOT_OURS
  */
 export async function rejectForeignFiles(files: Files, paths: Paths): Promise<void> {

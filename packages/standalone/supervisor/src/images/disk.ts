@@ -194,7 +194,7 @@ interface DiskCopy {
   readonly source: string;
   /** Absolute path of the disk. */
   readonly path: string;
-  /** Absolute path of the image's root directory, which must not exist. */
+  /** Absolute path of the image's root directory. It must not exist before the call. */
   readonly root: string;
 }
 

@@ -49,7 +49,7 @@ function classifyFile(source: string, path: string): ImageSource {
 }
 
 /**
- * Determines the kind of a source. `kind` is the type of the file at `path` in the notation of stat(1).
+ * Classifies a source. `kind` is the type of the file at `path` as stat(1) prints it; undefined if `path` does not exist.
  * @throws AppError with IMAGE_SOURCE_INVALID, IMAGE_NAME_INVALID
  */
 export function classifySource(
@@ -121,7 +121,7 @@ async function findPathKind(
   return exitCode === 0 ? stdout.trim() : undefined;
 }
 
-/** Calls `use` with the path of a directory that `use` creates, and removes the directory afterwards. */
+/** Calls `use` with a path at which `use` can create a directory. Removes the directory afterwards. */
 async function withWorkDirectory(
   { files, layout }: ContainerdAccess,
   use: (workDirectory: string, id: string) => Promise<void>,

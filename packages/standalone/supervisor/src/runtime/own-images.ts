@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports the images that every pod of a machine needs from archives next to the program.
+// Imports the pause image and the launcher image from local archives, because no registry serves these images.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { names } from "@patchbay/api";

@@ -202,7 +202,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       paths.relayPki,
     ]),
     virtController: buildService(paths, "control-plane/virt-controller", [
-      // The bridge of the pods' default network learns every MAC, and containerd cannot request one from its CNI plugins.
+      // The bridge of the pods' default network accepts every MAC. containerd cannot request a certain MAC from its CNI plugins.
       "--pod-network-passes-any-mac",
     ]),
   };

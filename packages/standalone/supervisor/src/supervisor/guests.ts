@@ -43,7 +43,7 @@ function printNames(pods: readonly Pod[]): string {
   return hiddenCount > 0 ? `${shownNames} and ${String(hiddenCount)} more` : shownNames;
 }
 
-/** Waits until all pods have ended, and reports each. Returns false if pods remain after the timeout. */
+/** Waits until all pods have ended, and reports the end of each. Returns false if pods remain after the timeout. */
 async function waitUntilEmpty(
   pods: Cache<Pod>,
   { clock, report }: Pick<GuestDeps, "clock" | "report">,

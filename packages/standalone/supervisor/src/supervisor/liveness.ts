@@ -19,7 +19,7 @@ export interface HealthChecks {
 }
 
 /**
- * Resolves when a component hangs. Counts checks, because the elapsed time could include a suspension of this process.
+ * Resolves when a component hangs. Counts failed checks, because a time limit could expire while this process is suspended.
  * @throws the signal's reason
  */
 export async function waitUntilHung({ clock, check, signal }: HealthChecks): Promise<void> {

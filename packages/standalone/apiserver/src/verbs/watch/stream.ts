@@ -92,7 +92,7 @@ export class WatchStream {
     }
   }
 
-  /** Runs `work`, which writes up to about `bytes` bytes, when the client has read enough. Does nothing if the watch ends first. */
+  /** Waits until the client has read enough, then runs `work`, which writes about `bytes` bytes. Omits `work` if the watch ends first. */
   async withRoom(bytes: number, work: () => Promise<void>): Promise<void> {
     await this.waitUntilDrained();
     if (!(await this.#unreadBudget.reserve(bytes, this.signal))) {

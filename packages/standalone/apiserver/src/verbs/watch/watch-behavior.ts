@@ -14,7 +14,7 @@ export interface WatchRequest {
 export interface WatchBehavior {
   readonly sendsIdleBookmarks: boolean;
   limitTimeoutMs(timeoutMs: number): number;
-  /** Returns whether a watch gets a 410 even if the store has the revision. The strict behavior uses this to test that clients relist. */
+  /** Returns true to reject a watch with 410 although the store has its revision. Tests use this to check that clients relist. */
   mustRelist(request: WatchRequest): boolean;
 }
 

@@ -83,7 +83,7 @@ async function runTimer(
   timer: { readonly timeoutMs: number; readonly sendBookmark: () => void },
 ): Promise<void> {
   const endMs = clock.monotonicMs() + timer.timeoutMs;
-  // A timer may fire up to 1 ms early. The loop ignores the remaining time, so that no second bookmark is sent.
+  // A timer may fire up to 1 ms early. The loop ends when less than 1 ms remains, because it would send another bookmark.
   for (
     let remainingMs = timer.timeoutMs;
     remainingMs >= 1;
@@ -128,7 +128,7 @@ export async function watchObjects(
     const timer = { timeoutMs: watchBehavior.limitTimeoutMs(timeoutMs), sendBookmark };
     await Promise.all([sender.run(revision), runTimer(stream, deps.clock, timer)]);
   } catch (error) {
-    // Errors after the end of the stream are expected.
+    // The end of the stream aborts pending writes and timers. Their errors are not logged.
     if (!stream.signal.aborted) {
       deps.logger.error("watch failed", { err: messageOf(error) });
     }
