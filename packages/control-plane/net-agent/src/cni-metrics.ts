@@ -37,7 +37,7 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
 /** Minimum number of operations for which a batch is logged. */
 const LOGGED_OPERATIONS_MIN = 20;
 
-/** Statistics of batches. A batch lasts from the start of a reconcile pass until no pass runs and the queue is empty. */
+/** Collects statistics of batches. A batch starts with a reconcile pass, and ends when no pass runs and the queue is empty. */
 export interface BatchStats {
   runPass<T>(key: string, work: () => Promise<T>): Promise<T>;
   readonly cni: Cni;

@@ -59,16 +59,16 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly mode: AgentMode;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
-  /** Directory with the configurations of NetworkAttachmentDefinitions without `spec.config`. */
+  /** Directory of CNI configuration files, for NetworkAttachmentDefinitions that have no `spec.config`. */
   readonly definitionDir: string;
   /** Directories whose subdirectories `results` contain the CNI results that container runtimes recorded. */
   readonly cniCacheDir: readonly string[];
   readonly multusDir: string;
   /** Absolute path of the kubelet's pod-resources socket; `none` if the node has no device plugins. */
   readonly podResourcesSocket: string;
-  /** Directory for device information of device plugins (`dp`) and CNI plugins (`cni`). */
+  /** Directory of device information files: device plugins write to its subdirectory `dp`, and CNI plugins to `cni`. */
   readonly deviceInfoDir: string;
-  /** Whether pods may use only networks of their own namespace, networks of namespace `default`, and networks that their VMI names. */
+  /** Whether pods may use only networks of their own namespace, of namespace `default`, and networks to which their VMI refers. */
   readonly namespaceIsolation: boolean;
   readonly ownBridge: readonly string[];
   /** Tenant policy from flags. Fields without a flag are unset. */
@@ -77,7 +77,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly tenantPolicyMode: PolicyMode;
   /** Path of the socket for the container runtime's CNI plugin; unset if the agent does not serve the runtime. */
   readonly cniSocket?: string;
-  /** File, directory or network name from which the pods' default network is read, or `none`. Unused without `cniSocket`. */
+  /** Default network of pods: a file, a directory, a network name, or `none` if the runtime attaches it. Unused without `cniSocket`. */
   readonly defaultNetwork: string;
   readonly runtimeConfigDir: string;
   /** Plugin directory of the container runtime, to which patchbay-cni is copied; unset to install no plugin. */

@@ -60,11 +60,11 @@ export interface Deps {
   /** Inode of the host's own network namespace, to which the agent never attaches a network. */
   readonly hostNetnsInode: string;
   readonly policy: CurrentPolicy;
-  /** Lists the node's own bridges: bridges that flags name, and bridges with a port that belongs to neither a pod nor a guest. */
+  /** Lists the node's own bridges: those in flags, and those with a port that belongs to neither a pod nor a guest. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
   /** Returns why this node cannot create NICs on the network. `network` has the form NAMESPACE/NAME. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   readonly mode: AgentMode;
-  /** Whether pods may use only networks of their own namespace, networks of namespace `default`, and networks that their VMI names. */
+  /** Whether pods may use only networks of their own namespace, of namespace `default`, and networks to which their VMI refers. */
   readonly isIsolated: boolean;
 }

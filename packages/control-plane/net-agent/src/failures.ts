@@ -28,7 +28,7 @@ function toAttachmentError(error: unknown, network?: string): AttachmentError {
   return { reason: reasonOf(error) ?? "CniFailed", message: messageWithAdvice(error, { network }) };
 }
 
-/** Describes the error by its code, plugin, command and CNI code, without its message, which may differ between attempts. */
+/** Describes the error by its code, plugin, command and CNI code. Omits the message, because it may differ between attempts. */
 function describeErrorKind(error: unknown): string {
   if (!isAppError(error)) return error instanceof Error ? error.name : typeof error;
   const { plugin, command, cniCode } = error.details;

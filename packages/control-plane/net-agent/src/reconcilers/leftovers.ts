@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases attachments that Multus did not release when a pod ended or lost its sandbox, for example because its daemon was down.
+// Releases attachments that Multus did not release when a pod ended or lost its sandbox, for example because Multus' daemon was down.
 import { PODS } from "@patchbay/api";
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { RememberedAttachment } from "@patchbay/cni";
@@ -12,7 +12,7 @@ interface Owner extends ObjectKey {
   readonly uid: string;
 }
 
-/** Returns the pod that the plugin arguments name, or undefined if they name no pod. Source: Kubernetes, CNI_ARGS. */
+/** Returns the pod that the CNI arguments identify, or undefined if they identify none. Source: Kubernetes, CNI_ARGS. */
 function parseOwner({ attachment: { args } }: RememberedAttachment): Owner | undefined {
   const argsByName: ReadonlyMap<string, string> = new Map(args);
   const [uid, namespace, name] = ["UID", "NAMESPACE", "NAME"].map((key) =>
@@ -77,7 +77,7 @@ const SWEEP_INTERVAL_MS = 3_600_000;
 /** Delay in milliseconds between the end of a pod or sandbox and the sweep. Until then, Multus may still remove attachments. */
 const SETTLE_MS = 10_000;
 
-/** Returns the pod's addresses on the pod network. A new sandbox has new addresses. */
+/** Returns the pod's addresses on the pod network, which change when the runtime replaces the sandbox. */
 function readAddresses({ status }: Pod): unknown {
   return status?.podIPs ?? status?.podIP;
 }

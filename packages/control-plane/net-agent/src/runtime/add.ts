@@ -171,7 +171,7 @@ function resolveDefaultNetwork(
     : readNamedNetwork(text, { call, facts }, deps);
 }
 
-/** Releases former sandboxes of the pod, because the runtime sends no DEL for a sandbox that it lost in a crash. */
+/** Detaches the networks of the pod's former sandboxes, because the runtime sends no DEL for a sandbox that it lost in a crash. */
 async function releaseFormer({ key, uid, sandbox }: PodFacts, deps: RuntimeDeps): Promise<void> {
   const rows = await deps.journal.list(uid);
   const former = rows.filter(({ request }) => request.containerId !== sandbox?.id);

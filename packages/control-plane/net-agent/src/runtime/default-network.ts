@@ -25,7 +25,7 @@ async function readConfig(files: Files, path: string): Promise<NetworkConfigList
   throw toMissingNetworkError(`${path}: ${causes}`);
 }
 
-/** Finds the first configuration, in the order of file names, that `isWanted` accepts. Skips Patchbay's own and invalid configurations. */
+/** Finds the first configuration by file name that `isWanted` accepts. Skips invalid configurations and those that call patchbay-cni. */
 async function findInDirectory(
   files: Files,
   directory: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases a sandbox by its journal rows alone. The pod, its networks' definitions and the network namespace may be deleted.
+// Releases a sandbox by its journal rows alone, because the pod, the networks' definitions and the network namespace may no longer exist.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
 import { isAppError, messageOf } from "@patchbay/base";
@@ -87,7 +87,7 @@ export async function releaseSandbox(
   }
 }
 
-/** Returns the uids of the call's pod and of all tracked pods, because calls of old runtimes may name no pod. */
+/** Returns the uids of the call's pod and of all tracked pods, because a call of an old runtime may omit the pod. */
 function listUids({ pod }: PluginCall, { trackedPods }: RuntimeDeps): readonly string[] {
   const trackedUids = trackedPods.keys().flatMap((key) => trackedPods.listUids(key));
   return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...trackedUids])];

@@ -219,7 +219,7 @@ async function touchSocket({ socketPath, clock }: RuntimeDeps, signal: AbortSign
   }
 }
 
-/** Serves calls until the signal is aborted, and completes running calls. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
+/** Serves calls until the signal is aborted, and then completes running calls. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
 export async function serveRuntime(
   deps: RuntimeDeps,
   files: Files,

@@ -23,14 +23,14 @@ export interface CheckedDefinition {
   readonly reasons: readonly string[];
   /** Kinds of the links that the definition names, by link name. The kind of a missing link is undefined. */
   readonly links: ReadonlyMap<string, string | undefined>;
-  /** Whether guests cannot use the network. The definition is then checked again when a pod that requests the network changes. */
+  /** Whether guests cannot use the network. If true, each change of a pod that requests the network triggers a new check. */
   readonly isUnfitForGuests: boolean;
   /** Lease directories without a free address. */
   readonly fullLeaseDirectories: readonly string[];
   readonly reported: string | undefined;
   /** Whether the kind has no status subresource, as in the CRD of Multus. */
   readonly isWithoutStatus: boolean;
-  /** Monotonic time at which this node first observed other nodes' entries for an older version of the definition, in milliseconds. */
+  /** Monotonic time in milliseconds of the first pass that found other nodes' entries for an older definition; undefined if none exist. */
   readonly staleSinceMs: number | undefined;
   /** Monotonic time of the last lookup of other nodes, in milliseconds; undefined before the first lookup. */
   readonly nodesReadMs: number | undefined;

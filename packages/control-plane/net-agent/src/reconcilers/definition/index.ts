@@ -164,7 +164,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
     staleSinceMs: isRemoving ? undefined : sinceMs,
     nodesReadMs: readMs,
   });
-  // Writing the status without the stale entries changes the definition, which triggers the next pass.
+  // After the removal of stale entries, no timer is needed, because the written status triggers the next pass.
   if (sinceMs !== undefined) return isRemoving ? done() : after(STALE_ENTRY_TIMEOUT_MS);
   return nextMs === undefined ? done() : after(nextMs);
 }

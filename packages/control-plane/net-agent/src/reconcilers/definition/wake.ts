@@ -52,7 +52,7 @@ function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Returns the pod's networks that have a problem or that guests cannot use. After a new attachment error, returns all networks. */
+/** Returns the pod's networks that have a known problem or that guests cannot use; after a new attachment error, all its networks. */
 function findAffectedNetworks(
   change: Change<Pod>,
   checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,

@@ -74,7 +74,7 @@ interface PodOfNamespace {
   readonly attachments: { readonly namespace: string };
 }
 
-/** Returns whether namespace isolation permits the network. A launcher may also use the networks that its VMI names. */
+/** Returns whether namespace isolation permits the network. A launcher may also use the networks to which its VMI refers. */
 export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
   const owner = parseKey(network).namespace;
@@ -156,9 +156,9 @@ async function hasOnlyFormerRows(
 }
 
 interface MissingSandbox {
-  /** Error that triggers another pass. Set if the pod's status reports a running pod, although no sandbox exists. */
+  /** Error that triggers another pass. Set if the pod's phase is Running, although the pod has no sandbox. */
   readonly error: AppError | undefined;
-  /** Whether the journal contains attachments, and only attachments of former sandboxes. */
+  /** Whether the attachments in the journal all belong to former sandboxes. False if the journal contains none. */
   readonly isReleasable: boolean;
 }
 
@@ -279,7 +279,7 @@ async function findLocation(
 /** Compares the journal with the network's definition, which users may edit while pods use it. */
 async function withDefinitionChanges(owned: OwnedRow, deps: Deps): Promise<OwnedRow> {
   const { row, network, state, isAdopted } = owned;
-  // For attachments that the runtime created, the journal may contain a newer definition than the runtime's ADD used.
+  // Adopted attachments are not compared, because their rows may contain a newer definition than the runtime's ADD used.
   if (state !== "attached" || isAdopted) return owned;
   try {
     const current = await readDefinition(network, deps);

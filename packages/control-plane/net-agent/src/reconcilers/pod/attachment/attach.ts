@@ -394,7 +394,7 @@ async function addWithPreferred(
   }
 }
 
-/** Returns whether the runtime attached a network whose CNI result contains no interface. Source: CNI SPEC 1.1, "ADD". */
+/** Returns whether the runtime attached this network, although its CNI result contains no interface. Source: CNI SPEC 1.1, "ADD". */
 async function isAttachedWithoutInterface(
   { containerId, interfaceName, config }: AttachmentRequest,
   { mode, resultCache }: Deps,
@@ -433,7 +433,7 @@ async function adoptOrThrow(
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Returns whether libcni's cache contains this NIC for this network. Another writer may have removed the NIC from network-status. */
+/** Returns whether libcni's cache contains this NIC for this network. network-status may lack the NIC, because any writer can remove it. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },

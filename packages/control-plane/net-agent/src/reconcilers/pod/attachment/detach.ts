@@ -138,7 +138,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Runs DEL. Returns undefined on success, or why the NIC must be removed without its plugin. Otherwise rethrows the error of DEL. */
+/** Runs DEL. Returns undefined on success. If DEL fails, rethrows the error, or returns why the NIC must be removed without its plugin. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);

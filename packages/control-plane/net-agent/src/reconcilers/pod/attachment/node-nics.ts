@@ -102,7 +102,7 @@ async function restoreOne(
 
 /**
  * Restores the settings of the node's NICs. Does nothing after a reboot, because the node configures its NICs at boot.
- * @throws AppError with PODNET_FAILED if another attempt may restore more
+ * @throws AppError with PODNET_FAILED if another attempt may restore the missing settings
  */
 export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const { nodeNics = [], bootId, failedRemovals = 0 } = row;

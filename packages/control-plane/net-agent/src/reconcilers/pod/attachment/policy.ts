@@ -20,7 +20,7 @@ async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | 
   }
 }
 
-/** Finds a trusted network that uses a lease directory of `config`. Compares the default network's name, as its IPAM may be unknown. */
+/** Finds a trusted network that uses a lease directory of `config`. Compares the default network by name: its IPAM may be unknown. */
 async function findPoolOwner(
   config: NetworkConfigList,
   deps: PoolOwners,
@@ -49,7 +49,7 @@ function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError
   return new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
 }
 
-/** Rejects networks with patchbay-cni, because its ADD would wait for the running ADD. @throws AppError with CNI_PLUGIN_CALLS_ITSELF */
+/** Rejects networks with patchbay-cni, whose nested ADD would wait for the running ADD. @throws AppError with CNI_PLUGIN_CALLS_ITSELF */
 export function assertNotOwnPlugin(network: string, config: NetworkConfigList): void {
   const selfCall = findSelfCall(network, config);
   if (selfCall !== undefined) throw selfCall;
