@@ -148,7 +148,7 @@ export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: s
   return findSharedLink(nads.find(parseKey(network))?.spec?.config) ?? network;
 }
 
-/** Lists the VMs, and the VMIs that no VM owns, with one of the MACs. MACs are in lower case with colons. */
+/** Lists the owners of the MACs: VMs, and VMIs without a VM. MACs are in lower case with colons. */
 export function listMacOwners(
   {
     vms,

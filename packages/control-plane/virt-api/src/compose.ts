@@ -188,7 +188,7 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     { listenAddress, port, certificate, clientAuthorities },
     { log, drainSignal, signal, onUpgrade: createStreams(context, deps, callers) },
   );
-  // Readiness does not wait for `nads`, because a cluster may lack the kind.
+  // Readiness does not wait for `nads`, because a cluster may lack kind NetworkAttachmentDefinition.
   await waitForCaches([vms, vmis, kubevirts], signal);
   if (!isAborted()) {
     log.info("listening", { port: server.port });

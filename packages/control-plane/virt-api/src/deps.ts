@@ -34,7 +34,7 @@ export interface Deps {
   /** Returns whether the cluster serves DataVolumes. Returns true if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
-  /** Returns the segment of a network. Networks on the same bridge have the same segment. */
+  /** Returns the L2 segment of a network. Networks on the same bridge have the same segment. */
   readonly segmentOf: FindSegment;
   readonly hasGuest: (vm: ObjectKey) => boolean;
   readonly listNetworkNames: (namespace: string) => readonly string[];

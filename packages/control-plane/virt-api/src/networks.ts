@@ -83,7 +83,7 @@ export function listNewNetworks({ spec, old }: Specs): readonly Network[] {
   });
 }
 
-/** Returns a denial if the user may not use a new network; undefined otherwise. */
+/** Returns a denial if the user may not use a network that the request adds; undefined otherwise. */
 export async function denyForeignNetworks(
   deps: { readonly mayReadNetwork: MayReadNetwork },
   request: AdmissionRequest,

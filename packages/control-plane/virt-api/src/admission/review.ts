@@ -184,7 +184,7 @@ function isListOf(value: unknown, isValid: (entry: JsonObject) => boolean): bool
   );
 }
 
-/** Checks the fields of interfaces that webhooks read: name, MAC and state. */
+/** Checks an interface list for the fields that webhooks read: name, MAC and state. */
 function isIfaceList(value: unknown): boolean {
   return isListOf(
     value,
@@ -192,7 +192,7 @@ function isIfaceList(value: unknown): boolean {
   );
 }
 
-/** Checks the fields of networks that webhooks read: name and networkName. */
+/** Checks a network list for the fields that webhooks read: name and networkName. */
 function isNetworkList(value: unknown): boolean {
   return isListOf(value, ({ multus }) =>
     isOptional(

@@ -120,9 +120,9 @@ function send(response: Response, answer: Answer): void {
 }
 
 export interface Callers {
-  /** Authenticates users of subresources. If unset, virt-api rejects every request. */
+  /** Authenticates users of subresources. If unset, virt-api rejects every subresource request. */
   readonly frontProxy?: ClientAuthority;
-  /** Authenticates webhook calls. If unset, virt-api accepts every client. */
+  /** Authenticates webhook calls. If unset, virt-api accepts webhook calls of every client. */
   readonly webhooks?: ClientAuthority;
 }
 

@@ -314,7 +314,7 @@ interface StatusChange {
   readonly resetsBackoff?: true;
 }
 
-/** Writes the requests and the backoff reset to the VM's status. Source: KubeVirt VirtualMachineStateChangeRequest. */
+/** Writes state change requests to the VM's status, and resets the start backoff. Source: KubeVirt VirtualMachineStateChangeRequest. */
 async function writeStatus(
   deps: Deps,
   { requests, resetsBackoff }: StatusChange,
