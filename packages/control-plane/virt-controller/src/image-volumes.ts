@@ -7,9 +7,9 @@ import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
-  /** Checks whether the API server preserves image volumes. Creates `pod` in a dry run until the result is known. */
+  /** Checks whether the API server preserves image volumes. Each call creates `pod` in a dry run, until the result is known. */
   areSupported(pod: Pod): Promise<boolean>;
-  /** Records that image volumes are unsupported, after a stored pod lost its image. */
+  /** Records that image volumes are unsupported, because the API server stored a pod without its image volume. */
   reportLost(): void;
 }
 

@@ -18,7 +18,7 @@ export interface Leadership {
   isLeading(): boolean;
   /** Returns the leadership status for `/readyz`. */
   describe(): string;
-  /** Resolves when this process becomes the leader. Rejects with the signal's reason. */
+  /** Resolves when this process becomes the leader. Rejects with `signal.reason` if the signal is aborted first. */
   campaign(signal: AbortSignal): Promise<void>;
   /** Renews the Lease until the signal is aborted. @throws AppError with KUBE_LEASE_LOST if another process leads */
   hold(signal: AbortSignal): Promise<void>;

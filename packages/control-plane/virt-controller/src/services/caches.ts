@@ -97,7 +97,7 @@ function enqueueByVmis({ services, vmis }: ServiceCaches, add: AddKey): void {
   });
 }
 
-/** Enqueues all Services that request a network when the trusted namespaces change. */
+/** When the trusted namespaces change, enqueues all Services that request a network. */
 function enqueueByTrust({ services, kubevirts }: ServiceCaches, add: AddKey): void {
   kubevirts.onChange((change) => {
     const [previousNamespaces, currentNamespaces] = listStates(change).map(readTrustedNamespaces);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorizes DataVolumes that copy a disk from another namespace. CDI checks only the account that creates the DataVolume. That
-// account is virt-controller's, which may create pods and thus copy claims in every namespace. Source: CDI datavolume-auth.go;
+// Authorizes DataVolumes that copy a disk from another namespace. CDI checks only the account that creates the DataVolume, which is
+// virt-controller's. This account may create pods, and thus copy claims, in every namespace. Source: CDI datavolume-auth.go;
 // KubeVirt authorizeDataVolume.
 import { DATA_SOURCES, SUBJECT_ACCESS_REVIEWS, type DataVolume, type VmiSpec } from "@patchbay/api";
 import { isJsonObject, readTextAt, valueAt } from "@patchbay/api/json";
@@ -24,7 +24,7 @@ interface CloneSource {
   readonly name: string;
 }
 
-/** Maximum number of DataSources in a chain in which each references the next. */
+/** Maximum number of DataSources in a chain, where each DataSource references the next. */
 const DATA_SOURCES_MAX = 3;
 
 function findSource(source: unknown, namespace: string): CloneSource | undefined {
@@ -61,7 +61,7 @@ async function resolveDataSource(
 }
 
 /**
- * Replaces a reference to a DataSource by the source that the DataSource names. The tenant could otherwise change the
+ * Replaces a reference to a DataSource by the DataSource's own source. The tenant could otherwise change the
  * DataSource between the authorization and the copy.
  */
 async function withResolvedSource(

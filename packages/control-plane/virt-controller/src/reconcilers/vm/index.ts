@@ -200,7 +200,7 @@ async function writeOneByOne(
   return rejections;
 }
 
-/** Writes all changes in one patch, or separately after a rejection. @throws AggregateError with the rejections */
+/** Writes all changes in one patch. If the patch is rejected, writes each change separately. @throws AggregateError with the rejections */
 async function changeNics(
   vmi: VirtualMachineInstance,
   change: NicsChange,

@@ -116,7 +116,7 @@ function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
   };
 }
 
-/** Checks whether a missing pod would end the guest or the VMI. */
+/** Checks whether a missing pod would count as the end of the guest or of the VMI. */
 function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   if (vmi.metadata.deletionTimestamp !== undefined) {
     return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
@@ -124,7 +124,7 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
-/** Finds the VMI's launcher pod. Reads the API server if a missing pod would end the guest or the VMI, because the cache may be stale. */
+/** Finds the VMI's launcher pod. Reads the API server if a missing pod would count as an end, because the cache may be stale. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
