@@ -61,7 +61,7 @@ async function mutateCloudInitOnce(
   return answers;
 }
 
-/** Calls each hook twice and rejects a hook whose answers differ, because each start attempt could give the guest different data. */
+/** Calls each hook twice. Rejects a hook whose answers differ, because the guest would then get different data at each start attempt. */
 async function mutateCloudInit(
   input: HookedCloudInit,
   request: CloudInitRequest,
@@ -200,7 +200,7 @@ async function mutateDomainOnce(
   return domains;
 }
 
-/** Rejects a hook whose two answers differ, because each start attempt could define a different domain. */
+/** Rejects a hook whose two answers differ, because each start attempt would then define a different domain. */
 function checkStable(
   subscriptions: readonly Subscription[],
   first: readonly XmlElement[],

@@ -20,7 +20,7 @@ interface WaitingCall {
   readonly begin: () => void;
 }
 
-/** Limits concurrent calls. Queued calls start in order of arrival, but calls of a namespace at its limit are skipped. */
+/** Limits concurrent calls. Queued calls start in order of arrival, but a namespace at its limit waits until one of its calls ends. */
 export class CallSlots {
   readonly #running: string[] = [];
   readonly #waiting: WaitingCall[] = [];
@@ -74,7 +74,7 @@ export interface GuestHooks {
   /** Clears a failure, so that the next `ensureCalled` calls the hooks again. */
   retry(pod: LauncherPod): void;
   onGuestStart(pod: LauncherPod): void;
-  /** Notifies the hooks once that the guest has ended. A failure is only logged. */
+  /** Notifies the hooks, at most once, that the guest has ended. A failure is only logged. */
   onGuestEnd(hookedPod: HookedPod): void;
   forget(pod: LauncherPod): void;
 }

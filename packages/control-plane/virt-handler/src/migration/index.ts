@@ -160,7 +160,7 @@ export async function finishOutgoing(
   const migration = openMigration(vmi);
   const run = deps.migrationRuns.find(vmi);
   if (migration === undefined || run?.call !== "arrived") return false;
-  // If the target's address has changed, a new relay is required. Without a session, no relay can be started.
+  // A changed target address requires a new relay, which cannot be started without a session.
   if (!run.connectsTo(targetEndpoint({ migration }))) return false;
   const announce = (): Promise<void> => Promise.resolve();
   await sendGuest({ vmi, migration, run, session: undefined, wake, announce, deps });

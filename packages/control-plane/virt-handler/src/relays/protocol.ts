@@ -63,7 +63,7 @@ export type Greeting =
   | { readonly migration: string; readonly channel: Channel }
   | { readonly migration: string; readonly isGuestGone: true };
 
-/** Field `says` of the greeting that reports the guest's departure, and its answer. Relays of older versions use the same texts. */
+/** Text in field `says` of the greeting that reports the guest's departure, and text of the answer. Older relays use the same texts. */
 const GUEST_GONE_TEXT = "gone";
 export const DEPARTURE_CONFIRMATION = "heard";
 

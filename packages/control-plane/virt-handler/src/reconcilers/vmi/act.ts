@@ -107,7 +107,7 @@ function buildStopServingStep(
 
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
-/** Minimum time for which the link is down, in milliseconds, so that the guest notices it and requests a new address. */
+/** Minimum time for which the link is down, in milliseconds. The guest must notice the loss of the link to request a new address. */
 const LINK_DOWN_MIN_MS = 50;
 /** Signal for a wait that is too short to cancel. */
 const NEVER_ABORTED = new AbortController().signal;

@@ -246,7 +246,7 @@ function listChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatch
   return [...changed, ...removed, ...listConditionChanges(current, next)];
 }
 
-/** Builds the change of `interfaceHistory`, which is written only together with other changes. */
+/** Builds the change of `interfaceHistory`. The caller writes it only together with other changes, to limit the number of writes. */
 function listHistoryChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,

@@ -44,7 +44,7 @@ export async function performTimed(
 export type FailedNodeStep = FailedStep<NodeStep, BlockedReason>;
 
 export interface NodeStep extends Step {
-  /** Ifaces that report a failure of the step. A step with one iface is skipped if an earlier step of that iface has failed. */
+  /** Ifaces that report a failure of the step. A step with one iface does not run after a failed step of that iface in the same pass. */
   readonly ifaces: readonly string[];
   /** Whether the step calls libvirt about a device. After a lost connection or a busy domain, such steps fail without the call. */
   readonly isDeviceStep: boolean;
