@@ -77,7 +77,7 @@ export interface IfaceFacts {
   readonly incomingPodUid?: string;
   /** Pod NIC on the new network during a network swap. */
   readonly swap?: SwapFacts;
-  /** Pod NICs whose bridges a network swap left behind. */
+  /** Pod NICs of earlier networks whose bridges still exist after a network swap. */
   readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
 }

@@ -170,7 +170,7 @@ function listMacLocations(
   });
 }
 
-/** Returns the interfaces of `own` whose MAC another VM has on the same segment. Of several VMs, prefers a VM that is not halted. */
+/** Returns interfaces of `own` whose MAC another VM has on the same segment. If several VMs have it, prefers one that is not halted. */
 export function findMacConflicts(
   own: MacOwner,
   others: readonly MacOwner[],
@@ -298,7 +298,7 @@ export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): Vm
   return withNics(template.spec, networksOf(template.spec), ifaces);
 }
 
-/** Whether the pods' default network passes frames of any MAC, so that a pod NIC may have another MAC than CNI assigned. */
+/** Whether the pods' default network passes frames with any source MAC, so that a pod NIC may have another MAC than CNI assigned. */
 export interface PodNetworkPolicy {
   readonly passesAnyMac: boolean;
 }
@@ -324,7 +324,7 @@ function isSetByPatchbay(
   return source === "guest" || (passesAnyMac && networkName === undefined);
 }
 
-/** Sets the previous guest's MAC on interfaces whose network does not have to assign the MAC. */
+/** Sets the previous guest's MAC on interfaces whose MAC Patchbay may set itself. The other MACs must be requested from the networks. */
 export function withRetainedMacs(
   vm: VirtualMachine,
   ifaces: readonly Iface[],

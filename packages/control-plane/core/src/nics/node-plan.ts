@@ -215,7 +215,7 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
   ]);
 }
 
-/** Returns wirings that belong to no interface. Skips open taps, and a `tap0` without a bridge or limiter, which another program may have created. */
+/** Returns wirings of no interface, except open taps, and except a `tap0` without bridge or limiter: another program may own it. */
 export function findOrphanedWirings(
   links: readonly PodLink[],
   owners: LinkOwners,
@@ -326,7 +326,7 @@ export function planLeftoverBridge({
   ];
 }
 
-/** Links a socket into the launcher's directory, under the name that the domain uses. */
+/** Creates a symbolic link to a socket in the launcher's directory, under the name that the domain uses. */
 export interface LinkSocketAction {
   readonly kind: "linkSocket";
   readonly iface: string;

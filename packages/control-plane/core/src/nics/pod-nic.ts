@@ -73,8 +73,8 @@ export function choosePodNic(network: Network, sources: PodNicSources): string {
 
 /**
  * Returns the current name of a pod NIC that KubeVirt's virt-handler renamed; undefined if the NIC was not renamed.
- * virt-handler makes the renamed NIC a bridge port and creates a dummy link with the old name. Ignores the renamed NIC as a
- * leftover if it has no bridge but a link has the old name. Source: KubeVirt network/setup/netpod/netpod.go.
+ * virt-handler makes the renamed NIC a bridge port and creates a dummy link with the old name. A renamed NIC without a bridge
+ * is ignored as a leftover if another link has the old name. Source: KubeVirt network/setup/netpod/netpod.go.
  */
 export function findRenamedNic(
   links: readonly Pick<Link, "name" | "master">[],

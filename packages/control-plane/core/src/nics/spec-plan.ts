@@ -26,7 +26,7 @@ export interface NicsSyncInput {
   readonly reported?: readonly IfaceStatus[] | undefined;
 }
 
-/** Interface fields that change together with the network. */
+/** Interface fields that a network swap replaces together with the network. */
 export const NETWORK_FIELDS = ["ips", "ipamClaimName", "cniArgs"] as const;
 
 function isSecondaryNetwork(network: Network | undefined): network is Network {
@@ -109,8 +109,8 @@ function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
 }
 
 /**
- * Checks whether a running guest can follow the interface's MTU. Its driver cannot exceed the MTU with which the device was
- * created. Source: linux/drivers/net/virtio_net.c, max_mtu
+ * Checks whether a running guest can follow the interface's MTU. The guest's driver cannot exceed the MTU with which the device
+ * was created. Source: linux/drivers/net/virtio_net.c, max_mtu
  */
 export function canFollowMtu(
   { name, mtu }: Iface,
@@ -227,9 +227,9 @@ export interface NicsChange {
 }
 
 /**
- * Plans the NICs of a running VMI from its VM's template: appends new interfaces, marks deleted ones as `absent` until they
- * are unplugged, and swaps changed networks. On the default network, only the link state changes. A new NIC that conflicts
- * with another NIC, for example by its MAC, is plugged later.
+ * Plans the NICs of a running VMI from its VM's template: appends new interfaces, marks deleted ones as `absent` until they are
+ * unplugged, and swaps changed networks. On the default network, only fields of {@link withLiveFields} change. A new NIC is not
+ * plugged while it conflicts with another NIC, for example by its MAC.
  */
 export function planNicsChange(
   template: VmiSpec,

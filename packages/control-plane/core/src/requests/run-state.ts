@@ -92,7 +92,7 @@ export interface RunStateFacts {
   readonly options?: RunStateOptions;
 }
 
-/** Changes of the VMI's grace period. virt-api writes them before all other changes. */
+/** Changes of the VMI's grace period. virt-api writes them before all other changes, so that the stop uses them. */
 interface WithGracePeriod {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }

@@ -44,7 +44,7 @@ function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | 
   return Object.hasOwn(bindings, name) && bindings[name]?.migration !== undefined;
 }
 
-/** Checks whether the pod network's interface can migrate. Its binding must be masquerade, a migratable plugin or an allowed bridge. */
+/** Checks whether the pod network's interface can migrate: by masquerade, a migratable plugin, or a bridge that an annotation allows. */
 function isPodNetworkMigratable({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
   const network = findByName(networksOf(vmi.spec), iface.name);
   const { kind } = resolveBinding(iface, network, bindings);

@@ -64,7 +64,7 @@ function listDifferingLeaves(wanted: unknown, actual: unknown, path: string): re
   );
 }
 
-/** Fields that change without the guest's help. */
+/** Interface fields whose changes need no support by the guest. */
 const GUEST_INDEPENDENT_FIELDS: readonly string[] = ["state", "bandwidth"];
 
 /** Lists the fields of an interface that change without a restart. A network swap also changes {@link NETWORK_FIELDS}. */

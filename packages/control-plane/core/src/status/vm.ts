@@ -158,7 +158,7 @@ function findTopologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | u
   return recordedVersion ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
 }
 
-/** Builds the PCI addresses of interfaces and other devices. The VMI's addresses take precedence over the stored addresses. */
+/** Builds the PCI addresses of interfaces and other devices. The VMI's addresses take precedence over the VM's old ones. */
 function buildTopologyFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -217,7 +217,7 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes may wait for the next status write. A new IP address, MAC or PCI address must be written immediately. */
+/** Fields whose changes may wait for the next status write, except new IP addresses, MACs and PCI addresses. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "ipAddresses",
   "macAddresses",

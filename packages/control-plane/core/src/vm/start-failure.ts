@@ -90,7 +90,7 @@ export function computeStartBackoffMs(failure: StartFailure | undefined, now: st
   return untilMs === undefined ? 0 : Math.max(0, untilMs - (toMs(now) ?? 0));
 }
 
-/** Returns the milliseconds until a running guest counts as started. Returns undefined if no failure is recorded. */
+/** Returns the milliseconds until a running guest counts as started; undefined if no guest runs or no failure is recorded. */
 export function computeSuccessDelayMs(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

@@ -47,7 +47,7 @@ export function findReadyAttachment(
   );
 }
 
-/** Lists the addresses to record in the VM's status: current addresses, or else recorded addresses of the same network. */
+/** Lists addresses to record in the VM's status: a NIC's current addresses, otherwise those already recorded on the same network. */
 export function listRetainedAddresses(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -85,7 +85,7 @@ export function readRetainedAddresses(vmi: VirtualMachineInstance): readonly Ret
   return parseRetainedAddresses(vmi.metadata.annotations?.[names.RETAINED_ADDRESSES_ANNOTATION]);
 }
 
-/** Returns the retained addresses of an interface on the network NAMESPACE/NAME. */
+/** Returns the interface's retained addresses. Empty if they belong to a network other than `networkName` (NAMESPACE/NAME). */
 export function findPreferredIps(
   iface: Iface,
   networkName: string,

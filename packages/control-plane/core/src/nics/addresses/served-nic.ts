@@ -38,7 +38,7 @@ interface ServingFacts {
 
 const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
-/** Checks whether the pod can serve DHCP on the NIC. Starting requires complete wiring; continuing requires only the bridge. */
+/** Checks whether the pod can serve DHCP on the NIC. The server starts only on a wired NIC, but continues while the bridge exists. */
 function isServable(
   { isWired, hasBridge }: IfaceFacts["links"],
   bridgeName: string,
@@ -61,7 +61,7 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
   return { ...dns, search: [guestDomain, ...dns.search.filter((each) => each !== guestDomain)] };
 }
 
-/** Returns the NIC that offers the default route of an address family: the pod network's, otherwise the first in the spec. */
+/** Of the NICs that offer a default route of the address family, returns the pod network's NIC, otherwise the first in the spec. */
 function findRouter(ifaces: readonly IfaceFacts[], version: 4 | 6): IfaceFacts | undefined {
   const candidates = ifaces.filter(
     (iface) =>
@@ -72,9 +72,9 @@ function findRouter(ifaces: readonly IfaceFacts[], version: 4 | 6): IfaceFacts |
 }
 
 /**
- * Removes a default route that another NIC offers for the same address family. Otherwise, the guest might use either route. The
- * pod's DNS settings are served on the pod network's NIC. If there is no such NIC, they are served on the NIC that offers the
- * default route, unless its network has DNS settings.
+ * Removes the NIC's default route if another NIC offers the default route of that address family. Otherwise, the guest might
+ * use either route. The pod network's NIC gets the pod's DNS settings. If there is no such NIC, a NIC that offers a default
+ * route gets them, unless its network has DNS settings.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -187,7 +187,7 @@ function rankRoute({ destination, gateway }: NicRoute): number {
   return destination.endsWith("/0") ? 1 : 2;
 }
 
-/** Chooses the routes that fit: first on-link routes, then default routes, then others. Both results retain the order of `routes`. */
+/** Fills the option with on-link routes first, then default routes, then others. Both returned lists retain the order of `routes`. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankRoute(left) - rankRoute(right));
   const { fitting } = fitIntoOption(ranked, OPTION_MAX, (prefix) =>

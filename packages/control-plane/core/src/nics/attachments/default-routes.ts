@@ -46,8 +46,8 @@ export function findConflictingRoutes(
 }
 
 /**
- * Returns the routes that the attachment may have to restore. It replaces some of them itself. Other attachments replaced the
- * rest and may be removed first. Omits routes of its own NIC, which the kernel deletes with the NIC.
+ * Returns the routes to restore when the attachment is removed: routes that it replaces, and routes that other attachments
+ * replaced, because these may be removed earlier. Omits routes of its own NIC, which the kernel deletes with the NIC.
  */
 export function listRoutesToRecord(
   conflicting: readonly DefaultRoute[],
@@ -64,8 +64,8 @@ export function listRoutesToRecord(
 }
 
 /**
- * Returns the routes to restore after an attachment is removed. `others` are the remaining attachments in the order of their
- * ADD. The last attachment that claims a route's address family prevents the restore, unless the route uses its NIC.
+ * Returns the routes to restore after an attachment is removed. `others`: remaining attachments in the order of their ADD. If
+ * one of them claims a route's address family, the route is restored only if it uses the NIC of the last such attachment.
  */
 export function listRoutesToRestore(
   removed: RouteClaim,

@@ -39,9 +39,12 @@ function isAllowed(name: string, patterns: Patterns): boolean {
   return false;
 }
 
-/** Endings of member names. Values of members with such a name count as paths even if they do not look like paths. */
+/** Endings of member names. The value of a member with such an ending counts as a path even if the value does not look like a path. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
-/** Length of the longest alternative of {@link PATH_MEMBER}. Only a name's end is matched, because each list item repeats the match. */
+/**
+ * Longest ending in {@link PATH_MEMBER}. Longer names are cut, because a list's name is matched once for each item, which could
+ * take long.
+ */
 const PATH_MEMBER_LENGTH_MAX = "socket".length;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -193,7 +196,7 @@ function findBridgeProblems(
   });
 }
 
-/** Checks the IPAM program. If `ipams` allows the program only by a pattern, the program must also be allowed as a plugin. */
+/** Checks the IPAM program. Because a pattern in `ipams` could match any plugin, its matches must also be allowed by `plugins`. */
 function findIpamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
@@ -343,7 +346,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** Checks whether users can set the policy in the KubeVirt object, because the object is Patchbay's own or already has the field. */
+/** Checks whether users can set the policy in the KubeVirt object: it must be Patchbay's own object or already have the field. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (

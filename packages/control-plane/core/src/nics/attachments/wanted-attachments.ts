@@ -96,7 +96,7 @@ function readElements(
   });
 }
 
-/** Assigns names of existing NICs to unnamed elements. NICs whose name matches the element's position take precedence. */
+/** Assigns names of existing NICs to unnamed elements. A NIC named after the element's position (`net1` for index 0) takes precedence. */
 function withRetainedNames(
   elements: readonly NamedElement[],
   own: readonly PresentAttachment[],

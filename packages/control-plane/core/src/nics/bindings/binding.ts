@@ -94,7 +94,7 @@ export interface BindingModule {
   readonly addressSource: "guest" | "pod";
 }
 
-/** Maximum number of neighbors for which a bridge answers. Each of them is an address of the bridge. */
+/** Maximum number of neighbors for which a bridge answers ARP requests. The bridge gets the address of each such neighbor. */
 const NEIGHBORS_MAX = 16;
 
 function planArpReplies(
@@ -218,7 +218,7 @@ export function planNatSubnets(
 const MANAGED_TAP: BindingModule = {
   ...BRIDGE,
   kind: "managedTap",
-  // The plugin sets up the NIC by name, and a network swap replaces it by a NIC with another name.
+  // The plugin configures the pod NIC by its name. After a network swap, the pod NIC would have another name.
   live: { ...BRIDGE.live, canSwapNetwork: false },
   buildWiring: toBridgeWiring,
   buildLease: () => undefined,
@@ -239,7 +239,7 @@ const TAP: BindingModule = {
     links.has(tapName) ? tapName : podInterfaceName,
   // The plugin of each network creates its own tap, so a network swap would need a new device.
   live: { canPlug: true, canSetLink: true, canSwapNetwork: false },
-  // A tap has its own MAC, which differs from the guest's.
+  // A tap has its own MAC, so the guest's MAC cannot be read from it.
   macSource: "random",
   removesPodAddresses: false,
   buildLease: () => undefined,

@@ -5,13 +5,13 @@ import type { AnsweredNeighbor } from "../addresses/lease.ts";
 export interface SendGuard {
   /** Allowed source MACs, lower case with colons. */
   readonly macs: readonly string[];
-  /** Allowed source addresses and prefixes. Unset: all are allowed. */
+  /** Allowed source IP addresses and prefixes. Unset: all are allowed. */
   readonly addresses?: readonly string[];
   /** Whether the guest may act as DHCP server and send router advertisements. */
   readonly allowsServers: boolean;
 }
 
-/** Neighbors that do not answer ARP, for which the bridge answers the guest. */
+/** Neighbors that do not answer ARP. The bridge answers the guest's ARP requests in their place. */
 export interface ArpReplies {
   /** First IPv4 address of the guest, without prefix length. */
   readonly guestAddress: string;
@@ -35,7 +35,7 @@ export interface TokenBucket {
   readonly burstBytes: number;
 }
 
-/** Limit of one direction of a guest's traffic. Frames above it wait in a queue. Source: tc-tbf(8) */
+/** Limit of one direction of a guest's traffic. Frames that exceed it wait in a queue. Source: tc-tbf(8) */
 export interface RateLimit {
   readonly average: TokenBucket;
   /** Limit of the rate at which a burst is sent. */

@@ -106,7 +106,7 @@ function refuseVhostUser(iface: Iface, network: Network | undefined): BindingRef
   return { kind: "refused", field, message, reason: "BindingNotSupported" };
 }
 
-/** Kinds whose NICs have no tap that Patchbay creates. */
+/** Kinds for which Patchbay creates no tap. */
 const FOREIGN_TAP_KINDS: readonly string[] = ["tap", "vhostuser", "hook"];
 
 function refuse(field: string, message: string): BindingRefusal {
@@ -162,7 +162,7 @@ export function canBind(spec: VmiSpec, iface: Iface, registry: BindingRegistry):
   return resolveBindingIn(spec, iface, registry).kind !== "refused";
 }
 
-/** Finds interfaces with a refused binding. Ignores absent interfaces. Another rule reports interfaces with unsupported fields. */
+/** Finds interfaces with a refused binding. Ignores absent interfaces and, because another rule reports them, unsupported fields. */
 export function findBindingProblems(
   spec: VmiSpec,
   base: string,

@@ -12,7 +12,7 @@ interface Range {
   readonly gateway: bigint;
 }
 
-/** Alternative ranges for the same address; undefined if a range is invalid or unsupported. */
+/** Ranges from any of which host-local assigns one address; undefined if a range is invalid or unsupported. */
 type RangeSet = readonly Range[] | undefined;
 
 interface RangeUse {
@@ -35,7 +35,7 @@ function parseWithin(
     : undefined;
 }
 
-/** Parses a range with the plugin's defaults. Source: plugins host-local backend/allocator range.go Canonicalize. */
+/** Parses a range and adds host-local's defaults. Source: plugins host-local backend/allocator range.go Canonicalize. */
 function parseRange(value: unknown): Range | undefined {
   const subnet = isJsonObject(value) ? parseIp(readText(value, "subnet") ?? "") : undefined;
   if (!isJsonObject(value) || subnet === undefined) return undefined;
@@ -80,7 +80,7 @@ function countAddresses({ first, last, gateway }: Range): bigint {
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
-/** Returns the size and the number of used addresses of each valid range set. `leases` are file names. Source: plugins host-local. */
+/** Counts all and used addresses of each valid range set. `leases`: file names, which are addresses. Source: plugins host-local. */
 export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
   return listRangeSets(ipam).flatMap(([field, set]) => {

@@ -165,7 +165,7 @@ type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
   readonly device?: IfaceFacts["device"];
 };
 
-/** Infers the binding from existing links. If a tap has no bridge of Patchbay, a plugin created the tap. */
+/** Infers the binding from existing links. A tap without a bridge named by Patchbay was created by a plugin. */
 function inferBindingKind(
   { name, podInterfaceName, device }: NamedIface,
   links: readonly KernelLink[],
@@ -189,7 +189,7 @@ export function collectBindingFacts(
     : binding;
 }
 
-/** Maps an interface's name to the ifindex of its device's tap, or the inode of its socket. QEMU does not reopen a recreated tap. */
+/** By interface name: ifindex of the tap, or inode of the socket, that the device has open. QEMU does not reopen a recreated tap. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
 /** Updates the map after an observation. Drops the entry of a removed device, because its replacement opens the current tap. */

@@ -4,11 +4,11 @@ import type { BandwidthLimit, Iface } from "@patchbay/api";
 import { frameBytes, parseBytes } from "@patchbay/api/values";
 import type { ObservedWiring, RateLimit } from "../bindings/pod-wiring.ts";
 
-/** Default duration of a burst at the average rate. It must exceed delays of the kernel's timers, which lose tokens otherwise. */
+/** Default duration of a burst at the average rate. Delays of kernel timers must be shorter, or else tokens are lost. */
 const BURST_SECONDS = 0.05;
-/** Duration of the smallest bucket of the peak rate, so that the kernel needs no timer for each frame. */
+/** Duration of a burst at the peak rate. With a smaller bucket, the kernel would need a timer for each frame. */
 const PEAK_BURST_SECONDS = 0.001;
-/** Longest wait of a frame in the queue, unless the queue then held fewer than {@link QUEUED_FRAMES_MIN} frames. */
+/** Longest wait of frames in the queue at the average rate. The queue always has space for {@link QUEUED_FRAMES_MIN} frames. */
 const QUEUE_SECONDS = 0.1;
 const QUEUED_FRAMES_MIN = 10;
 /** Source: linux/pkt_sched.h, sizes in struct tc_tbf_qopt have 32 bits. */

@@ -26,7 +26,7 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
 
 /**
  * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined if they name none, or if the VM first started
- * with Patchbay's own layout. The recorded addresses then lack the guest agent's channel.
+ * with Patchbay's own layout, in which the guest agent's channel has no recorded address.
  */
 export function planAnnotatedKubeVirtLayout(
   vmi: VirtualMachineInstance,

@@ -134,7 +134,7 @@ interface Requested {
   readonly base: string;
 }
 
-/** Reports addresses in KubeVirt's syntax whose PCI domain or slot no machine has. */
+/** Reports addresses that are valid in KubeVirt's syntax, but whose PCI domain or slot exists in no machine type. */
 function findUnknownAddresses({ vmi: { spec }, base }: Requested): readonly FieldProblem[] {
   const interfaces = `${base}.domain.devices.interfaces`;
   const disks = `${base}.domain.devices.disks`;

@@ -271,7 +271,7 @@ function planLeftoverRemoval(iface: IfaceFacts): readonly NodeAction[] | undefin
   return actions.length === 0 ? undefined : actions;
 }
 
-/** Checks whether one plan can wire and plug the NIC. For a NIC with a DHCP lease, a DHCP server must start between the two steps. */
+/** Checks whether one plan can wire and plug the NIC. It cannot if a DHCP server must start after the wiring and before the plug. */
 function canPlugAtOnce(iface: IfaceFacts): boolean {
   const mustWire = decidePhase(iface) === "Wiring" && isWirable(iface);
   return mustWire && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;

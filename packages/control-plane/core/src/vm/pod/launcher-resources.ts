@@ -78,7 +78,7 @@ function computeMemoryAmounts(
 
 function computeCpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): ResourceAmounts {
   const { requests, limits } = domain.resources ?? {};
-  // Adds no request if the VM sets a request or a limit. Kubernetes copies a limit without a request to the request.
+  // Adds no request if the VM sets a request or a limit. Kubernetes uses a limit without a request as the request.
   if (requests?.["cpu"] !== undefined || limits?.["cpu"] !== undefined) return {};
   return { cpu: `${String(Math.ceil((countVcpus(domain) * 1000) / overcommit.cpuRatio))}m` };
 }
@@ -180,7 +180,7 @@ function readOverheadMiB(registry: BindingRegistry, name: string): number {
   return Math.ceil((parseQuantity(memory) ?? 0) / BYTES_PER_MIB);
 }
 
-/** Returns the memory of the VMI's bindings. Counts each binding once, rounded up. Source: KubeVirt pkg/network/resources memory.go. */
+/** Returns the bindings' memory overhead. Counts each binding once, rounded up. Source: KubeVirt pkg/network/resources memory.go. */
 export function computeBindingsMiB(spec: VmiSpec, registry: BindingRegistry): number {
   const boundIfaces = ifacesOf(spec).filter((iface) => canBind(spec, iface, registry));
   const names = new Set(boundIfaces.flatMap(({ binding }) => binding?.name ?? []));

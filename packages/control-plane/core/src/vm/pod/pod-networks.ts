@@ -84,7 +84,7 @@ export interface NetworksOwner {
   readonly absences?: UnavailableNetworks;
   /** Addresses of the NICs in the previous pod. Set only when a pod is created. */
   readonly retainedAddresses?: readonly RetainedAddresses[];
-  /** MACs that the networks assigned to the last guest. Set only when the pod is created. */
+  /** MACs that the networks assigned to the previous guest. Set only when a pod is created. */
   readonly retainedMacs?: readonly RetainedMac[];
 }
 
@@ -123,7 +123,7 @@ export function findDefaultNetworkName({
   return network === undefined ? undefined : networkNameOf(network, metadata.namespace ?? "");
 }
 
-/** Returns the unique NAMESPACE/NAME of the VMI's networks and of the additional networks of its bindings. */
+/** Lists NAMESPACE/NAME of the VMI's networks and of its bindings' additional networks, without duplicates. */
 export function listNetworkNames(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,

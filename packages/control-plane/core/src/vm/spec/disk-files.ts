@@ -8,7 +8,7 @@ import { buildStateClaimName } from "./guest-devices.ts";
 
 export type VolumeMode = "Filesystem" | "Block";
 
-/** File that the domain opens. The format is set explicitly and never detected from the image. */
+/** File that the domain opens. The format is never detected, because a guest could forge the header of another format. */
 export interface DiskFile {
   readonly kind: "file" | "block";
   readonly path: string;
