@@ -34,7 +34,7 @@ async function sendRequest(
   };
 }
 
-/** Sends a request or, if `isDryRun` is set, a dry run. Returns an answer even if the server is unreachable. */
+/** Sends a request, as a dry run if `isDryRun` is set. Returns an answer with status 503 if the panel's server is unreachable. */
 export async function send(
   session: Session,
   request: ApiRequest,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads changes from a streamed response with one line per change. Sends a new request when the response ends.
+// Reads changes of objects from a streamed response, one per line. Sends a new request when the response ends.
 import type { Line, Pulse } from "../model/objects.ts";
 import { Deadline, sleep } from "./timing.ts";
 import type { Session } from "./session.ts";
 
 const RETRY_INTERVAL_MS = 1000;
 
-/** Time without a line after which the connection counts as lost, in milliseconds. Pulses are sent every 4 s, so two may be missed. */
+/** Time without a line after which the connection counts as lost, in milliseconds. Pulses are sent every 4 s, so one may be missed. */
 const SILENCE_TIMEOUT_MS = 9000;
 
 export interface Listener {

@@ -160,7 +160,7 @@ export function patchPath({ namespace, kind, name }: UnitRef): string {
   return `/apis/kubevirt.io/v1/namespaces/${namespace}/${kind}/${name}`;
 }
 
-/** Builds a patch of a list entry. Tests the entry's name, because the list may have changed. */
+/** Builds a patch of a list entry. The patch tests the entry's name, because the index may now belong to another entry. */
 function buildPatchRequest(
   unit: UnitRef,
   entry: string,
@@ -235,7 +235,7 @@ function buildCreateRequest(object: KubeObject): ApiRequest {
   return { method: "POST", path, body: object, contentType: JSON_TYPE };
 }
 
-/** Returns the requests in order. `objects` is the current state of the VM. */
+/** Returns the change's requests in the order of sending. `objects` is the current state of the VM. */
 export function toRequests(change: Change, objects: VmObjects): readonly ApiRequest[] {
   switch (change.kind) {
     case "plug":

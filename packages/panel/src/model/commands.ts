@@ -200,7 +200,7 @@ export function combinedRequest(
 
 /**
  * Returns a verdict with the messages that only the combined dry run returned, or undefined if there are none.
- * `singleVerdicts` are the verdicts of the changes alone, in order. Warnings are added to the last change's verdict.
+ * `singleVerdicts` are the verdicts of each change's own dry run, in order. Warnings are appended to the last of them.
  */
 export function combinedVerdict(
   answer: Answer,

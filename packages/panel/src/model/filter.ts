@@ -2,13 +2,13 @@
 import type { Plug } from "./nic/plug.ts";
 import type { Unit } from "./unit.ts";
 
-/** Filter of units. Empty fields do not filter. */
+/** Filter of units. An empty field matches all units. */
 export interface Filter {
   readonly text: string;
   readonly namespace: string;
   readonly node: string;
   readonly network: string;
-  /** Reason or title of a problem; `any` for all problems. */
+  /** Reason of a NIC or title of a notice; `any` for units with any problem. */
   readonly reason: string;
 }
 

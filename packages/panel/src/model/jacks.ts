@@ -26,7 +26,7 @@ function fieldOf(value: unknown, name: string): unknown {
     : undefined;
 }
 
-/** Returns the plugin type of a definition; empty if the definition is missing or invalid. */
+/** Returns the type of a definition's first plugin; empty if the definition is missing or invalid. */
 function readPluginType(definition: NetworkAttachmentDefinition | undefined): string {
   try {
     const config: unknown = JSON.parse(definition?.spec?.config ?? "{}");
@@ -45,7 +45,7 @@ function listProblems(definition: NetworkAttachmentDefinition): readonly string[
   );
 }
 
-/** Returns a color derived from the key; 0 for the pod network. Several networks may have the same color. */
+/** Returns a color index derived from the key; 0 for the pod network. Several networks may have the same color. */
 function chooseColor(key: string): number {
   if (key === POD_KEY) return 0;
   let hash = 0;

@@ -52,7 +52,7 @@ export interface IndexRange {
   readonly to: number;
 }
 
-/** Height of the area beyond the visible area that is also drawn, so that scrolling shows no gaps. */
+/** Height of the areas drawn above and below the visible area, so that scrolling shows no gaps. */
 const OVERSCAN = 400;
 
 function findFirstBelow(places: readonly Place[], y: number): number {

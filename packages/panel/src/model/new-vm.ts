@@ -25,7 +25,7 @@ export interface NewVmForm {
   readonly cores: number;
   /** Networks, each as `namespace/name`. */
   readonly networks: readonly string[];
-  /** Size of a root disk that is filled once from the image; empty for a disk that each start creates again. */
+  /** Size of a persistent root disk with a copy of the image; empty for a disk that every start creates anew from the image. */
   readonly rootSize: string;
   readonly disk: string;
   /** User that may log in with `password`; empty to add no user to the image. */
@@ -125,7 +125,7 @@ function isNewSecret(body: object): body is NewSecret {
   return "kind" in body && body.kind === "Secret";
 }
 
-/** Makes the created VM the owner of `body` if `body` is the VM's Secret. `answers` are the bodies of earlier responses. */
+/** If `body` is the VM's Secret, makes the created VM its owner. `answers` are the bodies of earlier responses, which contain the VM. */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;
   const created = answers.map((text) => JSON.parse(text) as KubeObject);

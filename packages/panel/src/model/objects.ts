@@ -28,7 +28,7 @@ export interface Objects {
   readonly networks: Keyed<NetworkAttachmentDefinition>;
   /** Kinds whose objects were listed. */
   readonly listed: ReadonlySet<Watched>;
-  /** Visible namespace; unset if all are visible. */
+  /** Only namespace whose objects the user sees; unset for all namespaces. */
   readonly onlyIn?: string;
 }
 

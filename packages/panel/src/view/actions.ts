@@ -249,7 +249,7 @@ export class Actions {
     const nicChanges = listNicChanges(this.#pending(), change.unit.key);
     const request = combinedRequest(nicChanges, this.findVmObjects(change));
     const answer = request === undefined ? undefined : await send(this.#session, request, true);
-    // Discards the answer if the list of pending changes has changed, because another request follows.
+    // Discards the answer if the list of pending changes has changed, because the new list has its own dry run.
     const currentChanges = listNicChanges(this.#pending(), change.unit.key);
     if (
       currentChanges.length !== nicChanges.length ||

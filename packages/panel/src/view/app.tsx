@@ -34,7 +34,7 @@ interface StreamProps {
   readonly actions: Actions;
 }
 
-/** Opens the stream while the window is shown. Returns references for the window's elements and the status text. */
+/** Opens the stream while the window is shown. Returns the status text, and references for the window's elements. */
 function useStream(stream: StreamTarget, session: Session) {
   const dialog = useRef<HTMLDialogElement>(null);
   const element = useRef<HTMLDivElement>(null);
@@ -118,7 +118,7 @@ export function App({
     const onKeyDown = ({ key }: KeyboardEvent): void => {
       if (key === "Escape" && store.state.stream === undefined) actions.select(undefined);
     };
-    // Listens on the window, which receives keys even if the focused element was removed.
+    // Listens on the browser window, which receives keys even if the focused element was removed.
     addEventListener("keydown", onKeyDown, { signal: ended.signal });
     return () => {
       ended.abort();

@@ -25,7 +25,7 @@ const OUTCOMES = {
   failed: "failed",
 } as const;
 
-/** Returns the verdict that takes the VM's other changes into account. */
+/** Returns the verdict that takes the VM's other changes into account, unless the change is refused even without them. */
 function effectiveVerdict({ verdict, combinedVerdict }: PendingChange): PendingChange["verdict"] {
   return verdict?.kind === "refused" ? verdict : (combinedVerdict ?? verdict);
 }

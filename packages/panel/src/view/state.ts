@@ -32,7 +32,7 @@ export interface PendingChange {
   readonly change: Change;
   /** Verdict of the dry run; unset while the dry run is in progress. */
   readonly verdict?: Verdict;
-  /** Verdict of the dry run of all the VM's changes together; unset if it returned no messages that are missing in `verdict`. */
+  /** Verdict of a dry run with all NIC changes of the VM; unset unless it has messages that the changes' own dry runs lack. */
   readonly combinedVerdict?: Verdict | undefined;
   readonly outcome?: SentState;
 }

@@ -50,8 +50,8 @@ async function connectScreen(
 }
 
 /**
- * Creates the function that opens streams. A new client replaces the current one, shares its screen (`sharesScreen`) or is rejected
- * (`preservesSession`). Calls throw AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and the errors of sessions.
+ * Creates a function that opens a guest's stream. It disconnects the current client, shares the client's screen (`sharesScreen`), or
+ * throws GUEST_STREAM_IN_USE (`preservesSession`). It also throws KUBE_NOT_FOUND, LAUNCHER_UNREACHABLE, and the errors of `sessions.use`.
  */
 export function createOpenGuestStream(
   deps: Deps,
@@ -74,7 +74,7 @@ export function createOpenGuestStream(
       const socket = await connect(pod, SOCKETS[stream]);
       // Without this listener, an error before the caller adds its own listener would end the process.
       socket.on("error", () => socket.destroy());
-      // Another client may have opened the stream in the meantime.
+      // Another client may have opened the stream while `connect` was pending.
       openSockets.get(slot)?.destroy();
       openSockets.set(slot, socket);
       socket.once("close", () => {

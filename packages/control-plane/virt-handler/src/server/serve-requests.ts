@@ -66,7 +66,7 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
     from.on("end", () => to.end());
     from.on("close", () => {
       to.end();
-      // Destroys the guest's stream when the client has closed. When the guest's stream has closed, discards what the client sends.
+      // If the client closed, closes the guest's stream. Otherwise discards the client's input, because unread input would delay its end.
       if (to === guest) guest.destroy();
       else client.resume();
     });
@@ -170,7 +170,7 @@ const UPGRADE_RESPONSE = [
   `upgrade: ${STREAM_PROTOCOL}`,
 ];
 
-/** Connects guest and client until one side ends. Also ends when `signal` is aborted, because open streams keep the process alive. */
+/** Connects guest and client until one side ends. Aborting `signal` destroys both streams, which would keep the process alive. */
 function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSignal): void {
   const end = (): void => {
     guest.destroy();

@@ -7,9 +7,9 @@ import type { Listener, Session, Sessions } from "./sessions.ts";
 
 /** Range of the backoff. The first delay is short, because libvirt usually restarts quickly. */
 const BACKOFF_RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
-/** Minimum duration of a connection whose end resets the backoff, in milliseconds. */
+/** Minimum duration in milliseconds. The backoff is reset when a connection ends that lasted at least this long. */
 const STABLE_CONNECTION_MS = 60_000;
-/** Time limit of a pass, in milliseconds. It exceeds the 30 s for which libvirt waits for a busy domain. */
+/** Time limit of a call of `work`, in milliseconds. It exceeds the 30 s for which libvirt waits for a busy domain. */
 const PASS_TIMEOUT_MS = 90_000;
 
 class BackoffSessions implements Sessions {
@@ -69,7 +69,7 @@ class BackoffSessions implements Sessions {
     });
   }
 
-  /** Starts a backoff unless one is in progress. A timeout also ends the connection, which must not count as a second failure. */
+  /** Starts a backoff unless one is in progress. A timeout also ends the connection, and both must count as one failure. */
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
     // All failures have the same code, because a different code would reset the backoff.
@@ -98,7 +98,7 @@ class BackoffSessions implements Sessions {
   }
 }
 
-/** Returns a key with the pod's name. Otherwise, a VMI that claims the UID of a foreign pod could delay that pod's launcher. */
+/** Includes the pod's name. Otherwise, a VMI with the UID of a foreign pod in its status could delay that pod's launcher. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -94,8 +94,8 @@ export interface Listener {
 /** Sessions by pod. A session is opened at its first use, and closed when libvirt or the launcher exits. */
 export interface Sessions {
   /**
-   * Calls `work` with the pod's session, whose descriptors stay open until all calls of `work` have ended. Only the listener of the first
-   * call receives events.
+   * Calls `work` with the pod's session, whose descriptors stay open until all calls of `work` have ended. Only the listener of the call
+   * that opened the session receives events.
    * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT,
    *   OS_FILE_FAILED; and the errors of `work`
    */
@@ -211,17 +211,17 @@ interface PodEntry {
   /** Session that is open or being opened; undefined while the launcher has no session. */
   session: Promise<SharedSession> | undefined;
   opened: SharedSession | undefined;
-  /** Controller that ends the watch for a launcher that does not exist yet. */
+  /** Controller of the watch that waits for the launcher's start; undefined when the session is open. */
   watch: AbortController | undefined;
   /** Number of consecutive timeouts of libvirt. */
   timeouts: number;
 }
 
-/** Time limit of the first attempt to connect, in milliseconds. It doubles after each timeout, because a new libvirt may need 8 s. */
+/** Time limit of the first attempt to connect, in milliseconds. Each timeout doubles it, because libvirt may need 8 s after its start. */
 const FIRST_OPEN_TIMEOUT_MS = 5000;
 const MAX_OPEN_TIMEOUT_MS = 30_000;
 
-/** Returns a key with the pod's name. Otherwise, a VMI that claims the UID of a foreign pod could use that pod's session. */
+/** Includes the pod's name. Otherwise, a VMI with the UID of a foreign pod in its status could use that pod's session. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -35,7 +35,7 @@ export interface Plug {
   readonly model: string;
   /** Whether the spec sets the link down. */
   readonly isDown: boolean;
-  /** Whether the NIC cannot be changed, as on the pod network. */
+  /** Whether the NIC cannot be changed, for example because it is on the pod network. */
   readonly isFixed: boolean;
 }
 
@@ -76,7 +76,7 @@ export const PHASE_LABELS: Readonly<Record<IfacePhase, string>> = {
   PodDetaching: "leaving the network",
 };
 
-/** Returns whether the guest has the NIC. A NIC that the guest has had since boot has no phase, but is in the domain. */
+/** Returns whether the guest has the NIC. A NIC that the guest has had since boot has no phase, but its `infoSource` contains `domain`. */
 function isInGuest({ hotplug, infoSource }: IfaceStatus): boolean {
   return hotplug?.phase === "Ready" || infoSource?.includes("domain") === true;
 }
@@ -111,7 +111,7 @@ function describeState(tone: Tone, hotplug: IfaceStatus["hotplug"]): string {
 
 function omitUnset<T extends object>(values: T): Partial<T> {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== "");
-  return Object.fromEntries(entries) as Partial<T>; // safe, because the entries are those of `values`
+  return Object.fromEntries(entries) as Partial<T>; // safe cast: all entries are from `values`
 }
 
 function buildHotplugFields({
@@ -137,7 +137,7 @@ function buildObservedFields(status: IfaceStatus = {}): Partial<Plug> {
     podNic: toShortText(status.podInterfaceName),
     mtu: status.mtu,
   };
-  return { ...buildHotplugFields(status.hotplug ?? {}), ...(omitUnset(observed) as Partial<Plug>) }; // safe, because omitUnset only drops fields
+  return { ...buildHotplugFields(status.hotplug ?? {}), ...(omitUnset(observed) as Partial<Plug>) }; // safe: omitUnset only drops fields
 }
 
 interface Entries {

@@ -30,7 +30,7 @@ export interface StepTime {
   readonly isList: boolean;
 }
 
-/** Adds the current phases. Returns the same object if no phase is new. */
+/** Adds a step for each new phase or reason. Returns `steps` itself if there is none. */
 export function withSteps(steps: Steps, units: readonly Unit[], { atMs, isList }: StepTime): Steps {
   const newEntries = units.flatMap(({ key, plugs }) =>
     plugs.flatMap((plug) => {

@@ -38,7 +38,7 @@ function pointIn(area: HTMLElement, { clientX, clientY }: PointerEvent): Point {
   return { x: clientX - left, y: clientY - top };
 }
 
-/** After TOUCH_HOLD_MS, calls `onHeld` and blocks scrolling until the signal is aborted. The result reports whether a finger was held. */
+/** Calls `onHeld` after TOUCH_HOLD_MS, then blocks scrolling until `signal` aborts. Returns a function: whether `onHeld` was called. */
 function trackHold(signal: AbortSignal, onHeld: () => void): () => boolean {
   let isHeld = false;
   const preventDefaultIfHeld = (event: Event): void => {
@@ -102,7 +102,7 @@ function useCableDrag(
   return [draggedCable, begin];
 }
 
-/** Width of the rack's area in pixels below which the networks form a row above the rack, and no cables are drawn. */
+/** Minimum width of a rack with cables, in pixels. In a narrower rack, the networks form a row above the units. */
 const NARROW_WIDTH = 760;
 /** Width of the area for cables between rack and networks, in pixels. */
 const CABLE_WIDTH = 120;
