@@ -34,7 +34,7 @@ export interface AdmissionRequest {
 export type Mutation = AdmissionRequest & { readonly object: KubeObject };
 
 export interface Admission {
-  /** Returns the mutated object. Decodes and defaults each change with `complete`. Throws a StatusError if the request is denied. */
+  /** Returns the mutated object. Calls `complete` after each mutation to decode and default the object. Throws a StatusError on denial. */
   mutate(request: Mutation, complete: (object: KubeObject) => KubeObject): Promise<KubeObject>;
   /** Throws a StatusError if the request is denied. */
   validate(request: AdmissionRequest): Promise<void>;

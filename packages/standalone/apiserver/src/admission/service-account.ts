@@ -78,7 +78,7 @@ interface AccountLookup {
   readonly random: { readonly suffix: () => string };
 }
 
-/** Returns the account, or undefined if it does not exist. Waits briefly until a controller creates the default account. */
+/** Returns the account, or undefined if it does not exist. Waits up to 1 s for a controller to create the default account. */
 async function waitForAccount(
   lookup: AccountLookup,
   address: { readonly namespace: string; readonly name: string },

@@ -53,7 +53,7 @@ export function toPeer(
   };
 }
 
-/** Priorities of a group and its version in discovery. Higher priorities are listed first. */
+/** Priorities of a group and its version in discovery. Groups and versions with higher priorities are listed first. */
 export interface Priority {
   readonly group: number;
   readonly version: number;

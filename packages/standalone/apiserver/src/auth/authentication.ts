@@ -77,7 +77,7 @@ export class Authentication {
     return result;
   }
 
-  /** Returns the valid certificate's user, otherwise the token's user. Returns ANONYMOUS if both are missing. Throws a StatusError 401. */
+  /** Returns the certificate's user, otherwise the token's user, otherwise ANONYMOUS. Throws a StatusError 401 for invalid credentials. */
   async authenticate(request: IncomingMessage): Promise<User> {
     const { socket } = request;
     const certificate = socket instanceof TLSSocket ? this.#certificateOf(socket) : "none";

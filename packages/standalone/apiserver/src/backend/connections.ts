@@ -84,7 +84,7 @@ export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** Returns the option for SNI, or no option for an IP address, which SNI does not allow. Without it, Node.js verifies the option `host`. */
+/** Returns the option for SNI, which does not allow IP addresses. Without `servername`, Node.js compares the certificate with `host`. */
 function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }

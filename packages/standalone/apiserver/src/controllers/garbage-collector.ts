@@ -69,7 +69,7 @@ async function recordForeignOwner(
 }
 
 const ORPHAN_FINALIZER = "orphan";
-/** Maximum number of stored UIDs of deleted owners, which are needed if an owner's CustomResourceDefinition was deleted too. */
+/** Maximum number of stored UIDs of deleted owners. Only these UIDs identify owners whose CustomResourceDefinition was deleted too. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // With an unchanged object, the function queues only objects that lack an owner or are being deleted.
+      // Passes the object as its own previous version, which queues only objects that lack an owner or are being deleted.
       this.#addIfNeeded(stored, stored);
     }
   }

@@ -203,7 +203,7 @@ async function forwardLog(forwarding: Forwarding, pod: string): Promise<void> {
   const { response } = forwarding;
   const kubeletRequest = await openLogRequest(forwarding);
   kubeletRequest.on("error", () => {
-    // `awaitResponse` reports errors that occur before the response.
+    // `awaitResponse` reports errors that occur before the response, so this listener handles only later errors.
     if (response.headersSent) response.destroy();
   });
   response.once("close", () => kubeletRequest.destroy());

@@ -151,7 +151,7 @@ export function decodeMeta(value: unknown, kind: string): Meta {
   return { name: "", ...meta };
 }
 
-/** Maximum size of all keys and values, 256 KiB. Kubernetes has this limit for annotations only. */
+/** Maximum size of all labels, and of all annotations, 256 KiB each. Kubernetes has this limit for annotations only. */
 const MAP_MAX_BYTES = 262_144;
 
 const EVENT_OWNER_FORBIDDEN = "/v1, Kind=Event is disallowed from being an owner";

@@ -59,7 +59,7 @@ function isToken(token: Yaml.CST.Token | null | undefined): token is Yaml.CST.To
   return token !== null && token !== undefined;
 }
 
-/** Checks the depth iteratively, because the stack must not overflow here. */
+/** Checks the depth iteratively, because a recursive check could overflow the stack. */
 function checkDepth(tokens: readonly Yaml.CST.Token[]): void {
   let level = tokens;
   for (let depth = 0; level.length > 0; depth += 1) {

@@ -40,7 +40,7 @@ function isOperation(value: unknown): boolean {
   );
 }
 
-/** Parses test values with `parseCanonical`, because tests compare encoded JSON. Source: evanphx/json-patch, lazyNode.equal. */
+/** Parses values of `test` operations with `parseCanonical`, to compare them as text. Source: evanphx/json-patch, lazyNode.equal. */
 function withCanonicalTests(operations: readonly Operation[], text: string): readonly Operation[] {
   if (!operations.some(({ op }) => op === "test")) {
     return operations;
@@ -53,7 +53,7 @@ function withCanonicalTests(operations: readonly Operation[], text: string): rea
   );
 }
 
-/** Parses the operations. `text` is the source of `patch`. Throws a StatusError 400 or 413. */
+/** Parses the operations. `text` is the JSON from which `patch` was parsed. Throws a StatusError 400 or 413. */
 export function parseOperations(patch: unknown, text: string): readonly Operation[] {
   if (!Array.isArray(patch)) {
     throw badRequest(

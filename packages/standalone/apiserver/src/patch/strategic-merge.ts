@@ -56,7 +56,7 @@ function printIdentity(item: unknown, mergeKey: string | undefined): string {
   return value === undefined ? "" : printJson(value);
 }
 
-/** Sorts items in the order of the patch. Items that are not in the patch retain their positions. */
+/** Sorts items as in `order`. Items that are not in `order` retain their positions. */
 function reorder(
   items: readonly unknown[],
   order: readonly unknown[],

@@ -149,7 +149,7 @@ function isUnset(value: unknown): boolean {
   return value === undefined || value === "";
 }
 
-/** Error for a field with a value that {@link MESSAGES} lacks. Decoding would lose the value. */
+/** Error for a field that has a value but is not in {@link MESSAGES}. Decoding would lose the value. */
 class UnknownFieldError extends Error {
   override readonly name = "UnknownFieldError";
 }
@@ -237,7 +237,7 @@ export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefin
   }
 }
 
-/** Returns false for a status without a table of its fields. There, zeros count as unset, and a write would delete them. */
+/** Returns false for a status without a table of its fields, because decoding would drop zeros, and the write would delete them. */
 function canWrite(message: Message, subresource: string): boolean {
   return subresource !== "status" || message[3]?.type !== "empty";
 }

@@ -189,7 +189,7 @@ function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
     validateSchema: false,
     logger: false,
     unicodeRegExp: false,
-    // Compiling the schema of VirtualMachines takes 0.4 s with the optimizer and 0.2 s without it. Validation is equally fast.
+    // The optimizer does not accelerate validation, but doubles the time for compiling the schema of VirtualMachines to 0.4 s.
     code: { optimize: false },
   });
   addFormats(ajv);

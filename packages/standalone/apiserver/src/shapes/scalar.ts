@@ -68,7 +68,7 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
   return count;
 }
 
-/** Returns the maximum number of divisions by 1,000. The largest suffix limits it; an exponent is not limited. */
+/** Returns how often a number may be divided by 1,000: up to the largest suffix, or without limit for an exponent. */
 function decimalStepsMax(family: ParsedQuantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }

@@ -24,7 +24,7 @@ export interface Reserve {
   readonly isFullSize: boolean;
   /** Frees RELEASE_STEP_BYTES. Returns false if the file is empty. */
   release(): boolean;
-  /** Grows the file to its full size. Does nothing if the disk would then have less free space than this size. */
+  /** Grows the file to its full size. Does nothing if the remaining free space of the disk would be smaller than the file. */
   refill(): void;
   close(): void;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Store on top of the log. Mutations are queued, run sequentially, and committed in batches.
+// Store on top of the revision log. Mutations are queued, run sequentially, and committed in batches.
 import { AppError, messageOf } from "@patchbay/base";
 import { type Address, parseAddress, printAddress } from "../objects/object.ts";
 import { type BatchChange, Batch } from "./batch.ts";
@@ -150,9 +150,9 @@ export class RecentChanges {
   }
 }
 
-/** Number of revisions that remain readable for watches and pages. */
+/** Number of revisions that remain readable for watches and for further pages of lists. */
 const RETAINED_REVISIONS = 10_000;
-/** Number of revisions that one commit compacts. */
+/** Number of revisions beyond RETAINED_REVISIONS that triggers a compaction. */
 const COMPACTION_STEP = 500;
 /** Maximum total length of object texts in memory, in characters. Other texts are read from the file on demand. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;

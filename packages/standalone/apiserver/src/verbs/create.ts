@@ -53,7 +53,7 @@ function resetMeta(call: Call, object: KubeObject): void {
   }
 }
 
-/** Sets a generated name, uid, creationTimestamp and generation. Mutating webhooks do not receive these fields. */
+/** Sets a generated name, uid, creationTimestamp and generation. Runs after the mutating webhooks, which do not receive these fields. */
 function setServerMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
   const { metadata } = object;
   if (metadata.name === "" && metadata.generateName !== undefined) {

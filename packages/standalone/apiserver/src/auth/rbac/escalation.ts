@@ -137,7 +137,7 @@ export function printRules(rules: readonly PolicyRule[]): string {
   return [...lines].sort((left, right) => (left < right ? -1 : 1)).join("\n");
 }
 
-/** A write of a role or binding that is checked for escalation. */
+/** Write of a role or binding, to be checked for escalation. */
 export interface RoleWrite {
   readonly kind: Pick<Kind, "group" | "resource" | "version">;
   readonly namespace: string;

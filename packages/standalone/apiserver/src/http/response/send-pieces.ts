@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ServerResponse } from "node:http";
 
-/** Disconnects a client that reads nothing while data is pending. */
+/** Disconnects a client that reads nothing for `timeoutMs` while data is pending. */
 export function disconnectWhenUnread(response: ServerResponse, timeoutMs: number): void {
   // Each write, and each byte that the client reads, restarts the timeout.
   response.setTimeout(timeoutMs, () => {

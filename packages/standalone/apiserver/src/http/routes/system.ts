@@ -82,7 +82,7 @@ export function routeMetrics(app: Express, { readMetrics }: MetricsDeps): void {
 
 const KEYS_PATH = "/openid/v1/jwks";
 
-/** Adds the routes with which clients verify service account tokens. Source: OpenID Connect Discovery, RFC 7517. */
+/** Adds the routes for the issuer and the public keys of service account tokens. Source: OpenID Connect Discovery, RFC 7517. */
 export function routeOpenId(app: Express, tokens: AccountTokens): void {
   app.get("/.well-known/openid-configuration", (request: Request, response: Response) => {
     response.json({

@@ -14,7 +14,7 @@ import {
   volumeModeCauses,
 } from "./volume-fields.ts";
 
-/** Fields that may be set once, by the binder or by defaulting of the storage class. */
+/** Fields that an update may set if they are empty, but may not change. The binder and the storage class default set them later. */
 const SET_ONCE_FIELDS = ["volumeName", "storageClassName"] as const;
 
 export function defaultClaim(claim: Fields): void {

@@ -28,7 +28,7 @@ export function isHealthy(pod: KubeObject): boolean {
   );
 }
 
-/** Creates a predicate for pods of the budget's namespace, so that the selector is parsed once for many pods. */
+/** Returns a function that checks whether the budget selects a pod of its namespace. The selector is parsed only once. */
 export function makePodMatcher(budget: KubeObject): (pod: KubeObject) => boolean {
   const selector = valueAt(budget, "spec", "selector");
   if (selector === undefined) return () => false;
@@ -36,7 +36,7 @@ export function makePodMatcher(budget: KubeObject): (pod: KubeObject) => boolean
   return (pod) => matches(pod.metadata.labels ?? {});
 }
 
-/** Converts a percentage of `total` to a number, rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent. */
+/** Returns a number unchanged, and a percentage of `total` rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent. */
 function resolveAmount(value: unknown, total: number): number {
   if (typeof value === "number") return value;
   const percent = Number(String(value).replace("%", ""));

@@ -13,7 +13,7 @@ import { labelFault } from "../../meta/names.ts";
 import { type Fields, asFields, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import { CONTAINER_LISTS, HOOKS, PROBES, objectItems } from "./pod-defaults.ts";
 
-/** Volume sources. If a volume sets several, all except the first of this list are rejected. Source: Kubernetes validateVolumeSource. */
+/** Volume sources. If a volume sets several, only the first in this order is accepted. Source: Kubernetes validateVolumeSource. */
 const VOLUME_SOURCES = [
   "emptyDir",
   "hostPath",

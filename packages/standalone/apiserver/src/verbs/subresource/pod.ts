@@ -69,7 +69,7 @@ export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
 }
 
 const PODS = bucketOf(POD);
-/** Takes the place of a bucket in the mutex key for the evictions of a namespace. */
+/** Used instead of a bucket in the mutex key for a namespace's evictions. */
 const EVICTIONS_KEY = "evictions";
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
