@@ -19,7 +19,7 @@ export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** NIC data for the launcher's downward API; writer: virt-controller. Source: KubeVirt NetworkInfoAnnot. */
 export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
-/** Annotation of a pod with the NetworkAttachmentDefinition for its eth0, read for each new sandbox. Source: Multus defaultNetAnnot. */
+/** Annotation of a pod with the NetworkAttachmentDefinition for eth0. A change applies to new sandboxes. Source: Multus defaultNetAnnot. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 /** Annotation of a NetworkAttachmentDefinition with the device plugin resource that pods must request. Source: Multus resourceNameAnnot. */
 export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
@@ -76,7 +76,7 @@ export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-nam
  * DefaultInstancetypeLabel.
  */
 export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
-/** Label with the kind of the default instancetype. Default: the cluster-wide kind. Source: KubeVirt DefaultInstancetypeKindLabel. */
+/** Label with the kind of the default instancetype. If unset: the cluster-wide kind. Source: KubeVirt DefaultInstancetypeKindLabel. */
 export const DEFAULT_INSTANCETYPE_KIND_LABEL = "instancetype.kubevirt.io/default-instancetype-kind";
 export const DEFAULT_PREFERENCE_LABEL = "instancetype.kubevirt.io/default-preference";
 export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-preference-kind";
@@ -110,7 +110,7 @@ export const CERTIFICATES_SECRET = "virt-api-certificates";
 export const HANDLER_CERTIFICATES_SECRET = "virt-handler-certificates";
 export const VIRT_API_SERVICE = "virt-api";
 export const WEBHOOKS_NAME = "patchbay";
-/** Prefix of the user name of a service account. Source: Kubernetes service accounts. */
+/** Prefix of the user names of Patchbay's service accounts. Source: Kubernetes service accounts. */
 export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
 /** Prefix of the user group of a node's services, followed by the node's name. Members may write only objects of that node. */
 export const NODE_GROUP_PREFIX = "patchbay.io:node:";
@@ -128,11 +128,11 @@ export const VHOST_NET_RESOURCE = "devices.kubevirt.io/vhost-net";
 
 /** Extended resource with which userspace dataplanes request access to {@link VHOST_USER_DIR}. */
 export const VHOST_USER_DATAPLANE_RESOURCE = "vhost-user.patchbay.io/dataplane";
-/** Extended resource with which a launcher requests its socket directory, {@link VHOST_USER_DIR}/ID. */
+/** Extended resource with which a launcher requests its socket directory, {@link VHOST_USER_DIR}/ID. Each launcher has its own ID. */
 export const VHOST_USER_RESOURCE = "vhost-user.patchbay.io/sockets";
 /** Directory of vhost-user sockets; the path is the same on the node, in launchers and in dataplane pods. */
 export const VHOST_USER_DIR = "/run/patchbay/vhost-user";
-/** Host directory with one subdirectory for each launcher's sockets, which the launcher mounts at {@link VHOST_USER_DIR}/ID. */
+/** Host directory with one subdirectory for each launcher. The launcher mounts its subdirectory at {@link VHOST_USER_DIR}/ID. */
 export const VHOST_USER_LAUNCHER_DIR = "/run/patchbay/vhost-user-shown";
 
 /** Directory of emptyDir volumes below the pod's directory on the node. Source: kubelet's volume layout. */

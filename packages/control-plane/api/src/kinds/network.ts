@@ -37,10 +37,9 @@ const DHCP_OPTIONS = Type.Optional(
   ),
 );
 
-/** Modes of port security, from weakest to strictest. The terms are from OpenStack. */
+/** Modes of port security, from weakest to strictest. Port security is a term of OpenStack. */
 export const SECURITY_MODES = ["Off", "MAC", "Addresses"] as const;
 
-/** Mode of port security. `Off` checks nothing. `MAC` checks the source MAC. `Addresses` checks source MAC and IP addresses. */
 export type SecurityMode = (typeof SECURITY_MODES)[number];
 
 export function isSecurityMode(text: string): text is SecurityMode {

@@ -286,7 +286,7 @@ interface SubjectAccessReview extends KubeObject {
   readonly status?: { readonly allowed?: boolean };
 }
 
-/** Authorization of a user. */
+/** Requests by which a service asks the API server whether a user has a permission. */
 export const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
   group: "authorization.k8s.io",
   version: "v1",

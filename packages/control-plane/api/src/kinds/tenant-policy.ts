@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy for tenants' NetworkAttachmentDefinitions. POLICY_FIELDS defines both its schema in the kind KubeVirt and net-agent's flags.
+// Policy for tenants' NetworkAttachmentDefinitions. POLICY_FIELDS defines net-agent's flags and the policy's schema in the kind KubeVirt.
 import { Type } from "../fields/schema.ts";
 import type { Cause } from "./kubernetes/meta.ts";
 
@@ -11,7 +11,7 @@ const POLICY_ENTRIES = {
     requirement: "must be the name of a namespace",
   },
   patterns: {
-    // Matches a name, a prefix followed by `*`, or only `*`. `!` may precede each of these forms.
+    // Matches a name, a prefix followed by `*`, or only `*`. A leading `!` rejects what the rest matches.
     pattern: "^!?(?:[^!*,/\\s]+\\*?|\\*)$",
     requirement:
       "must be a name, the beginning of one with * behind it, or *, and may have ! before it",
@@ -91,7 +91,7 @@ export type PolicyFieldName = keyof typeof POLICY_FIELDS;
 // The cast is safe, because the object has only the keys of its type.
 export const POLICY_FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyFieldName[];
 
-/** Tenant policy in the cluster's configuration. A net-agent flag can override each list on one node. Unset lists have default values. */
+/** Tenant policy in the cluster's configuration. A flag of net-agent can replace a list on its node. An unset list has its default. */
 export type ClusterTenantPolicy = Readonly<Partial<Record<PolicyFieldName, readonly string[]>>>;
 
 const ENTRIES_MAX = 256;

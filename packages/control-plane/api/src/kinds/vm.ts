@@ -232,7 +232,7 @@ export function startsAutomatically(vm: VirtualMachine): boolean {
   return ["Always", "RerunOnFailure", "Once"].includes(runStrategyOf(vm));
 }
 
-/** Returns the run strategy, or derives it from the older field `running`. Source: KubeVirt VirtualMachine.RunStrategy(). */
+/** Returns the run strategy. If unset, derives it from the older field `running`. Source: KubeVirt VirtualMachine.RunStrategy(). */
 export function runStrategyOf(vm: VirtualMachine): RunStrategy {
   return vm.spec.runStrategy ?? (vm.spec.running === true ? "Always" : "Halted");
 }

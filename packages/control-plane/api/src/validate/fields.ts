@@ -118,7 +118,7 @@ function isOfType(schema: JsonSchema, value: unknown): boolean {
 }
 
 function asSchemas(value: unknown): Readonly<Record<string, JsonSchema>> {
-  // Callers read only keywords whose values are schemas.
+  // The cast is safe, because callers pass only the value of a keyword that contains schemas.
   return isJsonObject(value) ? (value as Readonly<Record<string, JsonSchema>>) : {};
 }
 

@@ -29,7 +29,7 @@ import {
 
 const PORT_MAX = 65_535;
 const RANGES_MAX = 10;
-/** Maximum number of allowed MACs or addresses, because each entry adds a packet filter rule. */
+/** Maximum length of the lists of allowed MACs and addresses. Each entry adds a packet filter rule. */
 const ALLOWED_ENTRIES_MAX = 64;
 const PROTOCOLS: readonly string[] = ["TCP", "UDP"];
 

@@ -60,10 +60,10 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
   });
 });
 
-/** Maximum length of lists that the rules compare with each other. Source: KubeVirt, MaxItems of networks and interfaces. */
+/** Maximum length of the lists of networks, interfaces, disks and volumes. Source: KubeVirt, MaxItems of networks and interfaces. */
 const LIST_LENGTH_MAX = 256;
 
-/** Returns causes for lists that are too long. Must run before the other rules, whose run time grows faster than the lists. */
+/** Returns causes for lists that are too long. Must run first, because other rules take minutes for very long lists. */
 export function findOversizedLists(spec: VmiSpec, base: string): readonly Cause[] {
   const { disks, interfaces } = spec.domain.devices ?? {};
   const lists = {

@@ -107,7 +107,7 @@ const DEFAULT_SUBNETS = { 4: "10.0.2.0/24", 6: "fd10:0:2::/120" } as const;
 /** Minimum number of host bits, enough for the network address, the gateway and the guest. */
 const HOST_BITS_MIN = 2;
 
-/** Parses a masquerade subnet; an empty `cidr` selects KubeVirt's. Undefined if it is malformed, too small or of the other version. */
+/** Parses a masquerade subnet. An unset or empty `cidr` means KubeVirt's default. Undefined if malformed, too small or not of `version`. */
 export function parseNatPrefix(cidr: string | undefined, version: 4 | 6): IpPrefix | undefined {
   const prefix = parseSloppyIp(cidr === undefined || cidr === "" ? DEFAULT_SUBNETS[version] : cidr);
   if (prefix?.version !== version) return undefined;

@@ -30,7 +30,7 @@ export function isMulticastMac(pairs: readonly string[]): boolean {
   return (parseInt(pairs[0] ?? "00", 16) & 1) === 1;
 }
 
-/** Checks whether a NIC can have this address, which must be a unicast Ethernet address. */
+/** Checks whether a NIC can have this address. Only unicast Ethernet addresses are possible. */
 export function isNicMac(text: string): boolean {
   const pairs = parseMac(text);
   return pairs?.length === MAC_BYTES && !isMulticastMac(pairs);

@@ -83,7 +83,7 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
   return [...new Set(entries.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
-/** Time after the guest's start during which it counts as booting, without and with a response of its agent, in milliseconds. */
+/** Milliseconds after its start in which a guest counts as booting: the first value without, the second with a reply from its agent. */
 const [BOOT_MS, CONFIGURATION_MS] = [300_000, 60_000];
 
 function isBooting({ answer, runningMs }: PathSources): boolean {
@@ -161,7 +161,7 @@ function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): 
   return [...filterByVersion(4), ...filterByVersion(6)];
 }
 
-/** Returns the gateway to probe. Prefers gateways with a route to gateways without a route, and then IPv4 to IPv6. */
+/** Returns the gateway to probe. Gateways that a route uses come first, and among them IPv4. */
 function findGateway({ attachment, remembered }: IfaceFacts): ProbeRequest["gateway"] {
   const routes = remembered?.routes ?? [];
   const defaultGateways = routes

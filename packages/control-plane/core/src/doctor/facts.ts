@@ -13,7 +13,7 @@ export interface PathLink {
   readonly addresses: readonly string[];
   readonly isBlocked: boolean;
   readonly canFilterVlans: boolean;
-  /** Set if a bridge sends no broadcasts to this port, and does not answer ARP requests for the hosts behind it either. */
+  /** Set if a bridge neither sends broadcasts to this port nor answers ARP requests for the hosts behind this port. */
   readonly dropsBroadcasts?: true;
   /** VLAN of untagged frames on a bridge or a bridge port. Unset if the link drops untagged frames. */
   readonly untaggedVlan?: number;
@@ -115,7 +115,7 @@ export interface FrameFilter {
   readonly command: string;
 }
 
-/** Chain of another program in the pod that can drop the packets which the pod forwards. */
+/** An nftables chain in the pod that Patchbay did not create, and that can drop packets which the pod forwards. */
 export interface PacketFilter {
   readonly command: string;
   /** Whether the chain certainly drops all packets to or from the guest. */
@@ -130,7 +130,7 @@ export interface ForwardedPing {
   readonly repliesToNode: boolean;
 }
 
-/** How the guest answers the probe `beyond`, which follows its default route. */
+/** The guest's answer to the probe `beyond`. The guest sends this answer along its default route. */
 export interface GuestRoute {
   readonly trace: FrameTrace;
   /** IPv4 addresses whose MAC the guest requested while the doctor sent probes. */
@@ -140,7 +140,7 @@ export interface GuestRoute {
 /** Why packets do not leave a node that is the guest's gateway. */
 export interface NodeUplinkFault {
   readonly problem: "noRoute" | "down" | "noCarrier";
-  /** Link to which the default route leads, or led before it went down. Unset if the node has no such link. */
+  /** Link of the default route, also after the link went down. Unset if the node has no such link. */
   readonly link?: string;
 }
 
@@ -158,7 +158,7 @@ export interface ProbeTarget {
   readonly at: "bridge" | "port" | "beyond";
   /** Set if the target is another guest. A missing reply then proves no fault, because that guest may be stopped. */
   readonly isGuest?: true;
-  /** Set if no route leads through the gateway that CNI returned. IPAM may have invented it, so a missing reply proves no fault. */
+  /** Set if no route uses the gateway that CNI returned. IPAM may have invented this gateway, so a missing reply proves no fault. */
   readonly isUnrouted?: true;
   readonly isDefault?: true;
   /** Set if the node has NAT rules for the guest, and so should be its gateway, but does not have the gateway's address. */

@@ -11,7 +11,7 @@ import type {
 import type { DoctorReason } from "./reasons.ts";
 import { type HopName, dead, withFix, type Verdict } from "./report.ts";
 
-/** Link on a path. `blamed` lists the hops that may have lost a frame which this link observed last, most likely first. */
+/** Link on a path. If a frame was last observed on this link, one of the hops in `blamed` lost the frame. The likeliest hop comes first. */
 interface Stage {
   readonly hop: HopName;
   readonly blamed: readonly HopName[];
@@ -85,7 +85,7 @@ function listReturnStages({ links, target, isBridged }: ObservedPath): readonly 
   ];
 }
 
-/** Links that a probe and its reply pass. `first` lists the hops to blame for a probe that no link observed, most likely first. */
+/** Links that a probe and its reply pass. If no link observed the probe, a hop in `first` lost the probe. The likeliest hop comes first. */
 interface ProbePath {
   readonly probeStages: readonly Stage[];
   readonly replyStages: readonly Stage[];
@@ -339,7 +339,7 @@ export function judgePartialLoss(
 /** Probes that the doctor repeats so often that at least one passes a lossy link. If no link observes a reply, the fault is certain. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
-/** Checks whether a lost probe proves that a link loses all frames. On a lossy path, a reply that some link observed proves nothing. */
+/** Checks whether a lost probe proves that a link loses all frames. On a lossy path, only a repeated probe without a reply does. */
 function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {
   if (isMisdirected(facts, trace)) return false;
   if (!isLossy(observed)) return true;

@@ -23,7 +23,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Returns the MACs that must not answer for the gateway. If the node is the gateway, only its own may answer, else only the first. */
+/** Returns the MACs in `hosts` that must not answer for the gateway: all but the node's if it is the gateway, else all but the first. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
@@ -378,7 +378,7 @@ export function judgeGateway(facts: FactsWithFaults): Verdict {
 /** Size of the headers of a ping, in bytes: IPv4 and ICMP. */
 const IPV4_PING_BYTES = 28;
 
-/** Judges only the loss of large frames and of unfinished checksums, because a gateway need not answer ordinary pings. */
+/** Judges only lost frames that are large or have unfinished checksums, because a gateway need not answer ordinary pings. */
 function judgeSpecialFrameLoss(facts: FactsWithFaults, address: string): Verdict | undefined {
   const loss = judgeFrameLoss(facts, "gateway", address);
   if (loss?.reason === "FramesLost" || loss?.reason === "LossyLink") return undefined;

@@ -231,8 +231,8 @@ function judgePodRoutes(
 type Through = NonNullable<ObservedPath["through"]>;
 
 /**
- * Returns the trace of a connection that arrived at the pod and got no answer from it. A proxy in the pod may answer in
- * the guest's place. Undefined if another fault may explain the loss.
+ * Returns the trace of a connection that arrived at the pod and got no answer, neither from the guest nor from a proxy in
+ * the pod. Undefined if another fault may explain the loss.
  */
 function findThrough(facts: PathFacts, observed: ObservedPath): Through | undefined {
   const { through, neighbors = [] } = observed;
@@ -244,7 +244,7 @@ function findThrough(facts: PathFacts, observed: ObservedPath): Through | undefi
 }
 
 /**
- * Judges the pod's forwarding by a connection from the network: it must reach the guest's tap, and the guest's answer the
+ * Judges the pod's forwarding by a connection from the network. Its request must reach the tap, and the answer must reach the
  * pod NIC. A firewall may refuse only new connections, so a lost request proves no fault unless a rule drops all packets.
  */
 function judgeThrough(facts: PathFacts, observed: ObservedPath): Verdict | undefined {

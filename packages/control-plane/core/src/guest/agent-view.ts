@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges the reports of a guest agent over time. A busy agent may send an empty reply, so an item is retained if a single reply omits it.
+// Merges the reports of a guest agent over time. A busy agent may send an empty reply, so only several replies without an item remove it.
 import type { IfaceStatus } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
 import type { GuestLink } from "./links.ts";
@@ -12,9 +12,9 @@ interface PollHistory {
   readonly failures: number;
 }
 
-/** Times of the first queries, in milliseconds after a change. A guest may need seconds to configure a new NIC. */
+/** Times of the first queries, in milliseconds after a change of NICs. A guest may need seconds to configure a new NIC. */
 const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
-/** Interval of later queries in milliseconds. The second and each further failure in a row doubles it. Source: KubeVirt's agent poller. */
+/** Interval of later queries, in milliseconds. N failures in a row, from 2 on, multiply it by 2^N. Source: KubeVirt's agent poller. */
 const POLL_INTERVAL_MS = 120_000;
 /** Delay of the query after the first failure in a row, in milliseconds. */
 const FIRST_RETRY_DELAY_MS = 15_000;
@@ -79,7 +79,7 @@ function isSameSet(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && left.every((entry) => right.includes(entry));
 }
 
-/** Returns the reported addresses. Returns the previous addresses if only their order changed or they are missing only briefly. */
+/** Returns the reported addresses, or the previous addresses if only the order changed or the agent omits them only briefly. */
 function updateAddresses(
   previous: LastReported<readonly string[]>,
   reported: readonly string[],
@@ -178,7 +178,7 @@ export function updateGuestView(
   };
 }
 
-/** Restores the addresses of one family that the agent reported. An empty list is a report only if the agent is the only source. */
+/** Restores the agent's addresses of one family from the status. Unknown if the list is empty and the pod is a source too. */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,
   family: 4 | 6,

@@ -84,7 +84,7 @@ function checkForwarding({ status }: VirtualMachineInstance): Refusal | undefine
 
 /**
  * Returns the pod's address for port forwarding, or the refusal. Addresses that the guest reports are not used, because
- * they are not trusted. Addresses on a NetworkAttachmentDefinition are not used either: a tenant chooses them, and
+ * they are not trusted. Addresses on a network of a NetworkAttachmentDefinition are not used either: a tenant chooses them, and
  * virt-api would connect to them from its own network.
  */
 export function findForwardAddress(

@@ -53,8 +53,8 @@ export interface Cni {
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;
   /**
    * Runs CHECK of the plugins in order and stops at the first error. Returns false if the configuration disables CHECK
-   * or its version does not support CHECK. Do not detach an interface because CHECK fails: some plugins reject
-   * interfaces that they created themselves.
+   * or its version does not support CHECK. A failed CHECK is no reason to detach an interface, because some plugins
+   * reject interfaces that they created themselves.
    * @throws AppError with CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID, CNI_PLUGIN_MISSING, CNI_TIMED_OUT
    */
   check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean>;
@@ -75,6 +75,6 @@ export interface Cni {
     config: NetworkConfigList,
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
-  /** Runs DEL of the IPAM plugins only. Delete the NIC first, because its addresses may be assigned to other NICs at once. */
+  /** Runs DEL of the IPAM plugins only. Delete the NIC first: its addresses may be assigned to other NICs immediately. */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

@@ -19,7 +19,7 @@ export interface PendingIface {
   readonly since: string | undefined;
 }
 
-/** Checks whether the interface is changing its network, because one of its attachments uses another pod NIC than the guest. */
+/** Checks whether the interface is changing its network. It then has an attachment with another pod NIC than the guest uses. */
 function isSwap(ifaceStatus: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>

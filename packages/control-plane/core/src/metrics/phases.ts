@@ -89,7 +89,7 @@ function toObservation(
   return seconds === undefined ? [] : [{ name, labels, seconds }];
 }
 
-/** Returns the times to the VMI's new phase from its previous phase, creation and deletion request. Empty if the phase is unchanged. */
+/** Returns the seconds from the VMI's previous phase, creation and deletion request to its new phase. Empty if the phase is unchanged. */
 export function observeVmiPhase(
   previous: VirtualMachineInstance,
   { metadata, status }: VirtualMachineInstance,

@@ -18,7 +18,7 @@ type Migration = VirtualMachineInstanceMigration;
 
 /** Delay between the first failed migration and its retry. Each further failure doubles the delay. */
 const RETRY_DELAY_MS = 20_000;
-/** Maximum number of doublings. virt-controller retains at most five failed migrations, and the first of them doubles nothing. */
+/** Maximum number of doublings: one less than the number of failed migrations that virt-controller retains. */
 const DOUBLINGS_MAX = 4;
 
 /** Condition type and reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
@@ -83,7 +83,7 @@ function computeRetryDelayMs(failed: readonly Migration[], nowMs: number): numbe
   return Math.max(0, findEndMs(lastFailure) + pauseMs - nowMs);
 }
 
-/** Builds a migration. Its name is the same until that migration fails, so a second create fails with "already exists". */
+/** Builds a migration. Until it fails, further calls return the same name, so a second create fails with "already exists". */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,

@@ -129,7 +129,7 @@ export function findIncomingFaults(
   ].sort();
 }
 
-/** Condition type of a VMI and its migration. The condition exists while the guest is paused on the target because its devices differ. */
+/** Condition type of a VMI and its migration. Exists while the guest is paused on the target because its devices are not as expected. */
 export const GUEST_PAUSED_ON_TARGET = "GuestHeld";
 
 /** Describes the differing devices that keep the guest paused, and how to fix them. Undefined if no device differs. */

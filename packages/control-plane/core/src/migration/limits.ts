@@ -23,7 +23,7 @@ export interface MigrationLimits {
   readonly allowsUnsafe: boolean;
 }
 
-/** Parses a bandwidth in bytes per second. The result is at least 1 MiB/s, libvirt's minimum. 0 means no limit. */
+/** Parses a bandwidth in bytes per second; 0 means no limit. Raises limits below libvirt's minimum to 1 MiB/s. */
 function parseBandwidth(quantity: string | number): Pick<MigrationLimits, "bandwidthMibPerSecond"> {
   const bytes = parseQuantity(String(quantity)) ?? 0;
   return bytes > 0 ? { bandwidthMibPerSecond: Math.max(1, Math.floor(bytes / BYTES_PER_MIB)) } : {};
@@ -40,7 +40,7 @@ export function readMigrationLimits({ migrationConfiguration }: MigrationState):
   };
 }
 
-/** Returns the completion timeout in milliseconds: the configured time per GiB, times the guest's GiB, rounded up and at least 1. */
+/** Returns the completion timeout in milliseconds: the time per GiB, times the guest's memory in GiB (rounded up, at least 1). */
 export function completionTimeoutMs(
   { completionTimeoutPerGiB }: Pick<MigrationConfiguration, "completionTimeoutPerGiB">,
   vmi: Pick<VirtualMachineInstance, "spec"> | undefined,

@@ -240,7 +240,7 @@ export function createVmObjects(newVm: NewVm): VmObjects {
   return { claims: buildClaims(newVm), vm, secret: buildSecret(newVm) };
 }
 
-/** Makes the VM that the API server returned the owner of the secret, so that deleting the VM deletes the secret. */
+/** Sets the secret's owner to the VM that the API server returned, so that deleting the VM deletes the secret. */
 export function withOwner(
   { apiVersion, kind, metadata }: KubeObject,
   secret: NewSecret,

@@ -241,7 +241,7 @@ const PRIVATE_FILE_SOURCES = [
   "ephemeral",
   "emptyDisk",
 ] as const satisfies readonly (keyof Volume)[];
-/** Cache modes that bypass the host's page cache. Other nodes do not see writes that are only in the page cache. */
+/** Cache modes that bypass the host's page cache, so that all nodes see each write to a shared disk. Empty: the mode is unset. */
 const UNCACHED_MODES: readonly string[] = ["", "none", "directsync"];
 
 /** Checks whether the guest can write to the disk. Source: libvirt qemu_validate.c, shared access of disks. */
@@ -307,7 +307,7 @@ function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefi
 
 /**
  * Checks whether two volumes cannot use an image together. QEMU locks a writable image against a second use, even by
- * the same process, unless both share it. Source: QEMU block/file-posix.c, raw_check_perm.
+ * the same process, unless both uses are shared. Source: QEMU block/file-posix.c, raw_check_perm.
  */
 function conflicts(use: ImageUse, otherUse: ImageUse): boolean {
   const areBothShared = use.isShared && otherUse.isShared;

@@ -9,8 +9,8 @@ export interface ClaimSize {
 
 /**
  * Stores each claim in a sparse file. All calls are idempotent. Paths are absolute, and only Patchbay writes to their
- * parent directories. A mount replays the file system's journal and makes safe repairs. File contents are not checked
- * otherwise.
+ * parent directories. A mount replays the file system's journal and makes safe repairs. Nothing else
+ * checks the contents of a file.
  */
 export interface ClaimDisk {
   /** Creates the claim's file unless it exists. Resolves when the file is written to disk. */

@@ -43,7 +43,7 @@ export interface FrameExchange {
     /** Checksum that the link must complete. Unset if all checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /** A frame passes if it meets all tests of any list. A frame too short for a test is dropped, so lists for short frames come first. */
+  /** A frame passes if it meets all tests of one list. A frame too short for a test is dropped, so put lists for short frames first. */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }

@@ -49,7 +49,7 @@ export interface RenamedNic {
 export interface AnnouncedNic {
   readonly podInterfaceName: string;
   readonly mac: string;
-  /** Addresses to announce, as ADDRESS or ADDRESS/LENGTH. The guest must have them, because announcements divert other hosts' traffic. */
+  /** Addresses to announce, as ADDRESS or ADDRESS/LENGTH. The guest must have them, because their traffic is diverted to the guest. */
   readonly addresses: readonly string[];
 }
 

@@ -11,7 +11,7 @@ import { hasMigrationBegun } from "./queue.ts";
 import { toMs } from "@patchbay/base";
 import { completionTimeoutMs } from "../limits.ts";
 
-/** Maximum time until the scheduler finds a node. Source of all timeouts: KubeVirt pkg/virt-controller/watch/migration. */
+/** Maximum age of an unschedulable target pod. Source of all timeouts: KubeVirt pkg/virt-controller/watch/migration. */
 const SCHEDULING_TIMEOUT_MS = 300_000;
 /** Maximum time from the creation of the target pod until the target is ready for the guest. */
 const READY_TIMEOUT_MS = 900_000;
@@ -19,7 +19,7 @@ const READY_TIMEOUT_MS = 900_000;
 const BEGIN_TIMEOUT_MS = 900_000;
 /** Maximum time from the end of the source pod until the target node reports the guest. */
 const ARRIVAL_TIMEOUT_MS = 60_000;
-/** Like {@link ARRIVAL_TIMEOUT_MS}, but if the target has already detected the guest's domain, which then only needs to resume. */
+/** Like {@link ARRIVAL_TIMEOUT_MS}, for a target that has detected the guest's domain and only needs to resume the guest. */
 const RESUME_TIMEOUT_MS = 300_000;
 /** Maximum time from an abort request until a node reports where the guest runs. */
 const ABORT_REPORT_TIMEOUT_MS = 300_000;
@@ -117,7 +117,7 @@ function findAbortReportDeadline(
     return buildDeadline("abortReport", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
   }
   if (!hasPodEnded(targetPod)) {
-    // No deadline applies. The source has stopped the guest, and the target keeps the guest paused because its devices differ.
+    // No deadline applies while the guest is paused on the target because its devices differ from what was prepared.
     if (findPausedGuestMessage(state) !== undefined) return [];
     const withinMs = ABORT_RESULT_TIMEOUT_MS;
     const period = printMinutes(withinMs);

@@ -54,7 +54,7 @@ export function hasPodEnded(pod: Pod | undefined): boolean {
   return pod === undefined || findGuestEnd(pod) !== undefined;
 }
 
-/** Checks whether the target node reported its address and ports, which it does when it is ready for the guest. */
+/** Checks whether the target node is ready for the guest. A node that is ready reports its address and ports. */
 export function isTargetReady({
   targetNodeAddress,
   targetDirectMigrationNodePorts: ports = {},

@@ -104,7 +104,7 @@ function buildAntiAffinity({ metadata, spec }: VirtualMachineInstance): Affinity
   };
 }
 
-/** Merges CPU labels and the node selectors of migration and VM. In a conflict, the VM takes precedence, and then the migration. */
+/** Merges CPU labels and the node selectors of migration and VM. The VM's values take precedence, then the migration's. */
 export function buildTargetNodeSelector(
   { spec }: VirtualMachineInstance,
   migration: VirtualMachineInstanceMigration,

@@ -77,7 +77,7 @@ export interface GuestLease {
   readonly ipv6?: Ipv6Lease;
 }
 
-/** Address of the DHCP server. A link-local address is in no network's subnet. Source: KubeVirt, in-pod bridge of a NIC with addresses */
+/** Link-local address of the DHCP server, which no network's subnet contains. Source: KubeVirt, in-pod bridge of a NIC with addresses */
 const SERVER_ADDRESS = "169.254.75.10/32";
 /** Longest prefix length with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_LENGTH_MAX = 126;
@@ -108,8 +108,8 @@ function isInside(address: string, prefix: string): boolean {
 }
 
 /**
- * Returns on-link routes to gateways outside the address's subnet. The pod needs none if its route has the flag `onlink`, but a
- * DHCP client cannot set this flag.
+ * Returns on-link routes to gateways outside the address's subnet. In the pod, the flag `onlink` of a route can replace such a
+ * route, but a DHCP client cannot set this flag.
  */
 function listGatewayRoutes(address: string, routes: readonly NicRoute[]): readonly NicRoute[] {
   const onLink = routes.flatMap((route) =>

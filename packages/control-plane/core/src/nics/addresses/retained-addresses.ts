@@ -35,7 +35,7 @@ function findRetainingNetwork(vm: VirtualMachine, iface: Iface): string | undefi
   return networkNameOf(network, vm.metadata.namespace ?? "");
 }
 
-/** Finds the attachment of a NIC that works on the network NAMESPACE/NAME. */
+/** Finds the attachment of a NIC to the network NAMESPACE/NAME. Undefined unless the NIC is ready. */
 export function findReadyAttachment(
   vmi: VirtualMachineInstance | undefined,
   name: string,

@@ -9,7 +9,7 @@ export interface ExaminedNic {
   readonly wiring: ObservedWiring;
   /** Addresses of the guest, without prefix lengths. IPv4 addresses come first. */
   readonly addresses: readonly string[];
-  /** Gateway from the CNI result or a recorded route. A gateway that no route uses may not exist, so the pod NIC's own takes precedence. */
+  /** Gateway from the CNI result or a recorded route. If no route uses it, it may not exist, so the pod's default gateway precedes it. */
   readonly gateway?: { readonly address: string; readonly isRouted: boolean };
   /** Address of another guest on this node. The doctor probes this guest only if it finds no gateway. */
   readonly neighbor?: string;
@@ -19,7 +19,7 @@ export interface ExaminedNic {
   readonly withinMs: number;
 }
 
-/** Tests the path of a NIC's frames with probe frames. Changes no links and records no traffic other than the probes, their replies and the guest's ARP requests. */
+/** Tests the path of a NIC's frames with probe frames. Changes no links. Records only probes, replies and the guest's ARP requests. */
 export interface NicDoctor {
   /**
    * Examines the NIC's path. Reading the links may exceed the time limit by some milliseconds.

@@ -16,8 +16,8 @@ export interface PacketCapture {
 export interface PacketCaptures {
   /**
    * Starts a capture and resolves when the capture runs. `onBytes` receives little-endian pcap-savefile(5) data. Each call
-   * waits until the promise of the previous call has resolved. Meanwhile, a small buffer stores packets; when it is full,
-   * packets are dropped.
+   * of `onBytes` waits until the promise of the previous call has resolved. Meanwhile, a small buffer stores packets; when
+   * it is full, packets are dropped.
    * @throws AppError with CAPTURE_FILTER_INVALID, PODNET_CAPTURE_FAILED, OS_PROGRAM_MISSING
    */
   start(
