@@ -16,7 +16,7 @@ interface PacketCapturesOptions {
   readonly processFamily: string;
 }
 
-/** Maximum timer delay, in milliseconds. Callers end captures earlier. Source: Node.js, setTimeout */
+/** Time limit of a capture: the maximum timer delay, in milliseconds. Callers end captures earlier. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
 /** User ID that no host account uses, so that tcpdump cannot trace or kill other processes. Source: systemd, UIDS-GIDS.md */
 const USER_ID = "1610612736";

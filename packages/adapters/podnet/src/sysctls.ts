@@ -27,7 +27,7 @@ export function listSysctlDirectories(hostProcess: number | undefined): readonly
     : [`/proc/${String(hostProcess)}/root${SYSCTL_ROOT}`, SYSCTL_ROOT];
 }
 
-/** Script that reads lines PATH VALUE, and writes the values below the first existing directory in its arguments. */
+/** Script that reads lines `PATH VALUE`, and writes each value to its path below the first argument that is a directory. */
 export const WRITE_SYSCTLS_SCRIPT =
   'for at; do cd "$at" 2>/dev/null && break; done && while read -r file value; do echo "$value" >"$file" || exit 1; done';
 

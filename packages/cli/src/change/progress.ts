@@ -14,7 +14,7 @@ export interface Observation {
   /** Undefined if the VM does not exist or is not watched. */
   readonly vm: VirtualMachine | undefined;
   readonly vmi: VirtualMachineInstance | undefined;
-  /** Migrations of the VMI in the order of their observation; unset if they are not watched. */
+  /** Migrations of the VMI in the order in which they were first observed; unset if they are not watched. */
   readonly migrations?: readonly VirtualMachineInstanceMigration[];
   /** Milliseconds since the watches started. */
   readonly elapsedMs: number;

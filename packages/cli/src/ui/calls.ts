@@ -44,10 +44,7 @@ function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);
 }
 
-/**
- * Returns the request to forward; undefined if the panel never sends such a request. Does not decode the path, so that
- * a path with encoded characters matches no pattern.
- */
+/** Returns the request to forward; undefined if the panel never sends such a request. Paths with encoded characters match no pattern. */
 export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declaration that lets pure code accept abort signals without the DOM's types. Source: DOM Standard 3.2.
+// Declares AbortSignal for packages that are compiled without the DOM's types. Source: DOM Standard 3.2.
 
 /* oxlint-disable-next-line typescript/no-empty-object-type -- Node.js declares the members */
 interface AbortSignal {}

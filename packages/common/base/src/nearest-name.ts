@@ -41,7 +41,7 @@ function countEdits(from: string, to: string): number {
 /** Maximum length of a name to compare, because the comparison takes quadratic time. */
 const LENGTH_MAX = 64;
 
-/** Returns the name with the fewest edits, or undefined if all need too many. Of equally near names, returns the alphabetically first. */
+/** Returns the name with the fewest edits; undefined if all names need too many. Of equally near names, the alphabetically first wins. */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   if (name.length > LENGTH_MAX) return undefined;
   const near = names

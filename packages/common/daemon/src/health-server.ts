@@ -71,7 +71,7 @@ interface HealthServerDeps {
   readonly signal: AbortSignal;
 }
 
-/** Serves health checks at a TCP port or a Unix socket. Returns the port. @throws Error if the port or socket is in use */
+/** Serves health checks at a TCP port or Unix socket. Returns the port, or undefined for a socket. @throws Error if `address` is in use */
 export async function serveHealth(
   address: number | string | undefined,
   answers: HealthAnswers,

@@ -9,7 +9,7 @@ type Check = () => Promise<string | undefined>;
 export interface Health {
   /** Adds a loop, which must process its first listing before the service is ready. A stuck loop fails `/healthz`. */
   watchLoop(name: string, limitMs?: number): LoopWatch;
-  /** Adds a check, which must have a deadline. The service is not ready while the check finds a problem. */
+  /** Adds a check, which must limit its own duration. The service is not ready while the check finds a problem. */
   addCheck(check: Check): void;
   /** Adds a line to `/readyz`, which everyone may read. */
   addNote(note: () => string): void;

@@ -30,7 +30,7 @@ export interface DaemonContext {
   readonly metrics: Metrics;
   /** Health checks. Loops and checks must be added before `ready` is called. */
   readonly health: Health;
-  /** Signal that is aborted on a stop signal. The service is then no longer ready, but continues for `drainMs`. */
+  /** Aborted by the first SIGTERM or SIGINT. The service is then no longer ready, but continues for `drainMs`. */
   readonly drainSignal: AbortSignal;
   readonly signal: AbortSignal;
   /** Reports with one line on standard output that the service has started. */

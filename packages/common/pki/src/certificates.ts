@@ -98,7 +98,7 @@ export function isIssuedForAddress(certPem: string, ip: string): boolean {
   return parseCertificate(certPem).checkIP(ip) !== undefined;
 }
 
-/** Validity of an authority in days. The certificates that it signs expire no later. */
+/** Validity of an authority in days. Certificates that it signs expire no later than the authority. */
 const AUTHORITY_VALID_DAYS = 3650;
 
 export async function createAuthority(

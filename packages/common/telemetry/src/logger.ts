@@ -65,7 +65,7 @@ interface LoggerOptions {
   readonly stream?: NodeJS.WritableStream & { readonly isTTY?: boolean };
 }
 
-/** Redacts a line in place, because winston stores symbols in the object that must be preserved. */
+/** Redacts a line in place, so that the object keeps the properties with symbol keys, which winston reads. */
 function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo {
   for (const [name, value] of Object.entries(info)) {
     if (name !== "level") info[name] = redactField(name, value);

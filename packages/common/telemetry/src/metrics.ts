@@ -38,7 +38,7 @@ export interface Metrics {
    * `kubevirt_workqueue_queue_duration_seconds{name}`. `name` combines program and loop, as in KubeVirt.
    */
   observeReconcile(pass: ReconcilePass): void;
-  /** Adds the metrics `kubevirt_workqueue_…{name}` of a loop's queue, which are read on demand. */
+  /** Adds the metrics `kubevirt_workqueue_…{name}` of a loop's queue. `print` calls `read`. */
   addQueue(name: string, read: () => QueueStats): void;
   /** Adds a counter and returns its increment function. Each name may be added once. */
   addCounter(settings: CounterSettings): (labels: MetricLabels) => void;

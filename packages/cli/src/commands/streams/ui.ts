@@ -18,7 +18,7 @@ function printLinks(context: Context, panel: Panel): void {
   });
 }
 
-/** Lists images of this machine if the client uses the machine's API server. Returns none if containerd is not accessible. */
+/** Lists this machine's images. Returns none if the client uses another API server, or if containerd is not accessible. */
 async function listImages(
   { global: { dataDir } }: Context,
   { server }: Pick<KubeConfig, "server">,

@@ -24,7 +24,7 @@ export interface KeyPair {
 /** Certificate authority, and the names of its trusted clients. */
 export interface Trust {
   readonly caPem: string;
-  /** Common names of trusted clients; empty for every client of the authority. */
+  /** Common names of trusted clients; empty to trust every client of the authority. */
   readonly names: readonly string[];
 }
 
@@ -40,7 +40,7 @@ function followFile(files: Files, path: string): Source<unknown>["onChange"] {
   };
 }
 
-/** Creates a source that reads a key pair from two files. The key must be replaced first, because only the certificate is watched. */
+/** Creates a source that reads a key pair from two files. Writers must replace the key first, because only the certificate is watched. */
 export function certificateInFiles(
   files: Files,
   paths: { readonly certFile: string; readonly keyFile: string },
@@ -103,7 +103,7 @@ export class ClientAuthority {
     return caPem;
   }
 
-  /** Calls `listener` after each change of the authority's source, until the signal is aborted. `read` must then be called again. */
+  /** Calls `listener`, which must call `read`, after each change of the authority's source, until the signal is aborted. */
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#source.onChange(listener, signal);
   }

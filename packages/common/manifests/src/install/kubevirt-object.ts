@@ -12,7 +12,7 @@ const DEFINITION = `${KUBEVIRTS.resource}.${KUBEVIRTS.group}`;
 
 /** Returns whether the API server serves the kind that the CRD defines. Source: condition Established of apiextensions/v1. */
 export function isEstablished(definition: KubeObject | undefined): boolean {
-  // The cast is safe, because the object is a definition, whose status is checked below.
+  // The cast is safe, because the code below checks the type of `conditions`.
   const { status } = (definition ?? {}) as { readonly status?: { readonly conditions?: unknown } };
   const conditions: unknown = status?.conditions;
   return (

@@ -164,7 +164,7 @@ function mergeMember(name: string, versions: Versions, isInherited: boolean): un
   if (key !== undefined) return mergeList(name, key, versions);
   if (ATOMIC_MEMBERS.has(name)) return mergeAtomic(versions, true);
   if (isMergeable(versions)) return mergeObjects(versions, isOperatorField);
-  // Operators' fields must be equal, because even an additional field can change the meaning, for example of a toleration.
+  // Operators' fields count as unchanged only if they are equal: one more member can change the meaning, for example of a toleration.
   return mergeAtomic(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
 }
 
@@ -186,7 +186,7 @@ function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/** Estimates what the last `install` wrote, without a record of it. Differences in operators' fields count as operators' changes. */
+/** Estimates what the last `install` wrote if no record exists. Differences in operators' fields count as operators' changes. */
 function estimateBase(name: string, found: unknown, wanted: unknown): unknown {
   if (OPERATOR_MEMBERS.has(name)) return limitToFound(name, found, wanted);
   const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;

@@ -36,7 +36,7 @@ function removeAddedContainers(found: KubeObject, manifest: KubeObject): KubeObj
     const members = Object.entries(value).filter(([name]) => name !== "initContainers");
     return Object.fromEntries(members.map(([name, one]) => [name, copy(one, name)]));
   };
-  // The cast is safe, because the copy only has shorter lists.
+  // The cast is safe, because the copy differs from `found` only by omitted containers.
   return copy(found, "") as KubeObject;
 }
 

@@ -20,7 +20,7 @@ export async function requestPluginRemoval(store: Store): Promise<void> {
     try {
       await store.patch(PODS, metadata, { type: "merge", fields: { metadata: { annotations } } });
     } catch (error) {
-      // The pod was deleted. A repeated uninstallation marks the replacement of the pod.
+      // Ignores a pod that no longer exists. If another pod replaced it, a repeated uninstallation marks the new pod.
       if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     }
   }

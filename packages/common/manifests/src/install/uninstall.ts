@@ -16,7 +16,7 @@ import { KUBECTL_APPLIED } from "./merge-objects.ts";
 import { definesExclusiveKind, isShared, describeObject } from "./foreign-objects.ts";
 
 const PATCHBAY_SELECTOR = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
-/** Maximum number of objects that a message names. Further objects are counted. */
+/** Maximum number of objects that a message names. Of further objects, it states only the number. */
 const DESCRIBED_MAX = 5;
 
 export interface Removal {
@@ -97,7 +97,7 @@ async function findObjectsReason(
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Returns why a shared CRD may belong to another component. Its Patchbay label proves nothing: old versions labeled Multus' CRD. */
+/** Returns why a shared CRD may belong to another component. The Patchbay label is no proof: old versions labeled Multus' CRD. */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined
@@ -123,7 +123,7 @@ async function removeDefinition(
   report({ name });
 }
 
-/** Lists the types in the order of deletion: first admission policies, then others in reverse order of installation, last namespaces. */
+/** Lists the types in the order of deletion: admission policies, other types in reverse order of installation, then namespaces. */
 function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   const otherTypes = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];
@@ -142,7 +142,7 @@ export async function uninstall(store: Store, options: Uninstallation): Promise<
   }
   const definitions = await store.list(DEFINITIONS, { labelSelector: PATCHBAY_SELECTOR });
   for (const item of definitions.items) {
-    // The cast is safe, because the list contains definitions.
+    // The cast is safe, because the list contains only CRDs.
     const definition = { ...item, kind: DEFINITIONS.kind } as Definition;
     await removeDefinition(store, definition, options);
   }

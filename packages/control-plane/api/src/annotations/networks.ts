@@ -6,7 +6,7 @@ import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { parseIp } from "../values/ip.ts";
 import { MAC_BYTES, parseMac } from "../values/mac.ts";
 
-/** Element of the annotation, with its keys in the order in which KubeVirt prints them. */
+/** Element of the annotation. KubeVirt prints the keys in this order. */
 export interface NetworkSelection {
   readonly name: string;
   readonly namespace?: string;
@@ -80,7 +80,7 @@ function parseJsonItem(value: unknown, index: number): NetworkSelection | string
   const label = `element ${String(index)}`;
   if (!isJsonObject(value)) return `${label} is not an object`;
   const problem = findShapeProblem(value);
-  // The cast is safe, because fields whose type is not checked here are checked before they are used.
+  // The cast is safe, because each field that findShapeProblem ignores is checked before its use.
   return problem === undefined ? (value as unknown as NetworkSelection) : `${label}: ${problem}`;
 }
 

@@ -14,7 +14,7 @@ export interface RetainedAddresses {
   readonly ips: readonly string[];
 }
 
-/** Maximum number of addresses per NIC, because pod authors can write any number into the network-status annotation. */
+/** Maximum number of retained addresses per NIC. Pod authors can write any number into the network-status annotation. */
 const ADDRESSES_MAX = 16;
 
 /** Normalizes addresses. Removes prefix lengths, duplicates and invalid entries. Returns at most {@link ADDRESSES_MAX}. */

@@ -68,7 +68,7 @@ function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValu
   return children;
 }
 
-/** Returns a predicate that checks whether a schema or one of its descendants matches, so that traversals can skip other subtrees. */
+/** Creates a predicate that is true if a schema or a descendant matches, so that traversals can skip subtrees without a match. */
 function createSubtreeCheck(
   matches: (schema: JsonSchema) => boolean,
 ): (schema: JsonSchema) => boolean {

@@ -125,5 +125,5 @@ export const ATTACHMENT_SCHEMA = Type.Object(
   },
 );
 
-/** Attachment of an interface in the pod. An interface that changes its network has two attachments with different `podInterfaceName`. */
+/** Attachment of an interface in the pod. While its network changes, an interface has two, with different `podInterfaceName`. */
 export type Attachment = Static<typeof ATTACHMENT_SCHEMA>;
