@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs ctr, the command-line tool of containerd, with one socket and in the namespace of CRI.
+// Runs ctr, containerd's command-line tool, in CRI's namespace of Patchbay's own containerd.
 import { AppError, type Clock } from "@patchbay/base";
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "./layout.ts";
@@ -18,7 +18,7 @@ export interface CtrOptions {
   /** Time limit in milliseconds. Defaults to one minute. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** Receives standard output in chunks. If set, `ctr` returns an empty text. */
+  /** Receives standard output in chunks. If set, `ctr` returns an empty string. */
   readonly onOutput?: (text: string) => void;
 }
 
@@ -46,7 +46,7 @@ export async function ctr(
   throw new AppError("CONTAINERD_FAILED", { call, reason: parseErrorText(stderr) });
 }
 
-/** Delay between attempts to connect, which may fail because the socket file exists before containerd accepts connections. */
+/** Delay between connection attempts. Attempts can fail because the socket file exists before containerd accepts connections. */
 const SERVING_RETRY_INTERVAL_MS = 50;
 
 export interface WaitDeps extends CtrDeps {

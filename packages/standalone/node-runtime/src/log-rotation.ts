@@ -182,7 +182,7 @@ class LogRotator {
   async #removeStaleLogs(directory: string): Promise<void> {
     const { files } = this.#deps;
     const fileNames = await files.list(directory);
-    // Updates `#runs` after the listing, because `fileNames` may include the log of a container that has just started.
+    // Updates `#runs` after the listing, so that the log of a container that has just started does not count as stale.
     await this.#startRotation();
     const baseNames = [...this.#runs.values()]
       .filter(({ path }) => dirname(path) === directory)

@@ -32,7 +32,7 @@ function isMissing(error: unknown): boolean {
 
 class SnapshotMounts implements ImageMounts {
   readonly #deps: ImageDeps;
-  /** Paths of mounts that this process has completed. A mount of an earlier process may be incomplete. */
+  /** Paths of mounts that this process has completed. A mount that an earlier process began may be incomplete. */
   readonly #completed = new Set<string>();
 
   constructor(deps: ImageDeps) {

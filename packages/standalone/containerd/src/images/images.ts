@@ -33,7 +33,7 @@ function parsePinnedName({ name }: ImageRecord): string | undefined {
   return digest === undefined ? undefined : head;
 }
 
-/** Omits ids, and omits names with a digest if the image also has a name without a digest. */
+/** Selects the records of names, not of ids. Omits a name with a digest if its image also has a name without a digest. */
 export function selectNamedRecords(records: readonly ImageRecord[]): readonly ImageRecord[] {
   const names = records.filter((record) => !isId(record));
   const taggedDigests = new Set(
@@ -44,7 +44,7 @@ export function selectNamedRecords(records: readonly ImageRecord[]): readonly Im
   );
 }
 
-/** Returns the ids of images that have no name. Their records only prevent the removal of unused layers. */
+/** Returns the ids of images without a name. Records of these ids only prevent the removal of unused layers. */
 export function findUnnamedIds(records: readonly ImageRecord[]): readonly string[] {
   const namedDigests = new Set(
     records.filter((record) => !isId(record)).map(({ digest }) => digest),
@@ -79,7 +79,7 @@ async function markAdded(
   await ctr(deps, ["images", "label", image.name, `${ADDED_LABEL}=${image.digest}`]);
 }
 
-/** Returns the names that users added. Omits a name whose label is not the image's digest: a later pull replaced the added image. */
+/** Returns the names that users added. Omits a name whose label has a different digest, because a pull has replaced the added image. */
 export function parseMarkedNames(listing: string): readonly string[] {
   return listing.split("\n").flatMap((line) => {
     const [name = "", , digest = ""] = line.split(/\s+/);

@@ -6,7 +6,7 @@ import { ctr, type CtrDeps } from "../ctr.ts";
 
 /** Label that contains the image of a layer. Source: containerd, pkg/snapshotters, TargetRefLabel. */
 const IMAGE_LABEL = "containerd.io/snapshot/cri.image-ref";
-/** Pattern of snapshot keys such as `extract-UNIQUE CHAIN`. Source: containerd, snapshots.UnpackKeyPrefix. */
+/** Pattern of the snapshot key of a layer that is being unpacked: `extract-UNIQUE CHAIN`. Source: containerd, snapshots.UnpackKeyPrefix. */
 const KEY_PATTERN = /^(extract-\S+ \S+)/;
 
 export interface UnpackingLayer {

@@ -13,7 +13,7 @@ export interface ContainerLog {
   /** Absolute path of the current file. After a rotation, the runtime creates a new file at this path. */
   readonly path: string;
   isRunning(): Promise<boolean>;
-  /** Calls `listener` when `isRunning` may have changed, until the signal is aborted. */
+  /** Calls `listener` when the result of `isRunning` may have changed, until the signal is aborted. */
   onChange(listener: () => void, signal: AbortSignal): void;
 }
 

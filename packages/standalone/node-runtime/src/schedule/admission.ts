@@ -19,7 +19,7 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** A start time in a pod's status shows that an earlier process admitted the pod. */
+/** A pod with a start time in its status counts as admitted, because an earlier process admitted it. */
 export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
   const admittedUids = new Set<string>();
   let lastAllocatable: Amounts | undefined;

@@ -81,9 +81,9 @@ interface InspectedDisk {
   readonly info: string;
 }
 
-/** Size of a sector. A file with a partial sector is not a disk, or its download is incomplete. */
+/** Size of a sector. A raw file with a partial sector is not a disk, or its download is incomplete. */
 const SECTOR_BYTES = 512;
-/** Maximum size of a disk, 64 TiB. Real disks are smaller. */
+/** Maximum virtual size of a disk, 64 TiB. Real disks are smaller. */
 const VIRTUAL_BYTES_MAX = 64 * 2 ** 40;
 const QUOTE_LENGTH_MAX = 200;
 
@@ -111,7 +111,7 @@ function checkFormatSupported(
   return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
 }
 
-/** Rejects a file whose suffix contradicts its format. A guest can turn its raw disk into a qcow2 file that refers to host files. */
+/** Rejects a file whose suffix contradicts its format: a guest can write a qcow2 header that names host files into its raw disk. */
 function checkSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
   const [, suffix = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
   const expectedFormat = suffix.toLowerCase() === "qcow2" ? "qcow2" : "raw";
@@ -178,7 +178,7 @@ export function checkDisk(file: InspectedDisk): Disk {
   return { format, virtualBytes: Number(info["virtual-size"]) };
 }
 
-/** Number of copies of the disk: in the image's root, in the archive and in containerd. */
+/** Number of copies for which disk space must be free: in the image's root, in the archive and in containerd. */
 const COPY_COUNT = 3;
 /** Directory that contains the disk in an image. Source: containerDisk of KubeVirt. */
 const DISK_DIRECTORY = "disk";

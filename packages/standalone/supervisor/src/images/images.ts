@@ -23,7 +23,7 @@ export async function listImages(dataDir: string): Promise<readonly MachineImage
   return withContainerd(dataDir, listImagesWithSizes);
 }
 
-/** Lists names of added images, or nothing if containerd does not run. Does not start it, because shell completion must be fast. */
+/** Lists names of added images if containerd runs, otherwise none. Never starts containerd: shell completion must be fast. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   if (!(await runsContainerd(createFiles(), buildPaths(dataDir)))) return [];
   return withContainerd(dataDir, listAddedNames);

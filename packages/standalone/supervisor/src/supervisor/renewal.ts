@@ -31,7 +31,7 @@ export class Renewal {
     this.#deps = deps;
   }
 
-  /** Renews certificates, restarts services and announces the authority. Throws the error of a failed restart only at the end. */
+  /** Renews certificates, restarts services and announces the authority. Throws the error of a failed restart after all other steps. */
   async renewAndRestart(signal: AbortSignal): Promise<void> {
     const { listServices, announce } = this.#deps;
     const renewedAtMs = await this.#renew();

@@ -12,7 +12,7 @@ export type SupervisorPhase = "starting" | "ready" | "stopping" | "stopped" | "f
 const PHASES: readonly SupervisorPhase[] = ["starting", "ready", "stopping", "stopped", "failed"];
 
 export interface Step {
-  /** Milliseconds since the supervisor began to start or to stop. */
+  /** Milliseconds since the supervisor began to start or stop the machine. */
   readonly afterMs: number;
   readonly text: string;
 }

@@ -92,7 +92,7 @@ export class WatchStream {
     }
   }
 
-  /** Waits until the client has read enough, then runs `work`, which writes about `bytes` bytes. Omits `work` if the watch ends first. */
+  /** Waits until the client has read enough, then runs `work`, which writes about `bytes` bytes. Returns early if the watch ends. */
   async withRoom(bytes: number, work: () => Promise<void>): Promise<void> {
     await this.waitUntilDrained();
     if (!(await this.#unreadBudget.reserve(bytes, this.signal))) {

@@ -80,7 +80,7 @@ class WatchedObjects implements PodObjects {
     if (watched === undefined) return undefined;
     await this.#waitUntilSynced(watched.cache, reference);
     const object = watched.cache.find({ namespace, name: reference.name });
-    // The object has the reference's kind, because each cache contains objects of one kind.
+    // The kind of `object` needs no check, because each cache contains objects of one kind.
     return reference.kind === "secret" ? listSecretEntries(object) : listConfigMapEntries(object);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks the recent growth of data that outlives pods, such as claims. Evictions count the growth of such data, not its size. Pure.
+// Tracks the recent growth of data that outlives pods, such as claims. Evictions depend on the growth of such data, not its size. Pure.
 
 /** Length of a time window. Growth is measured over the last one to two windows. */
 const WINDOW_MS = 1_800_000;
@@ -28,7 +28,7 @@ export class GrowthTracker {
   #marks: ReadonlyMap<string, Mark> | undefined;
   #sizes: ReadonlyMap<string, number> = new Map();
 
-  /** Returns the growth of each item. The whole size of an item that was added after the first call counts as growth. */
+  /** Returns the growth in bytes, by name. If a name was added after the first call, its whole size counts as growth. */
   updateSizes(sizes: ReadonlyMap<string, number>, nowMs: number): ReadonlyMap<string, number> {
     const previousMarks = this.#marks;
     const marks = [...sizes].map(([name, bytes]) => {
