@@ -14,8 +14,8 @@ function recordDirectory(stateDir: string): string {
 
 export interface BridgeRecorder {
   /**
-   * Runs `add`. Afterwards, even if `add` failed, records the bridges in `configs` that did not exist before `add`.
-   * If recording fails, only logs the error. After a crash during `add`, `patchbay down` does not remove the unrecorded bridge.
+   * Runs `add`, then records the bridges of `configs` that `add` created, even if `add` failed. If recording fails,
+   * only logs the error. `patchbay down` does not remove a bridge that is not recorded, for example after a crash.
    */
   observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T>;
 }

@@ -138,7 +138,7 @@ function findName(config: JsonObject): string | undefined {
   return typeof name === "string" && name !== "" ? name : undefined;
 }
 
-/** Merges `cniArgs` into `args.cni` of every plugin. Values in `cniArgs` win. Source: NPWG 1.3 section 4.1.2.1.6 */
+/** Merges `cniArgs` into `args.cni` of every plugin, and overrides existing values. Source: NPWG 1.3 section 4.1.2.1.6 */
 export function withCniArgs(config: NetworkConfigList, cniArgs: JsonObject): NetworkConfigList {
   const plugins = config.plugins.map((plugin): Plugin => {
     const args = isJsonObject(plugin["args"]) ? plugin["args"] : {};
@@ -148,7 +148,7 @@ export function withCniArgs(config: NetworkConfigList, cniArgs: JsonObject): Net
   return { ...config, plugins };
 }
 
-/** Adds the device ID to every plugin under both keys that plugins read. Source: Multus delegateAddDeviceID */
+/** Sets the device ID in every plugin under two keys, because plugins read different keys. Source: Multus delegateAddDeviceID */
 export function withDevice(config: NetworkConfigList, deviceID: string): NetworkConfigList {
   const plugins = config.plugins.map((plugin) => ({ ...plugin, deviceID, pciBusID: deviceID }));
   return { ...config, plugins };
@@ -229,7 +229,7 @@ function isModernResult(value: JsonObject): boolean {
   );
 }
 
-/** Converts a result of version 0.1 or 0.2, which has one address per IP family and no interfaces. */
+/** Converts a result of version 0.1 or 0.2 to the format of later versions. Returns a result of a later version unchanged. */
 function fromLegacy(value: JsonObject): JsonObject {
   const families = [value["ip4"], value["ip6"]].filter(isJsonObject);
   if (families.length === 0) return value;
@@ -279,7 +279,7 @@ function toLegacyFamily(result: CniResult, wantsV6: boolean): object | undefined
   };
 }
 
-/** Prints the result in the format of `cniVersion`, a known version. Source: CNI SPEC 0.2, 0.4, 1.1 "Result" */
+/** Converts the result to the format of `cniVersion`, which must be a known version. Source: CNI SPEC 0.2, 0.4, 1.1 "Result" */
 export function printResult(result: CniResult, cniVersion: string): object {
   if (isAtLeast(cniVersion, "1.0.0")) return { ...result, cniVersion };
   if (isAtLeast(cniVersion, "0.3.0")) {
@@ -455,7 +455,7 @@ export function findNetworkStatus(
   return buildElement(result, requestedNic, { name, requestedName: interfaceName, additional: {} });
 }
 
-/** Names the NIC with the first gateway, otherwise `interfaceName`. Source: NPWG 1.3 5.3.5; NPWG client, CreateNetworkStatuses */
+/** Returns the first NIC with a gateway, otherwise `interfaceName`. Source: NPWG 1.3 5.3.5; NPWG client, CreateNetworkStatuses */
 function findDefaultNic(result: CniResult, interfaceName: string): string | undefined {
   const gatewayAddress = result.ips?.find(
     ({ gateway, interface: nicIndex }) => gateway !== undefined && nicIndex !== undefined,
@@ -466,7 +466,7 @@ function findDefaultNic(result: CniResult, interfaceName: string): string | unde
   return defaultNic === undefined ? interfaceName : defaultNic.nic.name;
 }
 
-/** Builds the `network-status` elements of a pod's default network, and marks one element as the default. */
+/** Builds the `network-status` elements of a pod's default network. Marks the default NIC's element, or else the first, as the default. */
 export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,

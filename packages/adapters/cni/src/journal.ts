@@ -34,14 +34,14 @@ export interface JournalRow {
   readonly netnsInode: string;
   /** ID of the boot during which ADD began. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
-  /** Position of the attachment in the order of the pod's ADDs. Later attachments may depend on earlier ones. */
+  /** Position in the order of the pod's ADDs. DELs run in the reverse order, because an attachment may depend on earlier ones. */
   readonly sequence: number;
   /** `begun` until ADD succeeds, then `attached`. After DEL, `removed` until the pod's status is updated. */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
   /** Whether the attachment is the pod's default network, which the container runtime adds and deletes. */
   readonly isDefault?: true;
-  /** Whether the container runtime added the attachment, reports it, and deletes it with the sandbox. */
+  /** Whether the container runtime added the attachment. Then the runtime also reports it, and deletes it with the sandbox. */
   readonly isAdopted?: true;
   /** Set if the attachment requested default routes. `replaced` lists the pod's default routes that the requested routes replaced. */
   readonly defaultRoute?: {

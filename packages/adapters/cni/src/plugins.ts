@@ -56,7 +56,7 @@ function buildEnvironment(request: AttachmentRequest): Readonly<Record<string, s
   };
 }
 
-/** CNI error codes that only a changed configuration resolves. Source: CNI SPEC 1.1 section 5, "Error" */
+/** CNI codes of errors that persist until the configuration changes. Source: CNI SPEC 1.1 section 5, "Error" */
 const CONFIG_CODES = [1, 2, 6, 7];
 
 /** Maximum length of a plugin's message in events and in an annotation, in characters. */
@@ -67,8 +67,8 @@ const NO_SUCH_PROGRAM = 127;
 
 /**
  * Script for `unshare`: adds a link with the addresses to the new network namespace, and runs the plugin outside that
- * namespace. The kernel deletes the namespace when the script exits. The link is a veth, because the plugin creates veths
- * too, so the kernel supports veths.
+ * namespace. The kernel deletes the namespace when the script exits. The link is a veth. The kernel supports this type,
+ * because the plugin creates veths too.
  */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
@@ -237,7 +237,7 @@ const STATUS_AND_GC_VERSION = "1.1.0";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Checks whether the plugin is a bridge without IPAM. CHECK of such a plugin always fails. Source: plugins 1.1.1, bridge cmdCheck */
+/** Checks whether the plugin is `bridge` without IPAM. Its CHECK would always fail. Source: plugins 1.1.1, bridge cmdCheck */
 function requiresMissingIpam({ type, ipam }: Plugin): boolean {
   return type === "bridge" && !(isJsonObject(ipam) && typeof ipam["type"] === "string");
 }
@@ -365,7 +365,7 @@ interface Lock {
 export class SharedLocks {
   readonly #locks = new Map<string, Lock>();
 
-  /** Runs `work` concurrently with other shared operations. Waits for an exclusive operation to end. */
+  /** Runs `work` concurrently with other shared operations, but not while an exclusive operation runs or is queued. */
   async runShared<T>(name: string, work: () => Promise<T>): Promise<T> {
     const lock = this.#getLock(name);
     while (lock.isExclusive) await waitForChange(lock);
@@ -428,7 +428,7 @@ interface CniDeps extends Omit<PluginHost, "limit"> {
   readonly addTimeoutMs?: number;
 }
 
-/** Maximum number of plugins that run concurrently, because all pods start together after a node restart. */
+/** Maximum number of concurrent plugins. Without a limit, a node restart could start the plugins of all pods at once. */
 const PLUGINS_MAX = 8;
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;

@@ -11,7 +11,7 @@ export const DEFAULT_CRI_ENDPOINTS: readonly string[] = [
   "unix:///run/k3s/containerd/containerd.sock",
 ];
 
-/** Returns the default addresses. If `hostProcess` is set, their paths begin with its root directory. Source: proc_pid_root(5) */
+/** Returns the default addresses. If `hostProcess` is set, they are below that process's root directory. Source: proc_pid_root(5) */
 export function listDefaultEndpoints(hostProcess: number | undefined): readonly string[] {
   if (hostProcess === undefined) return DEFAULT_CRI_ENDPOINTS;
   const root = `unix:///proc/${String(hostProcess)}/root`;

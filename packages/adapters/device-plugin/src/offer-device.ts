@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a copy of a device node with a different owner and mode. Container runtimes preserve owner and mode.
+// Offers a copy of a device node, which belongs to the launchers' user. Container runtimes preserve its owner and mode.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";
@@ -65,7 +65,7 @@ class DeviceProvider implements ResourceProvider {
     throw new AppError("DEVICE_MISSING", { resource, path });
   }
 
-  /** Updates the copy of the device node. Waits for previous calls and then checks the device again, because it may have changed. */
+  /** Updates the copy of the device node after previous calls have ended. Always checks the original node, which may have changed. */
   #copyDevice(log: Logger): Promise<boolean> {
     const { places, user, deps } = this.#options;
     const path = findCopyPath(this.offer);

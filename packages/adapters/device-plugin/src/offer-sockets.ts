@@ -17,7 +17,7 @@ import { runOffer, type OfferDeps } from "./run-offer.ts";
 interface SweepFacts {
   readonly existing: readonly string[];
   readonly inUse: ReadonlySet<string>;
-  /** Directories that were unused at the last check, except directories that were allocated after it. */
+  /** Directories that were unused at the last check and have not been allocated since. */
   readonly suspects: ReadonlySet<string>;
 }
 

@@ -30,7 +30,7 @@ export function findCopyPath(offer: DeviceOffer): string {
   return join(COPY_DIRECTORY, toOfferName(offer));
 }
 
-/** Lists the offered devices. All are healthy if the resource exists. */
+/** Lists the offered devices. All are healthy if the resource exists, otherwise unhealthy. */
 export function listDevices(offer: Offer, exists: boolean): readonly DeviceState[] {
   const name = toOfferName(offer);
   const health = exists ? "Healthy" : "Unhealthy";

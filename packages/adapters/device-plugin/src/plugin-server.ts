@@ -48,7 +48,7 @@ export class PluginServer {
     return this.#watchers.size > 0;
   }
 
-  /** Listens on a new socket, whose path must not exist, and closes the previous server. */
+  /** Closes the previous server, and listens on a new socket. `path` must not exist. */
   async listen(path: string): Promise<void> {
     this.close();
     const server = new Server();
@@ -81,7 +81,7 @@ export class PluginServer {
     await promise;
   }
 
-  /** Sets the health of all devices. If it changed, sends the devices to all kubelets that watch them. */
+  /** Sets the health of all devices. Sends the devices to all watching kubelets if the health changed. */
   setHealthy(isHealthy: boolean): void {
     if (this.#isHealthy === isHealthy) return;
     this.#isHealthy = isHealthy;

@@ -26,7 +26,7 @@ function loadService(): ServiceDefinition {
   return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition;
 }
 
-/** Statuses of kubelets without `Get`, with `Get` disabled, and of unknown pods. Source: kubelet podresources, server_v1.go */
+/** gRPC statuses if `Get` is missing or disabled, or if the pod is unknown. Source: kubelet podresources, server_v1.go */
 const LISTABLE_STATUSES: readonly unknown[] = [status.UNIMPLEMENTED, status.UNKNOWN];
 
 function canList(error: unknown): boolean {

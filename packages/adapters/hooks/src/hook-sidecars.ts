@@ -159,7 +159,7 @@ class ChildSidecar implements HookSidecar {
   }
 }
 
-/** Errors of a socket that the sidecar has not created yet. Other errors, such as EMFILE, are not the sidecar's. */
+/** Errno names which mean that the sidecar has not created its socket yet. Other errors, such as EMFILE, have other causes. */
 const MISSING_ERRNOS: readonly unknown[] = ["ENOENT", "ENOTDIR"];
 
 /** @throws AppError with HOOK_UNREACHABLE if the socket does not exist, OS_FILE_FAILED, OS_PATH_REFUSED */

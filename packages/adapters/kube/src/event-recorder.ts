@@ -28,11 +28,11 @@ export interface RecorderDeps {
   readonly host?: string;
 }
 
-/** Delay before repeats are written, in milliseconds. Each consecutive write doubles the delay. */
+/** First delay before repeats are written, in milliseconds. Each consecutive write doubles the delay. */
 const COALESCE_MS = 5000;
 /** Maximum delay before repeats are written, in milliseconds. */
 const COALESCE_MAX_MS = 300_000;
-/** Milliseconds without a repeat after which the next repeat creates a new event. Source: client-go record/events_cache.go */
+/** Milliseconds since the last repeat after which another repeat creates a new event. Source: client-go record/events_cache.go */
 const NEW_EVENT_AFTER_MS = 600_000;
 /** Rate limit of new warnings per object. Source: client-go record/events_cache.go (spam filter) */
 const NEW_WARNING_LIMIT = { burst: 25, refillMs: 300_000 };

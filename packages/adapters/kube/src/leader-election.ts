@@ -31,7 +31,7 @@ export interface Elector {
   isLeading(): boolean;
   /** Returns the milliseconds for which this process may write. Returns 0 if this process does not lead. */
   remainingWriteMs(): number;
-  /** Resolves when this process leads. Rejects with the signal's reason. */
+  /** Resolves when this process leads. Rejects with the signal's reason if the signal is aborted first. */
   campaign(signal: AbortSignal): Promise<void>;
   /**
    * Renews the Lease until the signal is aborted. Retries failed renewals until another process leads.
@@ -190,7 +190,7 @@ interface ObservedLease {
 
 type Claim =
   | { readonly kind: "take" }
-  /** Another process leads. Its Lease expires in `ms` milliseconds unless it renews the Lease. */
+  /** Another process leads. Unless renewed, its Lease expires in `ms` milliseconds. */
   | { readonly kind: "wait"; readonly ms: number };
 
 /** Returns the identity of the leader. Returns undefined if no process leads. */

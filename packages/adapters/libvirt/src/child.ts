@@ -16,7 +16,7 @@ interface NativeConnection {
   close(): void;
 }
 
-/** Addon for libvirt, whose event loop runs in a separate thread until this process exits. */
+/** Native addon for libvirt. libvirt's event loop runs in a separate thread until this process exits. */
 interface LibvirtNative {
   /** `socketFd` is the descriptor whose path `uri` contains, or -1 if `uri` contains none. */
   readonly Connection: new (uri: string, notify: Notify, socketFd: number) => NativeConnection;

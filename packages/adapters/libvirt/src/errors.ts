@@ -78,7 +78,7 @@ interface TextRule {
   readonly code: ErrorCode;
 }
 
-/** Rules for error numbers whose meaning depends on the message, as in libvirt 9.0 and QEMU 7.2. A test contains samples. */
+/** Rules for error numbers whose meaning depends on the message. A test contains samples from libvirt 9.0 and QEMU 7.2. */
 const TEXT_RULES: readonly TextRule[] = [
   {
     numbers: [VIR_ERR.INTERNAL_ERROR],

@@ -70,7 +70,7 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-/** Sends the guest agent the command that native/domain.cc defines for `question`. Returns the JSON reply. `file` is a file handle. */
+/** Sends the agent the command for `question` (see native/domain.cc). Returns its JSON reply. `file` is the handle of a guest's file. */
 type AgentCall = (question: string, file?: string) => Promise<unknown>;
 
 /** Pattern of a route whose destination and mask are zero, in /proc/net/route. Source: Linux, fib_route_seq_show */

@@ -377,7 +377,7 @@ const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("./child.js", import.meta.url).href;
 
-/** Creates a hypervisor. `open` starts the child process, or starts a new child if the previous child has ended. */
+/** Creates a hypervisor. `open` starts a child process if none is running. */
 export function createHypervisor(options: HypervisorOptions): Hypervisor {
   return new LibvirtHypervisor({ ...DEFAULTS, ...options });
 }

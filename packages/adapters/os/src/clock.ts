@@ -22,7 +22,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Creates the machine's clock. A longer sleep than 24 days ends early. */
+/** Creates the machine's clock. A sleep of more than 24 days ends early. */
 export function createClock(): Clock {
   return { now: () => Date.now(), monotonicMs: () => performance.now(), sleep };
 }

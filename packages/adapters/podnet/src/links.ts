@@ -100,7 +100,7 @@ function printSettings(settings: LinkSettings): string {
     .join(" ");
 }
 
-/** Handle of Patchbay's token bucket filters: `pb` in ASCII. It distinguishes them from those of other programs. */
+/** Handle by which Patchbay recognizes its own token bucket filters: `pb` in ASCII. */
 export const RATE_HANDLE = 0x7062_0000;
 const PRINTED_HANDLE = `root handle ${(RATE_HANDLE >>> 16).toString(16)}:`;
 

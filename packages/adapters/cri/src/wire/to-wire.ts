@@ -54,7 +54,7 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * Writes a known user and group as the user name `UID:GID`, so that the runtime adds no groups from the image's
+ * If user and group are set, encodes them as the user name `UID:GID`. Then the runtime adds no groups from the image's
  * /etc/group. `runAsUser` is set too, because it decides the owner of devices. Source: containerd 1.6 WithUser,
  * WithAdditionalGIDs, generateUserString, getDeviceUserGroupID
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection pool and authentication headers of one API server. Rotated certificates replace the pool.
+// Connection pool and authentication headers of one API server. After certificates rotate, a new pool replaces the old one.
 import type { Clock } from "@patchbay/base";
 import { Agent, ProxyAgent, type Dispatcher } from "undici";
 import type { Credentials, KubeConfig } from "./kubeconfig.ts";

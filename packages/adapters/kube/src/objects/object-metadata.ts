@@ -44,7 +44,7 @@ export function keyOf(object: KubeObject): ObjectKey {
   return namespace === undefined ? { name } : { namespace, name };
 }
 
-/** Returns the resource version as an ordered number. Source: Kubernetes KEP-5504 "Comparable Resource Version" */
+/** Returns the resource version as a number, or 0 if it is not numeric. Source: Kubernetes KEP-5504 "Comparable Resource Version" */
 export function parseVersion(object: KubeObject): bigint {
   const text = object.metadata.resourceVersion ?? "0";
   return /^\d+$/.test(text) ? BigInt(text) : 0n;

@@ -116,7 +116,7 @@ interface CacheOptions<T extends KubeObject> {
 
 /** Cache that stays empty until `start`. */
 export interface StartableCache<T extends KubeObject> extends Cache<T> {
-  /** Fills the cache until the signal is aborted. Listeners that were added before receive every object. */
+  /** Fills and updates the cache until the signal is aborted. Listeners that were added before `start` receive every object. */
   start(signal: AbortSignal): void;
 }
 

@@ -63,7 +63,7 @@ const PAGE_SIZE = 500;
 const DEFAULT_BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
 /** Delays after failures if an optional kind is missing. */
 const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 };
-/** Delays while the server refuses the first list of an optional kind. They begin short, because the startup waits for the list. */
+/** Delays while the server refuses the first list of an optional kind. The first delay is short, because the startup waits for the list. */
 const FIRST_LIST_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, firstMs: 50 };
 /** Maximum duration of a useless watch, in milliseconds. A watch is useless if it ends this early without an event. */
 const SHORT_WATCH_MS = 1000;
@@ -232,7 +232,7 @@ class Subscription<T extends KubeObject> {
     return isAppError(error, "KUBE_NOT_FOUND") || isAppError(error, "KUBE_FORBIDDEN");
   }
 
-  /** Reports an empty list after three failures, because a starting server may wrongly report a kind as missing. */
+  /** Reports an empty list, but only after three failures: a starting server may wrongly report a kind as missing. */
   #onMissing(): void {
     if (this.#listState === "missing" || this.#failures < WARN_FROM_FAILURES) return;
     this.#listState = "missing";

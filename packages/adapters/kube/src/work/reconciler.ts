@@ -221,7 +221,7 @@ export class Queue {
     this.#cancel(this.#retries, key);
   }
 
-  /** Returns the next key, which counts as being processed until `done`. Rejects with the signal's reason. */
+  /** Returns the next key, which counts as being processed until `done`. After an abort, rejects with the signal's reason. */
   take(signal: AbortSignal): Promise<string> {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
     this.#isStarted = true;
@@ -309,7 +309,7 @@ export class Queue {
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        // Bypasses `add`, which could delay the key again by the last fraction of a millisecond of its backoff.
+        // Bypasses `add`: if the timer fires a fraction of a millisecond too early, `add` could delay the key again.
         if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
         else this.add(key);
       },
@@ -327,7 +327,7 @@ export function createQueue(options: QueueOptions): Queue {
   return new Queue(options);
 }
 
-/** Result of a reconcile pass. `done`: process the key again after a change. `after`: also process the key again after `ms`. */
+/** Result of a reconcile pass. `done`: process the key again only after a change. `after`: also after `ms` milliseconds. */
 export type Next = { readonly kind: "done" } | { readonly kind: "after"; readonly ms: number };
 
 export function done(): Next {
@@ -372,7 +372,7 @@ export interface Reconciler {
 
 type Level = "debug" | "warn" | "error";
 
-/** Returns `debug` for a conflict, because conflicts are normal, `warn` for any other AppError, and `error` for an unexpected error. */
+/** Returns `debug` for a conflict, which is normal; `warn` for any other AppError; `error` for an unexpected error. */
 function logLevel(error: unknown): Level {
   if (isAppError(error, "KUBE_CONFLICT")) return "debug";
   return isAppError(error) ? "warn" : "error";
@@ -445,7 +445,7 @@ async function runPass(reconciler: Reconciler, key: string, signal: AbortSignal)
 /** Maximum time of work between two yields to the event loop, in milliseconds. */
 const UNINTERRUPTED_MS = 10;
 
-/** Yields to the event loop, because thousands of short passes would delay watches and Lease renewals. */
+/** Yields to the event loop regularly. Otherwise, thousands of short passes would delay watches and Lease renewals. */
 class EventLoopYielder {
   readonly #clock: Clock;
   #sinceMs: number;

@@ -79,7 +79,7 @@ class LauncherWatch {
   #watch(directory: ExistingDirectory): void {
     this.#stopWatching();
     const expectedName = this.#path.names[directory.depth];
-    // The path of the descriptor always refers to the checked directory, even if the launcher replaces it with a symbolic link.
+    // The descriptor's path refers to the checked directory, even if the launcher replaces that directory with a symbolic link.
     const watcher = watch(`/proc/self/fd/${String(directory.fd)}`, (event, name) => {
       if (watcher !== this.#watcher) return;
       this.#onEvent(isRelevant(event, name, expectedName));

@@ -92,7 +92,7 @@ interface ProcessEnd {
   cancel(): void;
 }
 
-/** Watches the end of a process. The caller may close the descriptor immediately. */
+/** Watches the end of a process. The caller may close `pidfd` immediately. */
 export function watchProcessEnd(pidfd: number): ProcessEnd {
   const native = osNative();
   const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -107,7 +107,7 @@ export function watchProcessEnd(pidfd: number): ProcessEnd {
   };
 }
 
-/** Waits for the end of a process. Rejects with the signal's reason. @throws AppError with OS_FILE_FAILED */
+/** Waits for the end of a process. After an abort, rejects with the signal's reason. @throws AppError with OS_FILE_FAILED */
 export async function waitForProcessEnd(
   pid: number,
   startTime: string,

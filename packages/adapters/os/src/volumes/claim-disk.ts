@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements ClaimDisk with sparse files: mounted ext4 images, and files of loop devices.
+// Implements ClaimDisk with sparse files, which are mounted as ext4 images or attached to loop devices.
 import { constants } from "node:fs";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -55,7 +55,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   ];
 }
 
-/** `discard` frees the blocks of deleted data. `noinit_itable` does not zero inode tables, because holes of the file read as zeros. */
+/** `discard` frees the blocks of deleted data. `noinit_itable` omits zeroing of inode tables, because holes of the file read as zeros. */
 const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
 
 const COMMAND_TIMEOUT_MS = 60_000;

@@ -121,7 +121,7 @@ function computePingReserveMs({ addresses }: ExaminedNic, pingAndForwardingMs: n
   return addresses.length === 0 ? 0 : pingAndForwardingMs;
 }
 
-/** Checks whether a gateway answers probes, although CNI returned no route through it. */
+/** Checks whether a gateway for which CNI returned no route answers probes. */
 async function answers(sources: DoctorSources, facts: ProbeFacts): Promise<boolean> {
   const outward = buildFirstProbes(facts).filter(({ probe }) => probe === "outward");
   const probes = outward.map((probe) => ({ ...probe, attempts: UNROUTED_ATTEMPTS }));
@@ -334,7 +334,7 @@ function isIpv4(address: string | undefined): address is string {
   return address !== undefined && parseIp(address)?.version === 4;
 }
 
-/** Lists the routes to look up: with masquerade, the pod's route to the target; if the node is the gateway, its route to the guest. */
+/** Lists the routes to look up. With masquerade: the pod's route to the target. If the node is the gateway: its route to the guest. */
 function listRouteLookups(facts: ProbeFacts): readonly RouteLookup[] {
   const { nic, links, target } = facts;
   const { wiring, addresses } = nic;

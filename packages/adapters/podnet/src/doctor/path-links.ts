@@ -39,7 +39,7 @@ const [PORT_STATE, FORWARDING, VLAN_FILTERING] = [1, 3, 7];
 /** IFLA_BRPORT_PROXYARP, IFLA_BRPORT_PROXYARP_WIFI, IFLA_BRPORT_BCAST_FLOOD and IFLA_BRPORT_NEIGH_SUPPRESS. */
 const [PROXY_ARP, PROXY_ARP_WIFI, BROADCAST_FLOOD, NEIGHBOR_SUPPRESS] = [10, 12, 30, 32];
 
-/** Checks whether a bridge neither sends broadcasts to the port nor answers ARP requests for the hosts behind it. */
+/** Checks whether a bridge neither sends broadcasts to the port nor answers ARP requests for hosts behind the port. */
 function dropsBroadcasts(port: Attributes): boolean {
   const answersArp = [PROXY_ARP, PROXY_ARP_WIFI, NEIGHBOR_SUPPRESS].some(
     (type) => (findNumber(port, type) ?? 0) !== 0,

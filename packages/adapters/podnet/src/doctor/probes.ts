@@ -32,7 +32,7 @@ export interface ProbeFacts {
 
 /** Number of attempts per probe, each EXCHANGE_MS long. A busy guest may miss some probes. */
 const DEFAULT_ATTEMPTS = 6;
-/** Number of attempts to find a DHCP server. They take 3.4 s, because a server may ping for 3 s. Source: dnsmasq(8), --no-ping */
+/** Number of attempts to find a DHCP server, 3.4 s in total. A server may ping an address for 3 s first. Source: dnsmasq(8), --no-ping */
 const DHCP_ATTEMPTS = 17;
 const LARGE_ATTEMPTS = 3;
 
@@ -161,7 +161,7 @@ function findGuestGateway(
   return { address: podGateway?.split("/")[0], mac: links.podBridge?.mac };
 }
 
-/** Returns the ends of the IPv4 probes that the doctor sends to the guest as its gateway. Returns undefined if the gateway is unknown. */
+/** Returns the ends of IPv4 probes to the guest, which the doctor sends in the gateway's name. Undefined if the gateway is unknown. */
 function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
   const insideEnd = findInsideEnd(facts);
   const [guest] = facts.nic.addresses;
@@ -172,7 +172,7 @@ function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): Guest
   return { from: insideEnd.from, mac, addresses: [address, guest] };
 }
 
-/** Host of another network, which no host has. Source: RFC 5737, TEST-NET-1 */
+/** Address in another network, which no host has. Source: RFC 5737, TEST-NET-1 */
 const OTHER_NETWORK_ADDRESS = "192.0.2.1";
 
 function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): readonly Probe[] {
@@ -199,7 +199,7 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
   ];
 }
 
-/** Enough that a link which loses half of the frames almost never passes all. A port captures at most 64 frames. */
+/** Number of pings in a series. A link that loses half of the frames almost never passes all. A port captures at most 64 frames. */
 const SERIES_LENGTH = 13;
 /** Number of ARP requests in each direction before a series. On a link that loses half of the frames, at least one usually passes. */
 const INTRODUCTIONS = 6;
@@ -211,9 +211,9 @@ function findOnlyAnswer(traces: readonly FrameTrace[], probe: ProbeName): string
 }
 
 /**
- * Builds ARP requests by which the guest and its gateway learn each other's MAC. Otherwise, they might answer no ping of
- * a series on a lossy link, because they repeat their own ARP requests only after a second. Each request contains the
- * sender's proven MAC: none is sent if another host answers for an address.
+ * Builds ARP requests by which the guest and its gateway learn each other's MAC. Otherwise, they might answer no ping
+ * of a series on a lossy link, because they repeat their own ARP requests only after a second. Builds none if several
+ * hosts answer for an address, because the guest or the gateway could learn a wrong MAC.
  */
 function buildIntroductions(
   facts: ProbeFacts,
@@ -272,7 +272,7 @@ export function buildSeriesProbes(
     : [...buildIntroductions(facts, traces, guestEndsIfKnown), ...pings];
 }
 
-/** Builds a connection from the gateway to the pod's address. Its port is one that the pod forwards to the guest. */
+/** Builds a TCP probe from the gateway to the pod's address, at a port that the pod forwards to the guest. */
 function buildThroughProbes(facts: ProbeFacts, gatewayMac: string): readonly Probe[] {
   const { nic, links, target, newId } = facts;
   const { podNic, nodePeer, onNode } = links;

@@ -264,7 +264,7 @@ function addSeries(
   return firstLosses.map((loss) => {
     const secondLoss = secondLosses.find(({ probe }) => probe === loss.probe);
     if (secondLoss === undefined) return loss;
-    // Ignores a series without any reply beside one with replies, because a busy host may answer nothing for a moment.
+    // If only one of the series has replies, ignores the other, because a busy host may answer nothing for a moment.
     if (isSilentSeries(loss)) return secondLoss;
     if (isSilentSeries(secondLoss)) return loss;
     return {

@@ -184,7 +184,7 @@ export async function readNodeRoute(
 /** RTN_UNICAST, and the offset of the route's type in its header. */
 const [UNICAST, ROUTE_TYPE_AT] = [1, 7];
 
-/** Returns the index of the link to which a default IPv4 route of any table leads. Returns 0 if it leads to several. */
+/** Returns the link index of a default IPv4 route of any table, or 0 if the route has several links. Returns [] for other messages. */
 function decodeDefaultLink(message: Message): readonly number[] {
   if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route) return [];
   const view = toView(message);
@@ -197,7 +197,7 @@ function decodeDefaultLink(message: Message): readonly number[] {
 /** Kinds of links that can lead out of a node. The kind of a physical NIC is empty. */
 const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
 
-/** Finds the down link of a node whose other links have no IPv4 address. Such a link lost its routes, but not its addresses. */
+/** Finds a link with an IPv4 address if all such links are down. A link that goes down loses its routes, but not its addresses. */
 function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   const candidates = links.filter(
     ({ kind, name, addresses }) =>
@@ -290,7 +290,7 @@ export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[
 const PACKET_HOOK = /^\t\ttype filter hook (?:prerouting|forward|postrouting) .*policy (\w+)/;
 const OTHER_VERDICT = /\b(?:accept|return|jump|goto|queue)\b/;
 
-/** Ends of the packets that a pod forwards, as its rules name them. */
+/** Links of the pod, and the guest's address, by which rules can match the packets that the pod forwards. */
 export interface ForwardedEnds {
   readonly links: readonly string[];
   readonly guest: string;

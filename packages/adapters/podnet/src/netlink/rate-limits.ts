@@ -27,7 +27,7 @@ const [LINK_LAYER_OFFSET, RATE_OFFSET] = [1, 8];
 /** With this link layer, the kernel needs no table of transmission times. Source: TC_LINKLAYER_ETHERNET */
 const ETHERNET = 1;
 const U32_MAX = 0xffff_ffff;
-/** Duration of a tick, in seconds, in which the kernel reports the size of buckets. Source: PSCHED_SHIFT */
+/** Duration of a tick, in seconds. The kernel reports the size of buckets in ticks. Source: PSCHED_SHIFT */
 const TICK_SECONDS = 64e-9;
 
 function encodeHeader(index: number): Buffer {
@@ -81,7 +81,7 @@ export function encodeRateRemoval(index: number): Uint8Array {
   return encodeMessage({ type: RTM.deleteQdisc, flags: REQUEST_ACK }, encodeHeader(index));
 }
 
-/** Checks whether a link has a token bucket filter, of any program. */
+/** Checks whether a link has a token bucket filter, whichever program added it. */
 export function hasRateLimit(message: Message): boolean {
   if (message.type !== RTM.newLink) return false;
   const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.link);

@@ -219,7 +219,7 @@ interface DecodedNeighbor extends NicNeighbor {
   readonly isPermanent: boolean;
 }
 
-/** Decodes an entry with a MAC, of IPv4 or IPv6. */
+/** Decodes an IPv4 or IPv6 neighbor entry. Returns undefined if the entry has no MAC. */
 export function decodeNeighbor(message: Message): DecodedNeighbor | undefined {
   if (message.type !== RTM.newNeighbour || message.body.length < MESSAGE_HEADER_BYTES.neighbour)
     return undefined;
