@@ -15,7 +15,7 @@ import {
 export interface Failures extends StepBackoff<AttachmentError> {
   /** Returns the report of a failed step. If a step repeatedly fails in the same way, returns the report of the first failure. */
   explain(step: Step, error: unknown, network?: string): Explanation<AttachmentError>;
-  /** Returns the last report of a failed step, even after its backoff. */
+  /** Returns the last report of a failed step, even if the step's backoff has ended. */
   lastReport(step: Step): AttachmentError | undefined;
   /** Stores a report. Returns false if the same report was stored recently. */
   recordIfNew(step: Step, finding: AttachmentError): boolean;

@@ -30,7 +30,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CHECK_FAILED });
 }
 
-/** Answers CHECK. For a launcher, checks only that the NICs exist, because the guest has their addresses. */
+/** Answers CHECK. For a launcher, checks only that the NICs exist, because their addresses have moved to the guest. */
 function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   const uid = pod?.uid ?? "";

@@ -79,7 +79,7 @@ async function report(
     const patch = { type: "json", operations } as const;
     await store.patch(NETWORK_ATTACHMENT_DEFINITIONS, keyOf(nad), patch, { subresource: "status" });
   } catch (error) {
-    // The definition is deleted, or its kind has no status subresource, as in the CRD of Multus.
+    // KUBE_NOT_FOUND: the definition is deleted, or its kind has no status subresource, as in the CRD of Multus.
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     reported = "without status";
   }

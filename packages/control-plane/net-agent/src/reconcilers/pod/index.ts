@@ -26,7 +26,7 @@ interface BlockingAttachment {
   readonly message: string;
 }
 
-/** Returns the step's last failure, or else an error that the interface name is still in use. */
+/** Returns the step's last failure. If the step has not failed, reports that the interface name is still in use. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   {
@@ -114,7 +114,7 @@ export async function act(
   );
   return {
     errors: new Map(failed.map(({ action, summary }) => [interfaceNameOf(action), summary])),
-    // After an adoption, runs the next pass immediately, because its plan may detach the adopted attachment.
+    // After an adoption, runs the next pass immediately, because the adopted attachment may have to be detached.
     retryInMs: done.some(({ kind }) => kind === "adopt") ? 0 : retryInMs,
   };
 }

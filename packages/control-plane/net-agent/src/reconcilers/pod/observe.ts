@@ -110,7 +110,7 @@ interface RuntimeUnavailable {
   readonly report: AttachmentError;
 }
 
-/** Records an event for the first error that means that the runtime is unavailable. Returns undefined for any other error. */
+/** Returns undefined unless the error means that the runtime is unavailable. Records an event for the first such error. */
 function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI CHECK and only reports failures, because some plugins reject their own valid attachments.
+// Runs CNI CHECK. Failures are reported but cause no detach, because some plugins reject their own valid attachments.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI GC, which releases addresses of attachments missing from a list. Skips and reports a network if its list may be incomplete.
+// Runs CNI GC with a list of valid attachments; plugins release other addresses. If a list may be incomplete, reports the network instead.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";

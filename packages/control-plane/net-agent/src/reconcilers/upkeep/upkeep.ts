@@ -36,7 +36,7 @@ async function checkStatus(
   return findings;
 }
 
-/** Returns a function that runs all checks once. It reports problems that are new, changed or resolved. */
+/** Returns a function that runs all checks once. Each run reports problems that appeared, changed or ended after the previous run. */
 export function createUpkeep(deps: Deps): () => Promise<void> {
   let previous: ReadonlyMap<string, Finding> = new Map();
   return async () => {

@@ -36,7 +36,7 @@ async function listRecordedNics(
   return recorded;
 }
 
-/** Records the settings of the node's NICs that ADD moves into the pod. Reuses a NIC's earlier record if it is not fully restored yet. */
+/** Records the settings of the node's NICs that ADD moves into the pod. Reuses a NIC's earlier record until the NIC is fully restored. */
 export async function recordNodeNics(
   request: AttachmentRequest,
   deps: Deps,
