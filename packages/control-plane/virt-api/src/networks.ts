@@ -90,7 +90,7 @@ export async function denyForeignNetworks(
   specs: Specs,
 ): Promise<Verdict | undefined> {
   const { namespace, user } = request;
-  // Skips Patchbay's services, because virt-api has checked its own caller, and virt-controller only copies networks of VMs.
+  // Allows writes of Patchbay's services: virt-api has already checked its caller, and virt-controller only copies networks of VMs.
   if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
   for (const network of listNewNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";

@@ -260,7 +260,7 @@ export function readText(fields: Readonly<Record<string, unknown>>, name: string
   return typeof text === "string" ? text : "";
 }
 
-/** Rejects lists that are too long for the other rules. Returns undefined if no list is too long. */
+/** Rejects lists whose length would make the other rules slow. Returns undefined if no list is too long. */
 export function denyOversizedLists(subject: Subject): Verdict | undefined {
   const base = subject.kind === "vm" ? "spec.template.spec" : "spec";
   const causes = findOversizedLists(vmiSpecOf(subject), base);

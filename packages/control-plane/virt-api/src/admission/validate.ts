@@ -440,7 +440,7 @@ async function validateVm(
   if (matchers.length > 0) return toVerdict(matchers);
   const { name } = request.user;
   const expanded = await expandBoth(deps, update, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
-  // Skips the VMI for virt-api's own writes, because virt-api has already checked these writes against the VMI.
+  // For its own writes, virt-api does not read the VMI, because it has already checked these writes against the VMI.
   const isWriteByVirtApi = name === OWN_ACCOUNT;
   const vmi = isWriteByVirtApi ? undefined : await findVmiToPlug(deps, vm, toSpecs(expanded));
   const causes = [...expanded.causes, ...listCauses(deps, request, { ...expanded, vmi })];
@@ -489,7 +489,7 @@ async function validateVmi(
             bindings,
           ),
         ]),
-    // Skips an owned VMI, because admission of its VM has already validated MACs and PCI addresses.
+    // Omits these checks for a VMI of a VM, because admission of the VM has already validated MACs and PCI addresses.
     ...(isOwned
       ? []
       : [
