@@ -94,7 +94,7 @@ export function findMissingInstancetypes(vm: VirtualMachine): readonly string[] 
   });
 }
 
-/** Calls `onChange` for each changed instancetype or preference, with its key in the form that findMissingInstancetypes returns. */
+/** Calls `onChange` with the key of each changed instancetype or preference. The keys have the form of findMissingInstancetypes. */
 export function onInstancetypeChange(
   caches: InstancetypeCaches,
   onChange: (key: string) => void,

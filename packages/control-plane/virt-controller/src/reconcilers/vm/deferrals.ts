@@ -2,7 +2,7 @@
 // Time limits of deferred writes.
 import type { Clock } from "@patchbay/base";
 
-/** Time limits of deferred writes, by uid of the object. A restart of the process resets the limits. */
+/** Time limits by uid of the object. They are not persisted, so a restart of the process resets them. */
 export interface Deferrals {
   /** Returns the remaining milliseconds of the delay. The first call starts the delay. */
   remainingMs(uid: string): number;

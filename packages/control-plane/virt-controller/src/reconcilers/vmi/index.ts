@@ -358,7 +358,7 @@ async function reportVmi(
     await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options),
   );
   const syncError = newSyncError(vmi.status?.conditions, status.conditions);
-  // Skips errors that virt-handler reported, because virt-handler records their events.
+  // Records no events for errors that virt-handler reported, because virt-handler records these events.
   const isNewError =
     syncError !== undefined && syncError.reason !== vmi.status?.blockedReason?.reason;
   if (isNewError) deps.events.record(vmi, { type: "Warning", ...syncError });
