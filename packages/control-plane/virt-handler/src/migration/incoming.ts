@@ -49,7 +49,7 @@ function isOffAtSource({ migration, run }: IncomingMigration): boolean {
   return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
-/** Returns whether libvirt copies memory. During the copy, libvirt may refuse job statistics. Source: libvirt qemuDomainGetJobStats. */
+/** Returns whether libvirt copies memory. A refusal of job statistics means true. Source: libvirt qemuDomainGetJobStats. */
 async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<boolean> {
   try {
     const { state, move } = await launcher.session.connection.readJob(domainNameOf(vmi));
