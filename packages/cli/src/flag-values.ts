@@ -79,7 +79,7 @@ const LAUNCHERS_GROUP = 107;
 /** Maximum group ID. The next number is reserved as invalid. Source: linux/uidgid.h */
 const GID_MAX = 2 ** 32 - 2;
 
-/** Parses a group ID. Rejects the launchers' group. */
+/** Parses a dataplane's group ID. Rejects the launchers' group, whose members could create sockets for other VMs. */
 export function parseGroup(text: string): number {
   const gid = Number(text);
   if (/^\d+$/.test(text) && gid <= GID_MAX && gid !== LAUNCHERS_GROUP) return gid;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs programs in a network namespace, which nsenter opens by an inherited descriptor instead of a name or PID.
+// Runs programs in a network namespace, which nsenter enters by an inherited file descriptor instead of a path or PID.
 import { AppError } from "@patchbay/base";
 import type { NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 

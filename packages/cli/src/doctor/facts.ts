@@ -72,7 +72,7 @@ export interface Facts {
   readonly nodes: Observed<readonly KubeNode[]>;
   readonly nodeLeases: Observed<readonly Lease[]>;
   readonly useEmulation: boolean;
-  /** Whether feature gate VhostUserDataplane is on, so that nodes must offer the vhost-user sockets of all VMs to a dataplane. */
+  /** Whether feature gate VhostUserDataplane is on. If so, nodes must offer the vhost-user sockets of all VMs to a dataplane. */
   readonly offersDataplane: boolean;
   readonly networks: Observed<readonly NetworkAttachmentDefinition[]>;
   readonly networkEvents: Observed<readonly KubeEvent[]>;

@@ -42,7 +42,7 @@ function collectStatusLists(status: VmiStatus): Pick<IfaceLists, "attachments" |
 }
 
 function collectLists({ vm, vmi }: IfaceSource): IfaceLists {
-  // Lookups take the first match, so the VMI's networks are first, because the guest uses them.
+  // The VMI's networks are first, so that a lookup by name finds the network that the guest uses.
   const specs = [vmi?.spec, vm?.spec.template.spec].filter((spec) => spec !== undefined);
   return {
     vmIfaces: vm === undefined ? [] : ifacesOf(vm.spec.template.spec),

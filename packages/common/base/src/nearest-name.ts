@@ -38,7 +38,7 @@ function countEdits(from: string, to: string): number {
   return rows.last.at(-1) ?? 0;
 }
 
-/** Maximum length of a name to compare, because the comparison takes quadratic time. */
+/** Longer names are not compared, because the comparison takes quadratic time. */
 const LENGTH_MAX = 64;
 
 /** Returns the name with the fewest edits; undefined if all names need too many. Of equally near names, the alphabetically first wins. */

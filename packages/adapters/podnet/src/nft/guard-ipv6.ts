@@ -175,7 +175,7 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/** Builds the chain for packets with extension headers. Drops large packets, because the kernel may not find their last header. */
+/** Checks packets with extension headers. Without `allowsServers`, drops large packets, whose last header the kernel may not find. */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
@@ -230,7 +230,7 @@ export function buildIpv6Chains(
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
-  // A guest that may act as a server or router is not restricted, because it may also forward fragments of other hosts.
+  // A guest that may act as a server or router may send these messages, and may forward fragments of other hosts.
   const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [

@@ -3,7 +3,7 @@
 
 export interface Hook {
   readonly type: "filter" | "nat";
-  /** Name of the hook and priority, for example `prerouting priority dstnat`. */
+  /** Name and priority of the hook, for example `prerouting priority dstnat`. */
   readonly point: string;
   readonly policy: "accept" | "drop";
 }

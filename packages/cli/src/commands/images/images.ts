@@ -83,7 +83,7 @@ async function runImageRemove(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Removes an image that no VM, VMI or pod uses. A stopped machine's VMs cannot be read, so the command then removes it with a warning. */
+/** Removes an image, unless a VM, VMI or pod uses it. If the machine is stopped, only warns, because its VMs are unknown. */
 export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],

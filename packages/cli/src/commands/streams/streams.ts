@@ -73,7 +73,7 @@ async function runPortForward(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Forwards local ports until the user interrupts the command, or forwards standard input and output until the connection ends. */
+/** Forwards local ports until the user interrupts the command. With --stdio, forwards standard input and output of one connection. */
 export const portForward: Command = {
   name: "port-forward",
   args: ["<vm>", "<port...>"],
