@@ -409,8 +409,8 @@ function buildElement(
 const INTERFACES_SINCE = "0.3.0";
 
 /**
- * Checks whether the plugins created no NIC and assigned no address, as KubeVirt's network binding plugin passt does.
- * Returns false for versions before 0.3.0, whose results cannot contain interfaces.
+ * Checks whether the plugins created no NIC and assigned no address, which is normal for KubeVirt's network binding
+ * plugin passt. Returns false for versions before 0.3.0, whose results cannot contain interfaces.
  */
 function hasNoInterface({ cniVersion, interfaces = [], ips = [] }: CniResult): boolean {
   return interfaces.length === 0 && ips.length === 0 && isAtLeast(cniVersion, INTERFACES_SINCE);

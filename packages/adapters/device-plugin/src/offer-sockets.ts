@@ -124,7 +124,7 @@ async function sweepPeriodically(
         log.warn("unused socket directories cannot be removed", { reason });
       loggedReason = reason;
     }
-    await deps.clock.sleep(sweepIntervalMs, signal).catch(() => undefined); // Only an abort rejects, and then the loop ends.
+    await deps.clock.sleep(sweepIntervalMs, signal).catch(() => undefined); // The sleep rejects only after an abort, which ends the loop.
   }
 }
 

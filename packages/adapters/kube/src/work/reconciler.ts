@@ -174,7 +174,7 @@ export class Queue {
     };
   }
 
-  /** Returns the milliseconds that the key was queued before its running pass. Returns 0 if no pass is running. */
+  /** Returns how long the key was queued before its running pass, in milliseconds. Returns 0 if no pass is running. */
   waitedMs(key: string): number {
     return this.#working.get(key)?.waitedMs ?? 0;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements VhostDirectories without following symbolic links. mkdir(2) and removals do not follow a link at the end
-// of a path. Only root can replace the parent directories by links.
+// of a path. Only root can replace the parent directories with links.
 import { chmodSync, chownSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
