@@ -148,7 +148,7 @@ export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
  * HookSocketsSharedDirectory.
  */
 export const HOOK_SOCKETS_DIR = "/var/run/kubevirt-hooks";
-/** Image with libvirt, QEMU and the tool that copies kernels from images. */
+/** Image with libvirt, QEMU and the tool that copies kernels from container images. */
 export const LAUNCHER_IMAGE = "localhost/patchbay/virt-launcher:dev";
 /** Image that runs a program as a hook; `hack/images/make-images sidecar-shim` builds the image. */
 export const SIDECAR_SHIM_IMAGE = "localhost/patchbay/sidecar-shim:dev";
@@ -171,7 +171,7 @@ export const VNC_SOCKET = "vnc.sock";
 export const AGENT_SOCKET = "agent.sock";
 export const CONSOLE_LOG = "serial0.log";
 export const KERNEL_BOOT_DIR = "/run/kernel-boot";
-/** Directory in which the launcher mounts each volume by name. */
+/** Directory of the launcher's volumes. Each volume is mounted under its name. */
 export const VOLUMES_DIR = "/run/volumes";
 /** Directory of the launcher's block devices. Each device has the name of its volume. */
 export const BLOCK_VOLUMES_DIR = "/dev/volumes";

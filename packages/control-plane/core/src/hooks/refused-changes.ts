@@ -156,7 +156,7 @@ function refuseChange(
 ): string | undefined {
   const { kind, path } = change;
   if (path[1] === "devices") return refuseDeviceChange(change, spec, hookNics);
-  // Missing elements are no change, because the merge restores them. Hooks drop elements that their XML parser does not know.
+  // Hooks drop elements that their XML parser does not know. The merge restores such elements, so they are no change.
   if (kind === "missing") return undefined;
   const place = path.slice(1).join("/");
   if (isNamespace(place, change.newValue)) return undefined;

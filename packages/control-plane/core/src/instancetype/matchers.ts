@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of a VM to its instancetype and its preference, selected by its matchers.
+// Matchers: a VM's references to its instancetype and preference.
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,

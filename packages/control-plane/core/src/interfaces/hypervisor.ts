@@ -162,8 +162,8 @@ export interface Hypervisor {
 }
 
 /**
- * A connection to a hypervisor. Calls run sequentially, and each call has a deadline. Every call throws {@link AppError} with
- * one of these codes: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
+ * A connection to a hypervisor. Calls run sequentially. Each call has a deadline, except `migrateDomain`. Every call throws
+ * {@link AppError} with one of these codes: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
  * LIBVIRT_DEVICE_EXISTS, LIBVIRT_NO_FREE_PORT, LIBVIRT_ADDRESS_REFUSED, LIBVIRT_TAP_REFUSED, LIBVIRT_NOT_RUNNING,
  * LIBVIRT_UNSUPPORTED, LIBVIRT_BUSY, LIBVIRT_MIGRATING, LIBVIRT_UNPLUG_PENDING, LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST,
  * LIBVIRT_REFUSED.

@@ -48,7 +48,7 @@ const HOTPLUG_NETWORK = {
     "",
   ].join("\n"),
 };
-/** Command that reloads the networks. Guests with another network manager need no reload, so the command ignores failures. */
+/** Command that makes systemd-networkd reload its files. Ignores failures, because guests with another network manager need no reload. */
 const RELOAD_NETWORKS = ["sh", "-c", "networkctl reload || true"];
 
 /** Returns the cloud-config fields for the login. If `login` is undefined, the SSH keys apply to the image's default user. */

@@ -160,7 +160,7 @@ export interface NewVmProblem {
   readonly name: string;
 }
 
-/** Returns the names that more than one disk or more than one interface would have. */
+/** Finds a name that two disks would have, and a name that two interfaces would have. */
 export function findNewVmProblems(newVm: NewVm): readonly NewVmProblem[] {
   const disk = findDuplicate([
     ...newVm.volumes.map(({ name }) => name),

@@ -104,7 +104,7 @@ function asObjects(value: unknown): readonly Readonly<Record<string, unknown>>[]
   return Array.isArray(value) ? (value as readonly Readonly<Record<string, unknown>>[]) : [];
 }
 
-/** Copies preferred devices that Patchbay does not support into the VM, so that validation rejects the VM. */
+/** Copies preferred devices into the VM if Patchbay does not support them, so that validation rejects the VM. */
 function mergeUnsupportedDevices(
   devices: Devices,
   preference: PreferredDevices,

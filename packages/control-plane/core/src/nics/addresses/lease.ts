@@ -146,7 +146,7 @@ export interface AnsweredNeighbor extends NicNeighbor {
   readonly destinations: readonly string[];
 }
 
-/** Returns the permanent neighbors, without those that have an address of the NIC. */
+/** Returns the permanent neighbors, except those whose address the NIC itself has. */
 export function listAnsweredNeighbors(
   remembered: RememberedAddresses,
 ): readonly AnsweredNeighbor[] {
