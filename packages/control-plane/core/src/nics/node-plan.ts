@@ -215,7 +215,7 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
   ]);
 }
 
-/** Returns wirings of no interface, except open taps, and except a `tap0` without bridge or limiter: another program may own it. */
+/** Returns wirings without an interface. Ignores open taps and, as it may be another program's, a `tap0` without bridge and limiter. */
 export function findOrphanedWirings(
   links: readonly PodLink[],
   owners: LinkOwners,

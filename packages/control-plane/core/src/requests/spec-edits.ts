@@ -134,7 +134,7 @@ function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefu
 }
 
 const RESTRICTED_MESSAGE = "update of VMI object is restricted";
-/** Refusal of changes to other fields than NICs, which would only take effect at a start. Source: KubeVirt vmi-update-admitter.go. */
+/** Refusal of changes to non-NIC fields, which take effect only at a start. Source: KubeVirt vmi-update-admitter.go. */
 const RESTRICTED_REFUSAL: VmiChangeRefusal = {
   code: 422,
   message: RESTRICTED_MESSAGE,

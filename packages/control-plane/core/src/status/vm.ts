@@ -158,7 +158,7 @@ function findTopologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | u
   return recordedVersion ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
 }
 
-/** Builds the PCI addresses of interfaces and other devices. The VMI's addresses take precedence over the VM's old ones. */
+/** Builds the PCI addresses of interfaces and other devices. The VMI's addresses take precedence over those in the VM's status. */
 function buildTopologyFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

@@ -27,7 +27,7 @@ export interface RunFacts {
   readonly uid: string | undefined;
 }
 
-/** Checks whether the strategy permits the request. Halted permits a start with options, after which virt-api writes the new strategy. */
+/** Checks whether the strategy permits the request. Halted permits a start with options: virt-api writes the new strategy later. */
 function isPermitted({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";

@@ -84,8 +84,8 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
 }
 
 /**
- * Builds the VMI from the template, without absent interfaces and with the recorded MACs. The annotations contain the
- * NICs' last IP and PCI addresses, the layout version of the first start, and the addresses of all other devices.
+ * Builds the VMI from the template, without absent interfaces and with the recorded MACs. The annotations contain the NICs'
+ * last IP and PCI addresses, the PCI layout version of the first start, and the addresses of all other devices.
  */
 export function vmiOf(
   vm: VirtualMachine,

@@ -137,9 +137,8 @@ export function isBehindBridge({ bus, slot }: PciAddress, machine: Machine): boo
 }
 
 /**
- * Checks whether a conventional bus can replace the root port with this bus number. It cannot replace the first port of
- * a slot, because firmware ignores a slot without function 0. Source: PCI Local Bus Specification 3.0 section
- * 3.2.2.3.4.
+ * Checks whether a conventional bus can replace the root port with this bus number. It cannot replace the first port of a slot,
+ * because firmware ignores a slot without function 0. Source: PCI Local Bus Specification 3.0 section 3.2.2.3.4.
  */
 function canBeConventional(bus: number): boolean {
   return (bus - 1) % FUNCTIONS_PER_SLOT !== 0;

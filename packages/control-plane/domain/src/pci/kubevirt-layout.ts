@@ -9,7 +9,7 @@ interface KubeVirtMachine {
   readonly nics: readonly string[];
   readonly devices: readonly FixedDevice[];
   readonly memoryMiB: number;
-  /** Number of ports for NICs, including free ports, before the ports of other devices. If unset, KubeVirt's default applies. */
+  /** Number of ports for NICs, used or free. The ports of other devices follow. If unset, KubeVirt's default applies. */
   readonly slotCount?: number;
 }
 
@@ -27,7 +27,7 @@ const DEFAULT_SLOT_COUNT = 4;
 const PORT_INDEX_MAX = 31;
 /** Maximum memory of a VM to which {@link SMALL} applies. {@link LARGE} applies to a VM with more memory. */
 const SMALL_MEMORY_MIB = 2048;
-/** `total`: number of root ports, if enough of them are free. `free`: minimum number of free ports, which takes precedence. */
+/** `total`: intended number of root ports. `free`: minimum number of free ports; more root ports are added if necessary. */
 const SMALL = { total: 8, free: 3 };
 const LARGE = { total: 16, free: 6 };
 
@@ -55,7 +55,7 @@ function countSlots({ nics, slotCount }: KubeVirtMachine): number {
   return nics.length === 0 ? 0 : Math.max(DEFAULT_SLOT_COUNT, nics.length);
 }
 
-/** Counts the devices that reduce the number of free ports. */
+/** Counts the devices that KubeVirt subtracts from `total` to compute the number of free ports. */
 function countDevices({ nics, devices }: KubeVirtMachine): number {
   const counted = listOccupants(devices).filter(
     (device) => !["usb", "scsi", "guestAgent"].includes(device),

@@ -295,7 +295,7 @@ function listRequested(
 interface PortCounts {
   /** Ports up to the last port that a device uses. */
   readonly required: number;
-  /** Ports that are possible. */
+  /** Maximum number of ports, limited by slots or by interrupt vectors. */
   readonly possible: number;
   /** Ports that would suffice if devices used the first ports. */
   readonly used: number;

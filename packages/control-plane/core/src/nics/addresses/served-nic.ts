@@ -144,7 +144,7 @@ export function buildServedNics(facts: ServingFacts): readonly ServedNic[] {
   return facts.ifaces.flatMap((iface) => toServedNics(iface, facts));
 }
 
-/** Maximum size of a DHCP option in bytes, because dnsmasq does not split longer options (RFC 3396). Source: RFC 2132 section 2 */
+/** Maximum size of a DHCP option in bytes. dnsmasq does not split longer options, as RFC 3396 permits. Source: RFC 2132 section 2 */
 const OPTION_MAX = 255;
 /** Maximum size of search domains in a router advertisement: 255 units of 8 bytes, minus the header. Source: RFC 8106 section 5.2 */
 const ADVERTISED_SEARCH_MAX = 2032;
@@ -250,7 +250,7 @@ function describeOmissions(
 }
 
 /**
- * Bytes for options in a 576-byte message, which every client accepts: in the options field, `file` and `sname`. Excludes the
+ * Bytes for options in the options field, `file` and `sname` of a 576-byte message, which every client accepts. Excludes the
  * magic cookie, the option that declares overload, and the end marks of `file` and `sname`. Source: RFC 2131 sections 2 and 4.1
  */
 const [OPTIONS_FIELD_SIZE, FILE_FIELD_SIZE, SNAME_FIELD_SIZE] = [308 - 3, 128 - 1, 64 - 1];
@@ -293,7 +293,7 @@ function fitTogether(sizes: readonly number[], fields: readonly number[]): boole
     });
 }
 
-/** Reports DHCP options that are too long in total. For clients that accept only short messages, dnsmasq omits some options. */
+/** Reports if the options exceed a 576-byte message, because dnsmasq omits some options for clients that accept no longer message. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
   if (nic.lease.ipv4 === undefined) return [];
   const sizes = listOptionSizes(nic);
@@ -310,7 +310,7 @@ function describeLongMessage(nic: SizedNic): readonly string[] {
   ];
 }
 
-/** Truncates options to the sizes that the server accepts, and reports the omitted items. */
+/** Truncates lists in options to the sizes that dnsmasq accepts, and reports the omitted items in `omissions`. */
 export function limitOptions<Nic extends SizedNic>(nic: Nic): Nic {
   const { lease, dns, options } = nic;
   const { ntpServers = [] } = options;

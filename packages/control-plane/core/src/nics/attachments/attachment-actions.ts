@@ -103,7 +103,7 @@ function isAttachedNow(owned: OwnedAttachment): boolean {
   return owned.state === "attached" && !owned.isStale;
 }
 
-/** Checks whether KubeVirt may have connected the guest to the NIC, which then must not be replaced. */
+/** Checks whether KubeVirt may have connected the guest to the NIC. If so, the NIC must not be replaced. */
 function isWired(
   owned: OwnedAttachment,
   { isKubeVirtLauncher }: Pick<AttachmentFacts<OwnedAttachment>, "isKubeVirtLauncher">,
@@ -318,7 +318,7 @@ export function listInterfaces({
   return [...new Set([interfaceName, ...entries.flatMap((entry) => entry.interface ?? [])])];
 }
 
-/** Replaces net-agent's entries in `current`, appends new entries, and drops net-agent's entries without a current attachment. */
+/** Replaces net-agent's entries in `current`, appends new entries, and drops net-agent's entries whose attachment no longer exists. */
 export function mergeNetworkStatus(
   current: readonly NetworkStatus[],
   attachments: readonly ReportedAttachment[],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Default routes of a pod that an attachment replaces, and that are restored when the attachment is removed. Source: NPWG 1.3
+// A pod's default routes that an attachment replaces; they are restored when the attachment is removed. Source: NPWG 1.3
 // section 4.1.2.1.9; Multus, `default-route`.
 import { findGateways, type NetworkSelection } from "@patchbay/api/annotations";
 import { parseIp } from "@patchbay/api/values";
@@ -9,7 +9,7 @@ export interface RouteClaim {
   readonly interfaceName: string;
   /** Gateways of the claimed default routes, at most one for each address family. */
   readonly gateways: readonly string[];
-  /** Routes of other NICs that this attachment or an earlier attachment replaced. */
+  /** Other NICs' default routes, replaced by this attachment or an earlier one. */
   readonly replaced: readonly DefaultRoute[];
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs of the node that an attachment moves into its pod. Source: CNI plugin host-device, README and getLink.
+// The node's NICs that attachments move into pods. Source: CNI plugin host-device, README and getLink.
 import { isJsonObject } from "@patchbay/api/json";
 import { readText } from "../definition/needs.ts";
 import type { AttachmentRequest, NetworkConfigList } from "../../interfaces/cni.ts";

@@ -41,10 +41,7 @@ function isAllowed(name: string, patterns: Patterns): boolean {
 
 /** Endings of member names. The value of a member with such an ending counts as a path even if the value does not look like a path. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
-/**
- * Longest ending in {@link PATH_MEMBER}. Longer names are cut, because a list's name is matched once for each item, which could
- * take long.
- */
+/** Longest ending in {@link PATH_MEMBER}. Longer names are cut, because matching a long name for each item of a list is slow. */
 const PATH_MEMBER_LENGTH_MAX = "socket".length;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -132,7 +129,7 @@ function describeRefusal({ field, text }: NamedValue, list: PolicyFieldName, why
 
 interface PolicyContext {
   readonly policy: TenantPolicy;
-  /** Bridges of the node with a port that belongs to neither a guest nor a pod. */
+  /** The node's bridges that have a port of neither a guest nor a pod. */
   readonly nodeBridges: ReadonlySet<string>;
 }
 

@@ -26,9 +26,8 @@ function chooseStricterMode(one: SecurityMode, other: SecurityMode): SecurityMod
 }
 
 /**
- * Returns the interface's port security. The pod network always checks addresses. On other networks the interface's settings
- * apply, with the cluster's default mode. If the cluster enforces its mode, the stricter mode applies, without the interface's
- * exceptions.
+ * Returns the port security. The pod network always checks addresses. On other networks, the interface's settings apply; the
+ * cluster's mode is the default. If that mode is enforced, the stricter mode applies, without the interface's exceptions.
  */
 function resolvePortSecurity(
   iface: Iface,

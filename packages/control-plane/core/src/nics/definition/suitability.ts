@@ -12,7 +12,7 @@ interface Range {
   readonly gateway: bigint;
 }
 
-/** Ranges from any of which host-local assigns one address; undefined if a range is invalid or unsupported. */
+/** Set of ranges from which host-local assigns one address; undefined if a range is invalid or unsupported. */
 type RangeSet = readonly Range[] | undefined;
 
 interface RangeUse {
@@ -80,7 +80,7 @@ function countAddresses({ first, last, gateway }: Range): bigint {
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
-/** Counts all and used addresses of each valid range set. `leases`: file names, which are addresses. Source: plugins host-local. */
+/** Counts the addresses and used addresses of each valid range set. Names in `leases` are addresses. Source: plugins host-local. */
 export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
   return listRangeSets(ipam).flatMap(([field, set]) => {

@@ -165,7 +165,7 @@ type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
   readonly device?: IfaceFacts["device"];
 };
 
-/** Infers the binding from existing links. A tap without a bridge named by Patchbay was created by a plugin. */
+/** Infers the binding from existing links. A tap without one of Patchbay's bridges was created by a plugin. */
 function inferBindingKind(
   { name, podInterfaceName, device }: NamedIface,
   links: readonly KernelLink[],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of vhost-user sockets in the launcher. This file is a separate entry point without dependencies.
+// Names of vhost-user sockets in the launcher. This file is exported separately, so that importers do not load all of core.
 
 /** Returns the file name of a pod NIC's socket in the launcher. All nodes use the same name, so that a migrated domain finds it. */
 export function buildSocketLinkName(podInterfaceName: string): string {
