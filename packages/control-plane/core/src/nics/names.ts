@@ -13,7 +13,6 @@ const TAP_PREFIX = "tap";
 const LIMITER_PREFIX = "lim";
 const DEFAULT_TAP = "tap0";
 
-/** Names of an interface's links and device. Link names have at most 15 characters. */
 export interface IfaceNames {
   readonly podInterfaceName: string;
   readonly bridgeName: string;

@@ -17,9 +17,8 @@ const VIRTIO: NicModel = { needsIoPorts: false, isMultiQueue: true, vectors: cou
 const SINGLE_VECTOR: NicModel = { needsIoPorts: false, isMultiQueue: false, vectors: () => 1 };
 
 /**
- * NIC models by libvirt's name. Measured on QEMU 7.2 with Linux 6.1 behind 32 root ports: e1000, e1000e, rtl8139 and
- * vmxnet3 work in all ports; ne2k_pci and pcnet work only in the last 14. Source: libvirt formatdomain, "Setting the
- * NIC model".
+ * NIC models by libvirt's name. Measured on QEMU 7.2 with Linux 6.1 behind 32 root ports: e1000, e1000e, rtl8139 and vmxnet3
+ * work in all ports; ne2k_pci and pcnet work only in the last 14. Source: libvirt formatdomain, "Setting the NIC model".
  */
 const NIC_MODELS: Readonly<Record<string, NicModel>> = {
   virtio: VIRTIO,
