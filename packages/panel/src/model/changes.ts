@@ -209,7 +209,7 @@ function buildPlugRequest({
   return buildSubresourceRequest(unit, "addinterface", body);
 }
 
-/** Actions that VMIs offer, but VMs do not. */
+/** Actions that only VMIs offer, so that they are sent to the VM's VMI. */
 const GUEST_ACTIONS: readonly PowerAction[] = ["pause", "unpause", "reset", "softreboot"];
 
 function buildPowerRequest({ unit, action }: Extract<Change, { kind: "power" }>): ApiRequest {

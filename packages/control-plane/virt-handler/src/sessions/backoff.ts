@@ -84,7 +84,7 @@ class BackoffSessions implements Sessions {
         deadline.abort();
         void session.connection.close(); // makes the pending calls of `work` fail
       },
-      () => undefined, // finished in time
+      () => undefined, // `work` ended in time
     );
     try {
       return await work(session);

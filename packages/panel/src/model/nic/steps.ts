@@ -8,7 +8,7 @@ export interface PlugStep {
   readonly reason?: string;
   /** Time of the step, in milliseconds since 1970. */
   readonly atMs: number;
-  /** Whether the phase began before the page was opened. */
+  /** Whether the phase may have begun before the page was opened. */
   readonly isOld?: true;
 }
 

@@ -75,7 +75,7 @@ export function Jacks(props: JacksProps): JSX.Element {
     <section class={props.isDrawing ? "jacks drawing" : "jacks"} aria-label="Networks">
       <h2>{props.isWaiting ? "Connect to…" : "Networks"}</h2>
       <ul
-        // The list scrolls separately from the rack, but must not be a tab stop.
+        // Browsers make a scrollable list a tab stop, but the buttons in this list are tab stops already.
         tabIndex={-1}
         onScroll={(event) => {
           props.onScroll(event.currentTarget.scrollTop);

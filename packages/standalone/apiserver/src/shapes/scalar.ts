@@ -6,12 +6,12 @@ import type { Scalar } from "./shape.ts";
 
 const DECIMAL_SUFFIXES: readonly string[] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 const BINARY_SUFFIXES: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/** Number of decimal places. Values with more decimal places are rounded up. */
+/** Maximum number of decimal places of a quantity. Quantities with more decimal places are rounded up. */
 const NANO_DIGITS = 9;
 const NANO = 10n ** BigInt(NANO_DIGITS);
 const EXPONENT_MAX = 30;
 
-/** Maximum length of a quantity. BigInt arithmetic takes nearly quadratic time. */
+/** Maximum length of a quantity in characters. It is small, because BigInt arithmetic takes nearly quadratic time. */
 const QUANTITY_MAX_LENGTH = 256;
 
 const QUANTITY_PATTERN = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;

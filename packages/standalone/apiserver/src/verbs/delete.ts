@@ -249,7 +249,7 @@ async function deleteStored(
   try {
     await deleteOne({ ...call, namespace, name }, deps, deletion.options);
   } catch (error) {
-    // Another client has deleted the object.
+    // A 404 means that another client has deleted the object.
     if (!(error instanceof StatusError && error.code === 404)) {
       throw error;
     }

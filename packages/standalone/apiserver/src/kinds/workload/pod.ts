@@ -156,7 +156,7 @@ export const POD: Kind = defineKind({
   subresources: [
     { name: "binding", verbs: ["create"], kind: "Binding", group: "", version: "v1" },
     { name: "eviction", verbs: ["create"], kind: "Eviction", group: "policy", version: "v1" },
-    // portforward is listed because clients expect it; requests get an error that explains why it is not supported.
+    // portforward is listed because clients expect it, but requests for it get a StatusError 501.
     { name: "attach", verbs: ["create", "get"], kind: "PodAttachOptions" },
     { name: "exec", verbs: ["create", "get"], kind: "PodExecOptions" },
     { name: "log", verbs: ["get"] },
