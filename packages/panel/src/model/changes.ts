@@ -209,7 +209,7 @@ function buildPlugRequest({
   return buildSubresourceRequest(unit, "addinterface", body);
 }
 
-/** Actions that only VMIs offer, so that they are sent to the VM's VMI. */
+/** Actions that only VMIs offer. They are sent to the VM's VMI. */
 const GUEST_ACTIONS: readonly PowerAction[] = ["pause", "unpause", "reset", "softreboot"];
 
 function buildPowerRequest({ unit, action }: Extract<Change, { kind: "power" }>): ApiRequest {

@@ -38,7 +38,7 @@ function pointIn(area: HTMLElement, { clientX, clientY }: PointerEvent): Point {
   return { x: clientX - left, y: clientY - top };
 }
 
-/** Calls `onHeld` after TOUCH_HOLD_MS, then blocks scrolling until `signal` aborts. Returns a function: whether `onHeld` was called. */
+/** Calls `onHeld` after TOUCH_HOLD_MS, then blocks scrolling until `signal` aborts. The returned function reports whether `onHeld` ran. */
 function trackHold(signal: AbortSignal, onHeld: () => void): () => boolean {
   let isHeld = false;
   const preventDefaultIfHeld = (event: Event): void => {

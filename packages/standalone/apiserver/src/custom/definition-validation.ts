@@ -83,7 +83,7 @@ export function definitionWarnings(definition: KubeObject): readonly string[] {
   ];
 }
 
-/** Rejects unknown strategies, and Webhook for several versions, because this server does not call conversion webhooks. */
+/** Rejects unknown strategies. Rejects Webhook for several versions, because this server does not call conversion webhooks. */
 function conversionCauses(definition: KubeObject): readonly Cause[] {
   const strategy = textAt(definition, "spec", "conversion", "strategy");
   const field = "spec.conversion.strategy";

@@ -40,7 +40,7 @@ export class Batch implements Transaction {
     return this.changes.length >= CHANGES_MAX || this.#length >= CHANGES_MAX_LENGTH;
   }
 
-  /** Whether the current mutation creates an object or exceeds GROWTH_MAX_LENGTH, which is rejected on a full disk. */
+  /** Whether the current mutation creates an object or enlarges one by more than GROWTH_MAX_LENGTH. A full disk forbids both. */
   get isGrowing(): boolean {
     return this.#pending.some(({ type, current, previous }) => {
       const sizeLimit = previous === undefined ? 0 : previous.text.length + GROWTH_MAX_LENGTH;
