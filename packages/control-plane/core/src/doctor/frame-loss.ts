@@ -270,7 +270,7 @@ function isBlamed(trace: FrameTrace, observed: ObservedPath, hop: HopName): bool
 
 /**
  * Returns whether a fault of this hop or a neighboring hop explains the loss. `MtuSmaller` explains losses of large
- * frames (`isOfSize`), any other fault explains other losses.
+ * frames (`isOfSize`). Any other fault explains other losses.
  */
 function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   const position = HOPS_IN_ORDER.indexOf(hop);

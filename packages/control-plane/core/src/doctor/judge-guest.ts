@@ -158,7 +158,7 @@ function judgeDefaultRoute(facts: PathFacts): Verdict | undefined {
   return dead("NoDefaultRoute", why, undefined, findGuestGateway(facts));
 }
 
-/** Returns the host to which the guest sends packets for other networks. Undefined if it is the gateway, or unknown. */
+/** Returns the host to which the guest sends packets for other networks. Undefined if this host is the gateway or unknown. */
 function findOtherRouter(facts: PathFacts, gateway: string | undefined): string | undefined {
   const { trace, requested } = facts.observed?.guestRoute ?? {};
   if (trace?.replySeenAt.length === 0) {

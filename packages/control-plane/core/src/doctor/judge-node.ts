@@ -188,7 +188,7 @@ function judgePeerMaster(
     return undefined;
   }
   const why = "it is a port of no bridge";
-  // A BPF program on the link can forward frames without a bridge or a route. If the filters are unknown, assume such a program.
+  // A BPF program on the link can forward frames without a bridge or a route. If filters are unknown, assumes such a program.
   const hasProgram = observed.filters?.some(({ link }) => link === peer.name) !== false;
   const isCutOff = observed.isPeerRouted === false && !hasProgram;
   return isGatewayLost(facts) || isCutOff

@@ -11,7 +11,7 @@ export interface ExaminedNic {
   readonly addresses: readonly string[];
   /** Gateway from the CNI result or a recorded route. If no route uses it, it may not exist, so the pod's default gateway precedes it. */
   readonly gateway?: { readonly address: string; readonly isRouted: boolean };
-  /** Address of another guest on this node. The doctor probes this guest only if it finds no gateway. */
+  /** Address of another guest on this node. The doctor probes it only if no gateway answers and the node has no address on the network. */
   readonly neighbor?: string;
   /** Whether to request a DHCP offer, without accepting a lease. */
   readonly testsDhcp: boolean;
