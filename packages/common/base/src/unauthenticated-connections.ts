@@ -35,7 +35,7 @@ export class UnauthenticatedConnections {
     oldest[1].destroy();
   }
 
-  /** Marks the client as authenticated. Accepts the TCP socket or the TLS socket of the connection. */
+  /** Stops counting the connection. The argument may be its TCP socket or its TLS socket. */
   markAuthenticated(connection: Connection): void {
     this.#connections.delete(printClient(connection));
   }

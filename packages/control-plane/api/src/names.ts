@@ -23,9 +23,9 @@ export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 /** Annotation of a NetworkAttachmentDefinition with the device plugin resource that pods must request. Source: Multus resourceNameAnnot. */
 export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
-/** Annotation of a Service with the secondary network of its endpoints. Source: NPWG multus-service. */
+/** Annotation of a Service. Its value is the secondary network of the endpoints. Source: NPWG multus-service. */
 export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
-/** Annotation of a Service with a selector for VMIs. Requires {@link SERVICE_NETWORK_ANNOTATION} and an empty `spec.selector`. */
+/** Annotation of a Service. Its value is a selector for VMIs. Requires {@link SERVICE_NETWORK_ANNOTATION} and an empty `spec.selector`. */
 export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
 /**
  * Annotation of a VMI that permits a migration although the pod network has bridge binding. Source: KubeVirt
@@ -34,21 +34,21 @@ export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
 export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
   "kubevirt.io/allow-pod-bridge-network-live-migration";
 export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
-/** Annotation of a pod with the errors of its failed attachments; writer: net-agent. */
+/** Annotation of a pod. Its value contains the errors of failed attachments; writer: net-agent. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
-/** Annotation of a pod with the gateways that CNI returned for each NIC; writer: net-agent. */
+/** Annotation of a pod. Its value contains the gateways that CNI returned for each NIC; writer: net-agent. */
 export const CNI_GATEWAYS_ANNOTATION = "patchbay.io/cni-gateways";
 
 /** Annotation of a net-agent pod that must remove its CNI plugin from the node; writer: the uninstaller. */
 export const UNINSTALL_PLUGIN_ANNOTATION = "patchbay.io/leave-runtime";
 
-/** Annotation of an installed object with the specification that `patchbay install` wrote last, for a three-way merge. */
+/** Annotation of an installed object. Its value is the specification that `patchbay install` wrote last, for a three-way merge. */
 export const LAST_INSTALLED_ANNOTATION = "patchbay.io/last-installed";
 
-/** Annotation of a VMI with the devices' PCI addresses at the VM's last start; writer: virt-controller. */
+/** Annotation of a VMI. Its value contains the devices' PCI addresses at the VM's last start; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
-/** Annotation of a VMI with the MACs that networks assigned to the VM's last guest, as JSON; writer: virt-controller. */
+/** Annotation of a VMI. Its value contains the MACs that networks assigned to the VM's last guest, as JSON; writer: virt-controller. */
 export const RETAINED_MACS_ANNOTATION = "patchbay.io/kept-macs";
 /** Annotation of a VMI with the version of its PCI layout. Source: KubeVirt PciTopologyVersionAnnotation. */
 export const PCI_TOPOLOGY_VERSION_ANNOTATION = "kubevirt.io/pci-topology-version";

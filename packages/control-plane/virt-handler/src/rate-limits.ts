@@ -19,7 +19,7 @@ export interface RateLimits {
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: WiringBudget;
-  /** Monotonic time at which the report of a short wait was first postponed, in milliseconds, by UID of the VMI. */
+  /** By UID of the VMI: monotonic time in milliseconds at which a transient change of the interface status was first postponed. */
   readonly transientSince: Map<string, number>;
   /** Number of consecutive failed passes by UID of the VMI. */
   readonly failedPasses: Map<string, number>;

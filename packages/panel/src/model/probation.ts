@@ -17,7 +17,7 @@ export const NO_PLUG_CHECK: PlugCheck = { isOn: false, keepsFaulty: false };
 
 export type PlugChange = Extract<Change, { kind: "plug" }>;
 
-/** Returns the change if the guest gets the plug immediately, so that the plug can be checked; otherwise undefined. */
+/** Returns the change if it is a plug that takes effect immediately, so that the interface can be checked; otherwise undefined. */
 export function findCheckableChange(
   change: Change,
   verdict: Verdict | undefined,

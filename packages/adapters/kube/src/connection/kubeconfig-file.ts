@@ -124,7 +124,7 @@ function createLookup<T extends { readonly name: string }>(
   return (name) => converted.find((item) => item.name === name);
 }
 
-/** Parses JSON or YAML. Loads the YAML library, which needs 10 MB, only if the text is not JSON. */
+/** Tries JSON first, because the YAML library needs 10 MB of memory. */
 async function parseText(text: string): Promise<unknown> {
   try {
     return JSON.parse(text);

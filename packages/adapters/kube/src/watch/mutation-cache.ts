@@ -37,7 +37,7 @@ class ObjectMutationCache implements MutationCache {
 
   note(written: KubeObject): void {
     this.#writtenByUid.set(findUid(written), written);
-    // Discards a version that is already in a cache, because the watch may report no further change.
+    // Forgets the written version at once if a cache already contains it or a newer one, because the watch may report no further change.
     for (const cache of this.#caches) {
       const cached = cache.find(written.metadata);
       if (cached !== undefined) this.newest(cached);

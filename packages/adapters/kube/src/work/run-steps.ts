@@ -132,7 +132,7 @@ type ObjectAction = { readonly kind: StepKind };
 export interface ObjectSteps<A extends ObjectAction> {
   readonly object: KubeObject;
   readonly plan: readonly A[];
-  /** Inputs of all steps, in addition to the properties of each action. */
+  /** Serialized inputs that all steps share. Each step adds its action's properties; changed inputs end the step's backoff. */
   readonly inputs: string;
   readonly perform: (action: A) => Promise<void>;
 }

@@ -197,7 +197,7 @@ function decodeDefaultLink(message: Message): readonly number[] {
 /** Kinds of links that can lead out of a node. The kind of a physical NIC is empty. */
 const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
 
-/** Finds a link with an IPv4 address if all such links are down. A link that goes down loses its routes, but not its addresses. */
+/** Returns the first possible uplink if all are down. It is recognized by its IPv4 address, because a down link loses only its routes. */
 function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   const candidates = links.filter(
     ({ kind, name, addresses }) =>

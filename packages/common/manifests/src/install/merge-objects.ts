@@ -149,7 +149,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Returns whether objects are merged field by field. An object that the manifest lacks is merged only if all its values are strings. */
+/** Returns whether an object is merged member by member. If it is not in the manifest, it must be a map of strings, such as labels. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");

@@ -31,7 +31,7 @@ export interface PathLinks {
   readonly bridges?: readonly PathLink[];
   /** Ports of the node's bridge that lead out of the node. For a pod NIC that is not a veth, only its parent link. */
   readonly uplinks: readonly PathLink[];
-  /** Link of the node to which the pod NIC is connected: its veth peer or its parent. `unseen` if Patchbay cannot observe it. */
+  /** Kind of the node's link that connects the pod NIC: its veth peer or its parent link. `unseen` if Patchbay cannot observe the link. */
   readonly onNode: "peer" | "parent" | "unseen";
 }
 
@@ -101,7 +101,7 @@ export interface FixedEntry {
   readonly mac: string;
 }
 
-/** Route lookup for the guest's packets that fails or leads away from the path. */
+/** A route lookup for the guest's packets that the kernel rejected, or that leads to a wrong link. */
 export interface RouteFault {
   readonly at: Place;
   readonly command: string;

@@ -109,7 +109,8 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
   const failed = listFailed(node, vmi, migrations);
   const forMs = computeRetryDelayMs(failed, nowMs);
-  // A schedulable node is not being drained, so the eviction request is removed. Only a new eviction request starts another migration.
+  // A failed attempt is retried only while the node is unschedulable, that is, being drained. Otherwise, the eviction request
+  // is removed, and only a new request starts another migration.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
   if (forMs > 0) return { kind: "wait", forMs };
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };

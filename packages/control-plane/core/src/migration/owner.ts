@@ -19,7 +19,7 @@ export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: stri
   return `virt-launcher-${name.slice(0, VMI_PART_MAX)}-${sha256Hex(uids).slice(0, 5)}`;
 }
 
-/** Returns the migration state if the migration is open. virt-controller closes a migration by setting `completed`. */
+/** Returns undefined if there is no migration, or if virt-controller has closed it by setting `completed`. */
 export function migrationIn(migration: MigrationState | undefined): MigrationState | undefined {
   if (migration?.migrationUid === undefined || migration.completed === true) return undefined;
   return migration;

@@ -257,7 +257,7 @@ export function planNicsChange(
   return { planned, plugs };
 }
 
-/** Returns the VMI's NICs without interfaces whose unplug is complete. */
+/** Returns the VMI's NICs, except absent interfaces whose unplug is complete. */
 export function planOwnNics(vmi: VirtualMachineInstance): Nics {
   return withoutUnplugged(vmi, nicsOf(vmi.spec));
 }

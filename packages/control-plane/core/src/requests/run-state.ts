@@ -97,7 +97,7 @@ interface WithGracePeriod {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }
 
-/** Planned writes for a request, or its refusal. virt-api returns the message to the client and logs it. */
+/** Planned writes for a request, or its refusal. After the writes, virt-api returns `message` and, except in a dry run, logs it. */
 export type RunStatePlan =
   /** Patches the VM's spec, after `requests` are written to its status. */
   | (WithGracePeriod & {

@@ -132,10 +132,11 @@ function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport)
 
 const MULTUS_SOURCE = "multus-status";
 
-/** Checks whether the pod has the secondary network (`multus-status` in `infoSource`). Source: KubeVirt network/controllers/vmi.go. */
+/** Whether `infoSource` must contain `multus-status`: the pod has the secondary network. Source: KubeVirt network/controllers/vmi.go. */
 function isReportedByMultus({ attachment, network, reported }: IfaceFacts): boolean {
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (attachment?.state === "Attached") return true;
+  // A network that is being removed counts only if it was reported before.
   return attachment?.state === "Removing" && reported?.infoSource?.includes(MULTUS_SOURCE) === true;
 }
 

@@ -186,7 +186,7 @@ export interface VmiStatusFacts {
 function findNodeError({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.blockedReason ?? {};
   if (reason === undefined || message === undefined) return undefined;
-  // A reason without an event type disappears without user action, so it is no error.
+  // A reason without an event type is cleared without action by the user, so it is not reported as an error.
   return findEventType(reason) === undefined ? undefined : { reason, message };
 }
 

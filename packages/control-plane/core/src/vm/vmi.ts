@@ -149,14 +149,14 @@ export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** Deletes a launcher that lacks image files, unless its guest runs. The next launcher copies the files. */
+/** Deletes a launcher without image files, unless its guest runs. Image volumes are unsupported, so the next launcher copies the files. */
 function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isDeletedOrRunning =
     pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
   return isDeletedOrRunning ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Deletes the pod of an ended guest if hooks still run, because they would occupy the pod's resources. */
+/** Deletes the pod of an ended guest if hooks still run in it, because they would otherwise keep occupying the pod's resources. */
 function planHookShutdown({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
   return hasRunningHook(pod) ? [toDeletion(vmi, pod)] : [];

@@ -376,7 +376,7 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
   const portAddresses = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge is behind the port with the preceding number, and replaces the root port with its own bus number.
+  // A bridge with bus number N is behind root port N - 1. Root port N does not exist, because the bridge takes its number.
   const buses = [
     ...portAddresses.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),

@@ -273,7 +273,7 @@ function readDomain(xml: string): DomainFacts {
   return toFacts(root);
 }
 
-/** Parses a live domain. Rejects documents that have a DOCTYPE, are too long, malformed or out of range. */
+/** Parses a live domain. Rejects malformed or too long documents, and those with a DOCTYPE, a number out of range or too many NICs. */
 export function parseDomain(xml: string): ParsedDomain {
   try {
     return { ok: true, domain: readDomain(xml) };

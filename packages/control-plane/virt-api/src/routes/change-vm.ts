@@ -396,7 +396,7 @@ function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise
   );
 }
 
-/** Starts the VM. The response is 202, 409 if a guest runs or starts automatically, or 422 if the VM cannot start. */
+/** Responds with 202, 409 if a guest runs or starts automatically, or 422 if starting is impossible. */
 export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }

@@ -150,7 +150,7 @@ function buildParameter(name: string, openApiVersion: OpenApiVersion): object {
   };
 }
 
-/** Returns a unique name for client generators, for example `v1PutVirtualmachinesStart`. */
+/** Returns a unique name for client generators, for example `v1PutNamespaceVirtualmachinesNameStart`. */
 function buildOperationId({ method, path }: Route, version: string): string {
   const parts = path.split(/[^A-Za-z0-9]+/).filter((part) => part !== "" && part !== "namespaces");
   const nameParts = [method, ...parts].map((part) => part.charAt(0).toUpperCase() + part.slice(1));

@@ -113,7 +113,7 @@ function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly 
   return causes.filter((cause) => !storedCauses.has(printCause(cause)));
 }
 
-/** Validates a change. Skips validateUpdate if `part` is `all`, because a Binding, for example, sets an immutable field. */
+/** Validates a change. Skips validateUpdate if `part` is `all`: a Binding, for example, sets spec.nodeName, which clients cannot update. */
 function validateChange(
   kind: Kind,
   part: ChangedPart,

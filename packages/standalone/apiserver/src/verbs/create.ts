@@ -172,7 +172,7 @@ export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
   return { type: "object", code: 201, object: createdObject };
 }
 
-/** Checks that the user may create the object, because a PUT of a missing object creates it. Throws a StatusError 403. */
+/** A PUT of a missing object creates it, so the user also needs the verb `create`. Throws a StatusError 403 without that permission. */
 function checkCreateRight(call: Call, deps: VerbDeps): void {
   const { user, kind, namespace, name } = call;
   const { group, version, resource } = kind;

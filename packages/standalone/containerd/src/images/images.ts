@@ -44,7 +44,7 @@ export function selectNamedRecords(records: readonly ImageRecord[]): readonly Im
   );
 }
 
-/** Returns the ids of images without a name. Records of these ids only prevent the removal of unused layers. */
+/** Returns the ids of images that have no name. A record of such an id has no use, and keeps unused layers on the disk. */
 export function findUnnamedIds(records: readonly ImageRecord[]): readonly string[] {
   const namedDigests = new Set(
     records.filter((record) => !isId(record)).map(({ digest }) => digest),

@@ -50,7 +50,8 @@ async function createVolume({ store, log }: ClaimDeps, volume: PersistentVolume)
     await store.create(PERSISTENT_VOLUMES, volume);
     log.info("volume created for a claim", { object: volume.metadata.name });
   } catch (error) {
-    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error; // the watch has not reported the existing volume yet
+    // Ignores an existing volume, which the watch has not reported yet.
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes unused images when the disk is nearly full. Removes the grants of removed images.
+// Removes unused images when the disk is nearly full. Also forgets which pull credentials were accepted for images that no longer exist.
 import type { ContainerImage, Cache, ContainerRuntime, Files } from "@patchbay/core/interfaces";
 import { type Clock, type Logger, messageOf } from "@patchbay/base";
 import { isLocalName, isFromRegistry, listReferenceAliases } from "./names.ts";

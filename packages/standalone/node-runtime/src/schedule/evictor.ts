@@ -61,7 +61,8 @@ async function evictOrWait(
   const message = `Deleting pod: it does not tolerate the taint ${taint.key}:NoExecute of the node`;
   deps.recorder.record(pod, { type: "Normal", reason: "TaintManagerEviction", message });
   await deps.client.store.delete(PODS, keyOf(pod), { uid: pod.metadata.uid ?? "" });
-  firstObservations.delete(key); // deleted now, because no later pass handles a pod that was removed without a grace period
+  // A pod that is removed without a grace period causes no later pass that would delete the entry.
+  firstObservations.delete(key);
   deps.log.info("pod evicted by a taint", { pod: key, taint: taint.key });
   return done();
 }

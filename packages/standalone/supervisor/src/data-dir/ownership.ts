@@ -30,7 +30,7 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
   const isOwnName = (name: string): boolean =>
     ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // temporary files have these names with a suffix
   const foreignName = (await files.list(dataDir)).find((name) => !isOwnName(name));
-  // The mark must be read after the listing, because a machine that starts meanwhile creates the mark before other files.
+  // Reads the mark only after listing the files: a Patchbay that starts at the same time writes the mark before its other files.
   if (foreignName === undefined || isMarked(await readFields(files, settings))) return;
   const reason = `it has no standalone.json of Patchbay, and contains ${foreignName}`;
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });

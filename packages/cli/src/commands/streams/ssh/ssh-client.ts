@@ -56,7 +56,7 @@ function kindOf({ isVmi }: GuestName): string {
   return isVmi ? "vmi" : "vm";
 }
 
-/** Returns the guest's host name for ssh, under which ssh also stores the guest's host key. Adds the prefix `USER@` if a user is set. */
+/** Returns the ssh destination `[user@]host`. ssh stores the host key under the host. */
 export function guestHost(guest: GuestName, { namespace }: CallSettings, input: Input): string {
   const user = guest.user ?? textOption(input, "username");
   const host = [kindOf(guest), guest.name, guest.namespace ?? namespace].join(".");

@@ -293,7 +293,7 @@ function fitTogether(sizes: readonly number[], fields: readonly number[]): boole
     });
 }
 
-/** Reports if the options exceed a 576-byte message, because dnsmasq omits some options for clients that accept no longer message. */
+/** Reports options that do not fit into a DHCP message of 576 bytes. For a client that accepts no longer message, dnsmasq omits some. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
   if (nic.lease.ipv4 === undefined) return [];
   const sizes = listOptionSizes(nic);

@@ -129,7 +129,7 @@ function describeRefusal({ field, text }: NamedValue, list: PolicyFieldName, why
 
 interface PolicyContext {
   readonly policy: TenantPolicy;
-  /** The node's bridges that have a port of neither a guest nor a pod. */
+  /** The node's own bridges: those in flags, and those with a port that belongs to neither a guest nor a pod. */
   readonly nodeBridges: ReadonlySet<string>;
 }
 

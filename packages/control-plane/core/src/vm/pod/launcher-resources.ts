@@ -78,7 +78,7 @@ function computeMemoryAmounts(
 
 function computeCpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): ResourceAmounts {
   const { requests, limits } = domain.resources ?? {};
-  // Adds no request if the VM sets a request or a limit. Kubernetes uses a limit without a request as the request.
+  // If only a CPU limit is set, Kubernetes uses it as the request too.
   if (requests?.["cpu"] !== undefined || limits?.["cpu"] !== undefined) return {};
   return { cpu: `${String(Math.ceil((countVcpus(domain) * 1000) / overcommit.cpuRatio))}m` };
 }

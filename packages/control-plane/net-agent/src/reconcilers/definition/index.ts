@@ -94,7 +94,7 @@ async function report(
   return reported;
 }
 
-/** Time after which other nodes' entries for an older version of the definition are removed, in milliseconds. */
+/** Time in milliseconds after which this node removes outdated entries of other nodes from the definition's status.problems. */
 const STALE_ENTRY_TIMEOUT_MS = 30_000;
 
 function readLinkKinds({ facts }: Finding): CheckedDefinition["links"] {

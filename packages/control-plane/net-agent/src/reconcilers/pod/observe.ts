@@ -149,7 +149,7 @@ async function hasOnlyFormerRows(
 ): Promise<boolean> {
   const ids = rows.filter((row) => row.bootId === bootId).map(({ request }) => request.containerId);
   for (const id of new Set(ids)) {
-    // An agent that serves the runtime may have attached networks to a sandbox that the runtime does not list yet.
+    // If net-agent serves the runtime's CNI calls, the rows may belong to a new sandbox that the runtime does not list yet.
     if (readDefaultNetwork !== undefined || (await sandboxes.isReady(id))) return false;
   }
   return rows.length > 0;

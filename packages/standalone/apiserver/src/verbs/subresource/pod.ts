@@ -69,7 +69,7 @@ export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
 }
 
 const PODS = bucketOf(POD);
-/** Used instead of a bucket in the mutex key for a namespace's evictions. */
+/** Takes the place of the bucket in a mutex key, so that the evictions of a namespace run sequentially. */
 const EVICTIONS_KEY = "evictions";
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
