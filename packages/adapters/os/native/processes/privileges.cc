@@ -3,6 +3,7 @@
 //
 // glibc applies setresuid to all threads. no_new_privs and the bounding set apply to one thread only, and Node.js starts
 // threads before this code runs. So every other thread makes the same calls in a signal handler, as libcap's libpsx does.
+// This repeats until no thread has privileges that it would pass on, because threads that start meanwhile may have them.
 // Afterwards, this code checks the privileges of each thread in /proc.
 #include "privileges.h"
 
@@ -29,6 +30,7 @@ namespace {
 
 std::atomic<int> confined{0};
 constexpr int kWaitMs = 1000;
+constexpr int kRounds = 20;
 
 // Runs in a signal handler, so it makes only system calls.
 void confineThread() {
@@ -84,24 +86,37 @@ void confineOtherThreads() {
   if (confined.load() >= asked) sigaction(number, &previous, nullptr);
 }
 
+using Prefixes = std::vector<const char *>;
+const Prefixes kInheritedSets = {"CapInh:\t", "CapBnd:\t", "CapAmb:\t"};
+const Prefixes kAllSets = {"CapInh:\t", "CapPrm:\t", "CapEff:\t", "CapBnd:\t", "CapAmb:\t"};
+
 // Checks a line of /proc/self/task/*/status. Returns true for lines without privileges. Source: proc(5).
-bool isConfined(const std::string &line) {
-  for (const char *set : {"CapInh:\t", "CapPrm:\t", "CapEff:\t", "CapBnd:\t", "CapAmb:\t"}) {
+bool isConfined(const std::string &line, const Prefixes &sets) {
+  for (const char *set : sets) {
     if (line.rfind(set, 0) == 0) return line.find_first_not_of('0', strlen(set)) == std::string::npos;
   }
   if (line.rfind("NoNewPrivs:\t", 0) == 0) return line == "NoNewPrivs:\t1";
   return true;
 }
 
-bool areAllConfined() {
+// Checks whether the sets of all threads are empty, and whether no thread can gain privileges by execve.
+bool areAllConfined(const Prefixes &sets) {
   for (const pid_t thread : listThreads()) {
     std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
     if (!status) continue;  // the thread has ended
     for (std::string line; std::getline(status, line);) {
-      if (!isConfined(line)) return false;
+      if (!isConfined(line, sets)) return false;
     }
   }
   return true;
+}
+
+void confineAllThreads() {
+  for (int round = 0; round < kRounds; round++) {
+    confineOtherThreads();
+    confineThread();
+    if (areAllConfined(kInheritedSets)) return;
+  }
 }
 
 // dropPrivileges(uid, gid) drops the privileges of all threads permanently, or throws.
@@ -109,14 +124,13 @@ Napi::Value dropPrivileges(const Napi::CallbackInfo &info) {
   const uid_t uid = static_cast<uid_t>(intArgument(info, 0));
   const gid_t gid = static_cast<gid_t>(intArgument(info, 1));
   if (uid == 0 || gid == 0) throw systemError(info.Env(), "dropPrivileges", EINVAL);
-  confineOtherThreads();
-  confineThread();
+  confineAllThreads();
   if (setgroups(0, nullptr) < 0) throw systemError(info.Env(), "setgroups", errno);
   if (setresgid(gid, gid, gid) < 0) throw systemError(info.Env(), "setresgid", errno);
   if (setresuid(uid, uid, uid) < 0) throw systemError(info.Env(), "setresuid", errno);
   // Other processes of the user must not trace this process. This is also the kernel's default after setresuid.
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  if (!areAllConfined()) throw systemError(info.Env(), "dropPrivileges", EPERM);
+  if (!areAllConfined(kAllSets)) throw systemError(info.Env(), "dropPrivileges", EPERM);
   return info.Env().Undefined();
 }
 
