@@ -47,9 +47,9 @@ export type EvacuationStep =
   | { readonly kind: "createMigration"; readonly migration: Migration }
   /** Removes the eviction request from the VMI, unless the request is for another node. */
   | { readonly kind: "clearMark"; readonly node: string }
-  /** Records that the node was cordoned during the eviction request, so that its uncordoning ends the request. */
+  /** Records that the node was cordoned during the eviction request, so that uncordoning the node ends the request. */
   | { readonly kind: "recordDrain"; readonly node: string }
-  /** Removes the record of a request that no longer exists. */
+  /** Removes a record that `recordDrain` wrote for an eviction request that no longer exists. */
   | { readonly kind: "clearDrain" }
   | { readonly kind: "wait"; readonly forMs: number };
 
@@ -83,7 +83,7 @@ function computeRetryDelayMs(failed: readonly Migration[], nowMs: number): numbe
   return Math.max(0, findEndMs(lastFailure) + pauseMs - nowMs);
 }
 
-/** Builds a migration. Until it fails, further calls return the same name, so a second create fails with "already exists". */
+/** Builds a migration. The name changes only after a failed migration, so a second create fails with "already exists" until then. */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,

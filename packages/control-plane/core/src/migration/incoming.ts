@@ -46,7 +46,7 @@ function prepare(facts: IncomingFacts): readonly IncomingStep[] {
   return [...listen(facts), { kind: "wait", for: "guest" }];
 }
 
-/** Plans the last steps when the guest runs on the target, or stays paused there as it was at the source. */
+/** Plans the last steps when the guest runs on the target, or is paused there because it was paused at the source. */
 function planFinish({ migration, relay }: IncomingFacts): readonly IncomingStep[] {
   const isReported = migration.targetNodeDomainReadyTimestamp !== undefined;
   const relaySteps = relay === "none" ? [] : [{ kind: "stopRelay" } as const];
@@ -129,7 +129,7 @@ export function findIncomingFaults(
   ].sort();
 }
 
-/** Condition type of a VMI and its migration. Exists while the guest is paused on the target because its devices are not as expected. */
+/** Condition type of a VMI and its migration. Set while the guest is paused on the target because of unexpected devices. */
 export const GUEST_PAUSED_ON_TARGET = "GuestHeld";
 
 /** Describes the differing devices that keep the guest paused, and how to fix them. Undefined if no device differs. */

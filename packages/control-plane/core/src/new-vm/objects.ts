@@ -144,7 +144,7 @@ function ifaceName(network: string): string {
   return network.split("/").at(-1) ?? network;
 }
 
-/** Returns the names of the interfaces, the pod network's first. */
+/** Returns the names of the interfaces. The first is the interface on the pod network. */
 export function ifaceNames({ networks }: Pick<NewVm, "networks">): readonly string[] {
   return [POD_NETWORK, ...networks.map(ifaceName)];
 }

@@ -38,7 +38,7 @@ function listOpen(migrations: readonly Migration[]): readonly Migration[] {
   return sortByAge(openMigrations).toSorted((a, b) => rankPriority(a) - rankPriority(b));
 }
 
-/** Returns the VMI's current migration: the open migration in its status, else a migration that has begun, else the first in the queue. */
+/** Returns the VMI's current migration: the open one in the VMI's status, or else one that has begun, or else the first in the queue. */
 export function currentMigration(
   migrations: readonly Migration[],
   vmi: VirtualMachineInstance | undefined,

@@ -46,7 +46,7 @@ function requireSameCpu(node: KubeNode): CpuRequirement {
   return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...cpuLabels } };
 }
 
-/** Requires a node that accepts the source node's CPU model. If the source node has no CPU model label, only libvirt compares the CPUs. */
+/** Requires a node that accepts the source node's CPU model. If the source node has no model label, only libvirt compares the models. */
 function requireAcceptedModel(node: KubeNode): CpuRequirement {
   const models = Object.keys(labelsWith(OWN_MODEL_PREFIX, node));
   const acceptedLabels = models.map(

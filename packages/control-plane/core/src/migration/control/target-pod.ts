@@ -132,7 +132,7 @@ function countTargetPorts({ vmi }: VmiFacts, plannedPorts: number): number {
   return hasPorts ? Math.max(plannedPorts, vmi.status?.pciePorts?.total ?? 0) : plannedPorts;
 }
 
-/** Builds the request for a target pod. It mounts images like the source pod, so that disk paths are the same on both nodes. */
+/** Builds the request for a target pod. The pod mounts images like the source pod, so that disk paths are the same on both nodes. */
 function buildTargetRequest(facts: VmiFacts): LauncherRequest {
   const defaultRequest = buildLauncherRequest(facts);
   const request = { ...defaultRequest, ports: countTargetPorts(facts, defaultRequest.ports) };

@@ -47,7 +47,7 @@ export function findReadyAttachment(
   );
 }
 
-/** Lists addresses to record in the VM's status: a NIC's current addresses, otherwise those already recorded on the same network. */
+/** Lists addresses to record in the VM's status: each NIC's current addresses, or else its recorded addresses on the same network. */
 export function listRetainedAddresses(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

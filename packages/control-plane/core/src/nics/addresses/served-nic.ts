@@ -72,9 +72,9 @@ function findRouter(ifaces: readonly IfaceFacts[], version: 4 | 6): IfaceFacts |
 }
 
 /**
- * Removes the NIC's default route if another NIC offers the default route of that address family. Otherwise, the guest might
- * use either route. The pod network's NIC gets the pod's DNS settings. If there is no such NIC, a NIC that offers a default
- * route gets them, unless its network has DNS settings.
+ * Removes the NIC's default route of an address family if {@link findRouter} returns another NIC, because the guest might use
+ * either route. The pod network's NIC gets the pod's DNS settings. Without such a NIC, a NIC that offers a default route gets
+ * these settings, unless its network has DNS settings.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -293,7 +293,7 @@ function fitTogether(sizes: readonly number[], fields: readonly number[]): boole
     });
 }
 
-/** Reports options that do not fit into a DHCP message of 576 bytes. For a client that accepts no longer message, dnsmasq omits some. */
+/** Reports that the options exceed a DHCP message of 576 bytes. dnsmasq omits options if the client accepts no longer message. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
   if (nic.lease.ipv4 === undefined) return [];
   const sizes = listOptionSizes(nic);

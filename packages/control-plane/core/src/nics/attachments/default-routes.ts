@@ -46,8 +46,8 @@ export function findConflictingRoutes(
 }
 
 /**
- * Returns the routes to restore when the attachment is removed: routes that it replaces, and routes that other attachments
- * replaced, because these may be removed earlier. Omits routes of its own NIC, which the kernel deletes with the NIC.
+ * Returns the routes to restore when the attachment is removed: routes that this attachment replaces, and routes that other attachments
+ * replaced, because the others may be removed earlier. Omits routes of the attachment's own NIC, which the kernel deletes with the NIC.
  */
 export function listRoutesToRecord(
   conflicting: readonly DefaultRoute[],

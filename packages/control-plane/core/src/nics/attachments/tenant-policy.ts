@@ -193,7 +193,7 @@ function findBridgeProblems(
   });
 }
 
-/** Checks the IPAM program. Because a pattern in `ipams` could match any plugin, its matches must also be allowed by `plugins`. */
+/** Checks the IPAM plugin. If only a pattern in `ipams` allows it, `plugins` must allow it too, because the pattern may be broad. */
 function findIpamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
@@ -280,7 +280,7 @@ export function listLeaseDirectories(config: NetworkConfigList): readonly string
   return pools.map(({ directory }) => normalizePath(`${directory}/${config.name}`));
 }
 
-/** Returns why the policy refuses the definition. `nodeBridges`: bridges with a port that belongs to neither a guest nor a pod. */
+/** Returns the reasons why the policy refuses the definition. Empty if the policy allows the definition. */
 export function findPolicyProblems(
   definition: { readonly namespace: string; readonly config: NetworkConfigList },
   policy: TenantPolicy,
