@@ -49,6 +49,10 @@ export const KIND_MODELS: Readonly<Record<string, string>> = {
   "rbac.authorization.k8s.io/v1/ClusterRoleBinding": "V1ClusterRoleBinding",
   "rbac.authorization.k8s.io/v1/Role": "V1Role",
   "rbac.authorization.k8s.io/v1/RoleBinding": "V1RoleBinding",
+  "resource.k8s.io/v1/DeviceClass": "V1DeviceClass",
+  "resource.k8s.io/v1/ResourceClaim": "ResourceV1ResourceClaim",
+  "resource.k8s.io/v1/ResourceClaimTemplate": "V1ResourceClaimTemplate",
+  "resource.k8s.io/v1/ResourceSlice": "V1ResourceSlice",
   "scheduling.k8s.io/v1/PriorityClass": "V1PriorityClass",
   "storage.k8s.io/v1/StorageClass": "V1StorageClass",
 };
@@ -74,6 +78,8 @@ export const HOMES: Readonly<Record<string, string>> = {
 /** Quantity fields that the models type as strings. Source: Kubernetes resource.Quantity fields. */
 export const QUANTITIES: ReadonlySet<string> = new Set([
   "V1ContainerStatus.allocatedResources",
+  "V1Counter.value",
+  "V1DeviceCapacity.value",
   "V1EmptyDirVolumeSource.sizeLimit",
   "V1LimitRangeItem.default",
   "V1LimitRangeItem.defaultRequest",

@@ -240,6 +240,10 @@ test.each([
     "Last_Seen Type Reason Object (Subobject) (Source) Message (First_Seen) (Count) (Name)",
   ],
   ["/api/v1/resourcequotas", "Name Age"],
+  ["/apis/resource.k8s.io/v1/resourceclaims", "Name State Age"],
+  ["/apis/resource.k8s.io/v1/resourceclaimtemplates", "Name Age"],
+  ["/apis/resource.k8s.io/v1/deviceclasses", "Name Age"],
+  ["/apis/resource.k8s.io/v1/resourceslices", "Name Node Driver Pool Age"],
   [
     "/api/v1/persistentvolumeclaims",
     "Name Status Volume Capacity Access_Modes StorageClass Age (VolumeMode)",
@@ -254,6 +258,36 @@ test.each([
   ],
 ])("columns of %s", async (path, want) => {
   expect((await columnsOf(path)).map((name) => name.replaceAll(" ", "_")).join(" ")).toBe(want);
+});
+
+test("a ResourceClaim's status has its own subresource, and shows the claim's state", async () => {
+  const path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
+  const exactly = { deviceClassName: "nic" };
+  const spec = { devices: { requests: [{ name: "nic", exactly }] } };
+  expect((await api.post(path, { metadata: { name: "claim" }, spec, status: {} })).code).toBe(201);
+  const networkData = { interfaceName: "dra1", hardwareAddress: "02:00:00:00:00:01" };
+  const device = { driver: "nics.example.com", pool: "node", device: "veth0" };
+  const status = {
+    allocation: { devices: { results: [{ request: "nic", ...device }] } },
+    devices: [{ ...device, networkData: { ...networkData, ips: ["10.9.0.5/24"] } }],
+    reservedFor: [{ resource: "pods", name: "pod", uid: "1" }],
+  };
+  expect((await api.patch(`${path}/claim`, { status })).body["status"]).toBeUndefined();
+  const stateOf = async (): Promise<unknown> => {
+    const { text } = await api.get(path, TABLE);
+    return (JSON.parse(text) as { rows: { cells: unknown[] }[] }).rows[0]?.cells[1];
+  };
+  expect(await stateOf()).toBe("pending");
+  expect((await api.patch(`${path}/claim/status`, { status })).body["status"]).toEqual(status);
+  expect(await stateOf()).toBe("allocated,reserved");
+});
+
+test("rejects a ResourceClaim whose field has the wrong type", async () => {
+  const { code, body } = await api.post(
+    "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+    { metadata: { name: "bad" }, spec: { devices: { requests: "nic" } } },
+  );
+  expect([code, body.reason]).toEqual([400, "BadRequest"]);
 });
 
 test("stores a NetworkPolicy and warns that no controller handles it", async () => {

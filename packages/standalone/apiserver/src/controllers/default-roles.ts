@@ -95,6 +95,7 @@ const ROLES: readonly DefaultObject[] = [
       makeRule("batch", ["cronjobs", "jobs"], WRITE_VERBS),
       makeRule("policy", ["poddisruptionbudgets"], WRITE_VERBS),
       makeRule("networking.k8s.io", ["ingresses", "networkpolicies"], WRITE_VERBS),
+      makeRule("resource.k8s.io", ["resourceclaims", "resourceclaimtemplates"], WRITE_VERBS),
       makeRule("coordination.k8s.io", ["leases"], [...READ_VERBS, ...WRITE_VERBS]),
     ],
     "edit",
@@ -125,6 +126,11 @@ const ROLES: readonly DefaultObject[] = [
       makeRule(
         "networking.k8s.io",
         [...withStatusSubresource("ingresses"), "networkpolicies"],
+        READ_VERBS,
+      ),
+      makeRule(
+        "resource.k8s.io",
+        [...withStatusSubresource("resourceclaims"), "resourceclaimtemplates"],
         READ_VERBS,
       ),
     ],

@@ -32,7 +32,14 @@ test("each served kind has exactly one row, and no other kind has a row", async 
 });
 
 /** Kinds without a controller that other components read. */
-const USED = ["ControllerRevision", "PriorityClass"];
+const USED = [
+  "ControllerRevision",
+  "DeviceClass",
+  "PriorityClass",
+  "ResourceClaim",
+  "ResourceClaimTemplate",
+  "ResourceSlice",
+];
 
 test("marks exactly the kinds without a controller as store-only", () => {
   const nobodys = rows.filter(({ who }) => who.startsWith("nobody")).map(({ kind }) => kind);

@@ -43,6 +43,16 @@ export function selectorColumn(name: string, key: string): Column {
   return { name, type: "string", cell };
 }
 
+/** Creates a column with the state of a ResourceClaim. Source: Kubernetes pkg/printers/internalversion resourceClaimState. */
+export function claimStateColumn(): Column {
+  const cell: Column["cell"] = (object) => {
+    const status = asFields(object["status"]);
+    if (status["allocation"] === undefined) return "pending";
+    return objectItems(status, "reservedFor").length > 0 ? "allocated,reserved" : "allocated";
+  };
+  return { name: "State", type: "string", cell };
+}
+
 export const TEMPLATE_COLUMNS: readonly Column[] = [
   wideColumn("Containers", ".spec.template.spec.containers[*].name"),
   wideColumn("Images", ".spec.template.spec.containers[*].image"),

@@ -94,6 +94,24 @@ const KEPT: readonly Row[] = [
     fields: { spec: { podSelector: { matchLabels: { a: "b" } } } },
     want: { "Pod-Selector": "a=b" },
   },
+  { kind: "ResourceClaim", want: { State: "pending" } },
+  {
+    kind: "ResourceClaim",
+    fields: { status: { allocation: {} } },
+    want: { State: "allocated" },
+  },
+  {
+    kind: "ResourceClaim",
+    fields: { status: { allocation: {}, reservedFor: [{ resource: "pods" }] } },
+    want: { State: "allocated,reserved" },
+  },
+  { kind: "ResourceClaimTemplate", want: { Name: "o" } },
+  { kind: "DeviceClass", want: { Name: "o" } },
+  {
+    kind: "ResourceSlice",
+    fields: { spec: { driver: "nics.example.com", nodeName: "a", pool: { name: "p" } } },
+    want: { Node: "a", Driver: "nics.example.com", Pool: "p" },
+  },
   {
     kind: "PriorityClass",
     fields: { value: 5, globalDefault: false },
@@ -182,7 +200,14 @@ test("kinds with replicas have a scale subresource", () => {
 
 test("warns about a store-only kind unless other components use it", () => {
   const quiet = STORE_ONLY_KINDS.filter(({ strategy }) => strategy.warnings === undefined);
-  expect(quiet.map(({ kind }) => kind)).toEqual(["ControllerRevision", "PriorityClass"]);
+  expect(quiet.map(({ kind }) => kind)).toEqual([
+    "ControllerRevision",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "DeviceClass",
+    "ResourceSlice",
+    "PriorityClass",
+  ]);
   const ingress = kindOf("Ingress");
   expect(ingress.strategy.warnings?.(objectOf(ingress))).toEqual([
     expect.stringContaining("no controller on this machine handles a Ingress"),

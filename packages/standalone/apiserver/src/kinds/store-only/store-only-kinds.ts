@@ -5,6 +5,7 @@ import type { Kind } from "../kind.ts";
 import {
   type StoreOnlyKindOptions,
   TEMPLATE_COLUMNS,
+  claimStateColumn,
   column,
   countColumn,
   defineStoreOnlyKind,
@@ -16,6 +17,7 @@ const APPS = { group: "apps", version: "v1" };
 const BATCH = { group: "batch", version: "v1" };
 const CORE = { group: "", version: "v1" };
 const NETWORKING = { group: "networking.k8s.io", version: "v1" };
+const DEVICES = { group: "resource.k8s.io", version: "v1" };
 
 const CREATE_PODS = "create pods directly";
 const WORKLOAD = {
@@ -171,6 +173,38 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     shortNames: ["netpol"],
     advice: "it does not filter traffic; see portSecurity of a VM's interfaces",
     columns: [selectorColumn("Pod-Selector", "podSelector"), AGE],
+  },
+  {
+    ...DEVICES,
+    resource: "resourceclaims",
+    kind: "ResourceClaim",
+    hasStatus: true,
+    columns: [claimStateColumn(), AGE],
+  },
+  {
+    ...DEVICES,
+    resource: "resourceclaimtemplates",
+    kind: "ResourceClaimTemplate",
+    columns: [AGE],
+  },
+  {
+    ...DEVICES,
+    namespaced: false,
+    resource: "deviceclasses",
+    kind: "DeviceClass",
+    columns: [AGE],
+  },
+  {
+    ...DEVICES,
+    namespaced: false,
+    resource: "resourceslices",
+    kind: "ResourceSlice",
+    columns: [
+      column("Node", ".spec.nodeName"),
+      column("Driver", ".spec.driver"),
+      column("Pool", ".spec.pool.name"),
+      AGE,
+    ],
   },
   {
     group: "scheduling.k8s.io",
