@@ -170,7 +170,7 @@ function listMacLocations(
   });
 }
 
-/** Returns interfaces of `own` whose MAC another VM has on the same segment. If several VMs have it, prefers one that is not halted. */
+/** Returns interfaces of `own` whose MAC another VM has on the same segment. Of several such VMs, prefers one that is not halted. */
 export function findMacConflicts(
   own: MacOwner,
   others: readonly MacOwner[],

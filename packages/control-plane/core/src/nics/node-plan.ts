@@ -215,7 +215,7 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
   ]);
 }
 
-/** Returns wirings without an interface. Ignores open taps and, as it may be another program's, a `tap0` without bridge and limiter. */
+/** Returns wirings without an interface. Ignores open taps, and a `tap0` without bridge and limiter, which another program may own. */
 export function findOrphanedWirings(
   links: readonly PodLink[],
   owners: LinkOwners,

@@ -106,7 +106,7 @@ export type RunStatePlan =
       readonly requests?: readonly StateChangeRequest[];
       readonly message: string;
     })
-  /** Writes `status.stateChangeRequests`. The run strategy of such a VM acts only on these requests. */
+  /** Writes `status.stateChangeRequests`, because the VM's run strategy acts only on these requests. */
   | (WithGracePeriod & {
       readonly kind: "requestFromController";
       readonly requests: readonly StateChangeRequest[];

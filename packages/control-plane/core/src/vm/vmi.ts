@@ -140,7 +140,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: buildLauncherPod(vmi, buildLauncherRequest(facts)) }];
 }
 
-/** Returns the launcher pod if it would use image volumes. Its dry run shows whether the API server supports image volumes. */
+/** Returns the launcher pod if it would use image volumes. Creating it in a dry run shows whether the API server supports them. */
 export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>

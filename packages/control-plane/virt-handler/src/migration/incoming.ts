@@ -49,7 +49,9 @@ function isOffAtSource({ migration, run }: IncomingMigration): boolean {
   return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
-/** Returns whether libvirt copies memory. A refusal of job statistics means true. Source: libvirt qemuDomainGetJobStats. */
+/**
+ * Returns whether libvirt still copies memory. Returns true if libvirt refuses the job statistics. Source: libvirt qemuDomainGetJobStats.
+ */
 async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<boolean> {
   try {
     const { state, move } = await launcher.session.connection.readJob(domainNameOf(vmi));
@@ -226,7 +228,7 @@ async function perform(step: IncomingStep, incoming: IncomingMigration): Promise
   else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
-/** Runs one pass. `isWired` means that links and disks are ready. Returns true if the guest stays paused until a person acts. */
+/** Runs one pass. `isWired` means that links and disks are ready. Returns true if the guest stays paused until a user acts. */
 export async function receiveGuest(
   incoming: IncomingMigration,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,

@@ -170,7 +170,7 @@ const UPGRADE_RESPONSE = [
   `upgrade: ${STREAM_PROTOCOL}`,
 ];
 
-/** Connects guest and client until one side ends. Aborting `signal` destroys both streams, which would keep the process alive. */
+/** Connects guest and client until one side ends. Aborting `signal` destroys both streams, because open streams keep the process alive. */
 function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSignal): void {
   const end = (): void => {
     guest.destroy();

@@ -43,9 +43,7 @@ export interface FrameExchange {
     /** Checksum that the link must complete. Unset if all checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /**
-   * A frame passes if it meets all tests of one list. It is dropped at the first test beyond its end, so put lists for short frames first.
-   */
+  /** A frame passes if it meets all tests of one list. A test beyond the end of a frame drops it, so put lists for short frames first. */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }

@@ -26,8 +26,8 @@ function chooseStricterMode(one: SecurityMode, other: SecurityMode): SecurityMod
 }
 
 /**
- * Returns the port security. The pod network always checks addresses. On other networks, the interface's settings apply; the
- * cluster's mode is the default. If that mode is enforced, the stricter mode applies, without the interface's exceptions.
+ * Returns the port security. The pod network always checks addresses. On other networks, the interface's settings apply; the cluster's mode
+ * is the default. If the cluster's mode is enforced, the stricter of both modes applies, without the interface's exceptions.
  */
 function resolvePortSecurity(
   iface: Iface,

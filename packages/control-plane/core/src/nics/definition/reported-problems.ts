@@ -25,7 +25,7 @@ function generationOf(nad: NetworkAttachmentDefinition): number {
   return nad.metadata.generation ?? 0;
 }
 
-/** Checks whether another node has an outdated entry. If that node was deleted, another node must remove the entry. */
+/** Checks whether another node has an outdated entry, which that node cannot remove if it was deleted. */
 export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
   const generation = generationOf(nad);
   const problems = nad.status?.problems ?? [];

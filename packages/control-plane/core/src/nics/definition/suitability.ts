@@ -80,7 +80,7 @@ function countAddresses({ first, last, gateway }: Range): bigint {
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
-/** Counts the addresses and used addresses of each valid range set. Names in `leases` are addresses. Source: plugins host-local. */
+/** Counts all and used addresses of each valid range set. `leases` are lease files, named after addresses. Source: plugins host-local. */
 export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
   return listRangeSets(ipam).flatMap(([field, set]) => {

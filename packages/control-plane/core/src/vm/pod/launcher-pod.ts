@@ -39,7 +39,7 @@ export interface LauncherSettings {
   readonly logsConsoles: boolean;
   readonly supportsImageVolumes: boolean;
   readonly overcommit: OvercommitConfig;
-  /** Extended resources that at least one node offers. The launcher requests no other resources. Unset until a node is known. */
+  /** Extended resources that at least one node offers. The launcher requests no others. Unset until a node is known. */
   readonly offeredResources?: ReadonlySet<string>;
 }
 

@@ -52,7 +52,7 @@ function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Returns the pod's networks that have a known problem or that guests cannot use; after a new attachment error, all its networks. */
+/** Returns the pod's networks that have a known problem or are unfit for guests, and all its networks after a new attachment error. */
 function findAffectedNetworks(
   change: Change<Pod>,
   checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,

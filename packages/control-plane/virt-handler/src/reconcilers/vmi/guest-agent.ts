@@ -47,7 +47,7 @@ function earliestOf(left: number | undefined, right: number | undefined): number
   return Math.min(left, right);
 }
 
-/** Queries the operating system if it is unknown. Returns an empty object if the agent does not support the query. */
+/** Queries the operating system. Returns undefined if it is known or no agent is available, and `{}` if the agent rejects the query. */
 async function readSystem(
   { vmi }: NodeVmFacts,
   { connection }: Session,
