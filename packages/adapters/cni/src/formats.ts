@@ -370,7 +370,7 @@ interface AdditionalFacts {
   readonly gateways?: readonly string[];
 }
 
-/** Lists `replacements`, then the result's default gateways, except those of an IP version with a replacement. */
+/** Lists `replacements`, then the result's default gateways of the IP versions without a replacement. */
 function listAllGateways(result: CniResult, replacements: readonly string[]): readonly string[] {
   const versions = new Set(replacements.map((gateway) => parseIp(gateway)?.version));
   const otherGateways = listGateways(result).filter(
@@ -466,7 +466,7 @@ function findDefaultNic(result: CniResult, interfaceName: string): string | unde
   return defaultNic === undefined ? interfaceName : defaultNic.nic.name;
 }
 
-/** Builds the `network-status` elements of a pod's default network. Marks the default NIC's element, or else the first, as the default. */
+/** Builds the `network-status` elements of a pod's default network. Sets `default` for the default NIC, otherwise for the first NIC. */
 export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,

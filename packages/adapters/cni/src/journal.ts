@@ -11,7 +11,6 @@ import type {
   NodeNic,
 } from "@patchbay/core/interfaces";
 
-/** Device on the node that the attachment uses. */
 export interface JournalDevice {
   /** ID of the device. Unset if the plugin creates the device. */
   readonly id?: string;
@@ -41,7 +40,7 @@ export interface JournalRow {
   readonly result?: CniResult;
   /** Whether the attachment is the pod's default network, which the container runtime adds and deletes. */
   readonly isDefault?: true;
-  /** Whether the container runtime added the attachment. Then the runtime also reports it, and deletes it with the sandbox. */
+  /** Whether the container runtime added the attachment, reports it, and deletes it with the sandbox. */
   readonly isAdopted?: true;
   /** Set if the attachment requested default routes. `replaced` lists the pod's default routes that the requested routes replaced. */
   readonly defaultRoute?: {
@@ -50,7 +49,7 @@ export interface JournalRow {
   };
   /** Host NICs that the attachment uses, with their settings before ADD. DEL restores these settings. */
   readonly nodeNics?: readonly NodeNic[];
-  /** Set after DEL of an attachment with host NICs, so that DEL is not repeated. `state` is `begun` until the NICs are restored. */
+  /** Set after DEL of an attachment with host NICs, so that a restarted agent only restores the NICs. Until then, `state` is `begun`. */
   readonly isUnmade?: true;
   readonly device?: JournalDevice;
   /** Device information that the plugin wrote during ADD. Source: NPWG device information 1.1 */
@@ -63,7 +62,7 @@ export interface Journal {
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Lists UIDs of pods with rows. Call it before the first `write`, because it deletes directories without rows. */
+  /** Lists the UIDs of pods with rows. Deletes directories without rows, and therefore must be called before the first `write`. */
   listPods(): Promise<readonly string[]>;
 }
 
@@ -180,7 +179,7 @@ class FileJournal {
   }
 }
 
-/** Creates a journal with one directory per pod. Caches the rows of a pod, because only this process writes them. */
+/** Creates a journal with one directory per pod. Caching a pod's rows is safe, because only this process writes them. */
 export function createJournal(files: Files, dir: string): Journal {
   const journal = new FileJournal(files, dir);
   return {

@@ -41,8 +41,8 @@ interface Invocation {
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   /**
-   * Addresses, as ADDRESS/LENGTH, of a NIC whose network namespace was deleted. The plugin reads the addresses from a temporary
-   * namespace, because it needs the addresses to find its masquerading rules on the host.
+   * Addresses, as ADDRESS/LENGTH, of a NIC whose network namespace was deleted. The plugin gets a temporary namespace
+   * with these addresses, because it finds its masquerading rules on the host by the addresses in the namespace.
    */
   readonly standInAddresses?: readonly string[];
 }
@@ -66,9 +66,9 @@ const MESSAGE_MAX = 1_000;
 const NO_SUCH_PROGRAM = 127;
 
 /**
- * Script for `unshare`: adds a link with the addresses to the new network namespace, and runs the plugin outside that
- * namespace. The kernel deletes the namespace when the script exits. The link is a veth. The kernel supports this type,
- * because the plugin creates veths too.
+ * Script for `unshare`, which creates a network namespace. The script adds a link with the addresses to the namespace,
+ * and runs the plugin outside it. The kernel deletes the namespace when the script exits. The link is a veth, because a
+ * plugin that masquerades creates veths, so the kernel supports this type.
  */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
@@ -237,14 +237,14 @@ const STATUS_AND_GC_VERSION = "1.1.0";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Checks whether the plugin is `bridge` without IPAM. Its CHECK would always fail. Source: plugins 1.1.1, bridge cmdCheck */
+/** Checks whether the plugin is `bridge` without IPAM, for which CHECK always fails. Source: plugins 1.1.1, bridge cmdCheck */
 function requiresMissingIpam({ type, ipam }: Plugin): boolean {
   return type === "bridge" && !(isJsonObject(ipam) && typeof ipam["type"] === "string");
 }
 
 /**
- * Removes the bridge's MAC from the result of ADD, because CHECK would compare it. A bridge without a configured MAC
- * can take another MAC from a port. Source: plugins 1.1.1, bridge validateCniBrInterface
+ * Removes the bridge's MAC from the result of ADD, so that CHECK does not compare the MAC. A bridge without a
+ * configured MAC can take another MAC from a port. Source: plugins 1.1.1, bridge validateCniBrInterface
  */
 function withoutBridgeMac({ type }: Plugin, result: CniResult): CniResult {
   if (type !== "bridge" || result.interfaces === undefined) return result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watches sandboxes and containers over containerd's event service, or over CRI's event stream if the runtime lacks the
-// service. If the runtime has neither, reports a change at each reconnect, at least every ten seconds.
+// service. If the runtime lacks both, reports a change at least every ten seconds.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";
@@ -16,7 +16,7 @@ export const CONTAINERD_NAMESPACE = "k8s.io";
 const TASK_TOPICS: readonly string[] = ["/tasks/start", "/tasks/delete"];
 const TOPICS: readonly string[] = [...TASK_TOPICS, "/containers/delete"];
 
-/** Preferred over CRI's event stream, because containerd 1.7 delivers each CRI event to a single client. */
+/** The client prefers this stream to CRI's event stream, because containerd 1.7 delivers each CRI event to only one client. */
 const CONTAINERD_EVENTS: Call = {
   service: "containerd.services.events.v1.Events",
   method: "Subscribe",

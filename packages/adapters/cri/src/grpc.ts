@@ -69,7 +69,7 @@ export function toCriError(error: unknown, call: FailedCall): AppError {
     : new AppError("CRI_FAILED", { call: method, status, reason }, { cause: error });
 }
 
-/** Types in decoded messages: 64-bit numbers are strings, and enumerations are names. Missing fields get their default or null. */
+/** Format of decoded messages: 64-bit numbers as strings, enumerations as names, missing messages as null, defaults for other fields. */
 const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const;
 
 /** Source: kubelet remote runtime, maxMsgSize. */

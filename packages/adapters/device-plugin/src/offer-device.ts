@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a copy of a device node, which belongs to the launchers' user. Container runtimes preserve its owner and mode.
+// Offers a copy of a device node. The copy belongs to the launchers' user, because container runtimes preserve owner and mode.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";

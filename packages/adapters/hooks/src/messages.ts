@@ -40,7 +40,6 @@ export interface Failure {
   readonly reason: string;
 }
 
-/** Maximum size of a hook's answer, in bytes. */
 export const ANSWER_BYTES_MAX = 1024 * 1024;
 const REASON_MAX = 300;
 const NAMES_MAX = 32;

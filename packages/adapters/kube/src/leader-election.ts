@@ -7,7 +7,7 @@ import type { Cache, CallOptions, ObjectKey, Store } from "@patchbay/core/interf
 import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
 import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 
-/** Seconds without renewal until another process can lead. Below client-go's 15 s, because a leader's crash delays the plug of NICs. */
+/** Seconds without renewal until another process can lead. Far below client-go's 15 s, because no NIC is plugged while no process leads. */
 const LEASE_SECONDS = 4;
 /** Interval between renewals of the Lease, in milliseconds. */
 const RENEW_MS = 1_500;

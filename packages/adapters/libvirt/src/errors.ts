@@ -44,7 +44,7 @@ export interface FailedCall {
   readonly device?: string;
 }
 
-/** Name of the call that migrates a domain. During the call, the daemon is connected to the target's daemon. */
+/** Name of the call that migrates a domain. */
 export const MIGRATE_CALL = "virDomainMigrateToURI3";
 
 export function toAppError(error: NativeError, failed: FailedCall): AppError {

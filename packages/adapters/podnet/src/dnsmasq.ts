@@ -250,7 +250,7 @@ mkdir dev old proc && touch dev/null dev/urandom &&
 mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
 pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
 exec "$@"`;
-/** Enters the new root only if a test succeeds, because AppArmor may forbid mounts in the agent's container. */
+/** Script that keeps the old root if mounts are forbidden, because AppArmor may forbid mounts in the agent's container. */
 const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
 exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 
@@ -260,8 +260,7 @@ const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--co
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
-    // dnsmasq runs in a separate PID namespace and sees no other process. `unshare` stays outside, and kills dnsmasq
-    // when it exits with the agent.
+    // dnsmasq runs in a separate PID namespace and sees no other process. `unshare` stays outside, and kills dnsmasq when the agent exits.
     "unshare",
     "--pid",
     "--ipc",

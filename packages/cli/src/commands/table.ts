@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of all commands.
 import type { Command, CommandLine } from "../command.ts";
 import { doctor } from "./cluster/doctor.ts";
 import { install, uninstall } from "./cluster/install.ts";

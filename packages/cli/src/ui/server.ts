@@ -35,7 +35,6 @@ const LOOPBACK = "127.0.0.1";
 /** Header with the browser's secret key. Pages of other origins cannot send the header, because their preflight requests are rejected. */
 const KEY_HEADER = "x-panel-key";
 const CONNECTIONS_MAX = 100;
-/** Maximum size of a request's body, in bytes. */
 const BODY_MAX_BYTES = 1024 * 1024;
 const NONCE_BYTES = 16;
 const JSON_TYPE = "application/json";

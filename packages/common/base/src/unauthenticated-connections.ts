@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limit on unauthenticated connections.
 
 export interface Connection {
   readonly remoteAddress?: string | undefined;
@@ -13,7 +12,7 @@ function printClient({ remoteAddress = "", remotePort = 0 }: Connection): string
   return `${remoteAddress} ${String(remotePort)}`;
 }
 
-/** At the limit, closes the oldest connection instead of rejecting the newest, because a rejected client would reconnect at once. */
+/** Limits unauthenticated connections. At the limit, closes the oldest instead of the newest: a rejected client would reconnect at once. */
 export class UnauthenticatedConnections {
   readonly #connections = new Map<string, Connection>();
   readonly #max: number;

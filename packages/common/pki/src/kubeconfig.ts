@@ -12,7 +12,7 @@ export interface KubeconfigContent {
   readonly cluster?: string;
 }
 
-/** Builds a kubeconfig as JSON, a subset of YAML, with embedded certificates. A file with it needs mode 0600, because it contains a key. */
+/** Builds a kubeconfig as JSON, a subset of YAML, with embedded certificates. Its file needs mode 0600, because it contains a key. */
 export function kubeconfigText(content: KubeconfigContent): string {
   const cluster = content.cluster ?? "patchbay";
   const context = `${content.user}@${cluster}`;

@@ -13,15 +13,13 @@ export const NAD_GROUP = "k8s.cni.cncf.io";
 
 /** Secondary networks that a pod requests; writer: virt-controller. Source: NPWG 1.3 section 4.1. */
 export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
-/**
- * Networks attached to a pod; writers: Multus if installed, and net-agent. Source: NPWG 1.3 section 5.
- */
+/** Networks attached to a pod; writers: Multus if installed, and net-agent. Source: NPWG 1.3 section 5. */
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** NIC data for the launcher's downward API; writer: virt-controller. Source: KubeVirt NetworkInfoAnnot. */
 export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
-/** Annotation of a pod with the NetworkAttachmentDefinition for eth0. A change applies to new sandboxes. Source: Multus defaultNetAnnot. */
+/** Annotation of a pod. Its value is the NetworkAttachmentDefinition for eth0 of new sandboxes. Source: Multus defaultNetAnnot. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
-/** Annotation of a NetworkAttachmentDefinition with the device plugin resource that pods must request. Source: Multus resourceNameAnnot. */
+/** Annotation of a NetworkAttachmentDefinition. Its value is the device plugin's resource that pods must request. Source: Multus. */
 export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
 /** Annotation of a Service. Its value is the secondary network of the endpoints. Source: NPWG multus-service. */
 export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
@@ -50,9 +48,9 @@ export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
 /** Annotation of a VMI. Its value contains the MACs that networks assigned to the VM's last guest, as JSON; writer: virt-controller. */
 export const RETAINED_MACS_ANNOTATION = "patchbay.io/kept-macs";
-/** Annotation of a VMI with the version of its PCI layout. Source: KubeVirt PciTopologyVersionAnnotation. */
+/** Annotation of a VMI. Its value is the version of the PCI layout. Source: KubeVirt PciTopologyVersionAnnotation. */
 export const PCI_TOPOLOGY_VERSION_ANNOTATION = "kubevirt.io/pci-topology-version";
-/** Annotation of a VMI with its number of PCIe ports for current and later NICs. Source: KubeVirt PciInterfaceSlotCountAnnotation. */
+/** Annotation of a VMI. Its value is the number of PCIe ports for NICs, now or later. Source: KubeVirt PciInterfaceSlotCountAnnotation. */
 export const PCI_SLOT_COUNT_ANNOTATION = "kubevirt.io/pci-interface-slot-count";
 /** Annotation of a VMI. `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
@@ -60,43 +58,41 @@ export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex
 export const KUBEVIRT_LABEL = "kubevirt.io";
 /** Value of {@link KUBEVIRT_LABEL} on launcher pods. Source: KubeVirt. */
 export const LAUNCHER_LABEL_VALUE = "virt-launcher";
-/** Label of a launcher pod with the uid of its VMI. Source: KubeVirt. */
+/** Label of a launcher pod. Its value is the uid of the VMI. Source: KubeVirt. */
 export const CREATED_BY_LABEL = "kubevirt.io/created-by";
 export const VM_NAME_LABEL = "vm.kubevirt.io/name";
-/** Annotation of a VMI with the name of its namespaced instancetype. Source: KubeVirt InstancetypeAnnotation. */
+/** Annotation of a VMI. Its value is the name of the namespaced instancetype. Source: KubeVirt InstancetypeAnnotation. */
 export const INSTANCETYPE_ANNOTATION = "kubevirt.io/instancetype-name";
-/** Annotation of a VMI with the name of its cluster instancetype. Source: KubeVirt ClusterInstancetypeAnnotation. */
+/** Annotation of a VMI. Its value is the name of the cluster instancetype. Source: KubeVirt ClusterInstancetypeAnnotation. */
 export const CLUSTER_INSTANCETYPE_ANNOTATION = "kubevirt.io/cluster-instancetype-name";
-/** Annotation of a VMI with the name of its namespaced preference. Source: KubeVirt PreferenceAnnotation. */
+/** Annotation of a VMI. Its value is the name of the namespaced preference. Source: KubeVirt PreferenceAnnotation. */
 export const PREFERENCE_ANNOTATION = "kubevirt.io/preference-name";
-/** Annotation of a VMI with the name of its cluster preference. Source: KubeVirt ClusterPreferenceAnnotation. */
+/** Annotation of a VMI. Its value is the name of the cluster preference. Source: KubeVirt ClusterPreferenceAnnotation. */
 export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-name";
 /**
- * Label of a claim, DataVolume or DataSource with the default instancetype of VMs that use it. Source: KubeVirt
- * DefaultInstancetypeLabel.
+ * Label of a claim, DataVolume or DataSource. Its value is the default instancetype of VMs that use the object. Source:
+ * KubeVirt DefaultInstancetypeLabel.
  */
 export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
-/** Label with the kind of the default instancetype. If unset: the cluster-wide kind. Source: KubeVirt DefaultInstancetypeKindLabel. */
+/** Label with the kind of the default instancetype; default: the cluster-wide kind. Source: KubeVirt DefaultInstancetypeKindLabel. */
 export const DEFAULT_INSTANCETYPE_KIND_LABEL = "instancetype.kubevirt.io/default-instancetype-kind";
 export const DEFAULT_PREFERENCE_LABEL = "instancetype.kubevirt.io/default-preference";
 export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-preference-kind";
-/**
- * Prefix of the labels that describe the object in a ControllerRevision. Source: KubeVirt api/instancetype register.go.
- */
+/** Prefix of the labels that describe the object in a ControllerRevision. Source: KubeVirt api/instancetype register.go. */
 export const REVISION_LABEL_PREFIX = "instancetype.kubevirt.io/object-";
-/** Annotation of a launcher pod with the name of its VMI. Source: KubeVirt. */
+/** Annotation of a launcher pod. Its value is the name of the VMI. Source: KubeVirt. */
 export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
-/** Label of a VMI with the name of its node. virt-handler filters its watch by this label. Source: KubeVirt. */
+/** Label of a VMI. Its value is the name of the node. virt-handler filters its watch by this label. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
-/** Label of a migrating VMI with the name of the target node. Source: KubeVirt MigrationTargetNodeNameLabel. */
+/** Label of a migrating VMI. Its value is the name of the target node. Source: KubeVirt MigrationTargetNodeNameLabel. */
 export const MIGRATION_TARGET_NODE_LABEL = "kubevirt.io/migrationTargetNodeName";
-/** Label of a target launcher pod with the uid of the migration. Source: KubeVirt MigrationJobLabel. */
+/** Label of a target launcher pod. Its value is the uid of the migration. Source: KubeVirt MigrationJobLabel. */
 export const MIGRATION_JOB_LABEL = "kubevirt.io/migrationJobUID";
-/** Annotation of an evacuation migration with the name of the drained node. Source: KubeVirt EvacuationMigrationAnnotation. */
+/** Annotation of an evacuation migration. Its value is the name of the drained node. Source: KubeVirt EvacuationMigrationAnnotation. */
 export const EVACUATION_ANNOTATION = "kubevirt.io/evacuationMigration";
-/** Annotation of a target launcher pod with the name of the migration. Source: KubeVirt MigrationJobNameAnnotation. */
+/** Annotation of a target launcher pod. Its value is the name of the migration. Source: KubeVirt MigrationJobNameAnnotation. */
 export const MIGRATION_JOB_NAME_ANNOTATION = "kubevirt.io/migrationJobName";
-/** Label of a migration with the name of its VMI. Source: KubeVirt MigrationSelectorLabel. */
+/** Label of a migration. Its value is the name of the VMI. Source: KubeVirt MigrationSelectorLabel. */
 export const MIGRATION_VMI_LABEL = "kubevirt.io/vmi-name";
 
 export const PATCHBAY_IMAGE = "localhost/patchbay/patchbay:dev";
@@ -139,14 +135,9 @@ export const VHOST_USER_LAUNCHER_DIR = "/run/patchbay/vhost-user-shown";
 export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";
 /** emptyDir volume of a launcher pod for the sockets of libvirt and the console. */
 export const LAUNCHER_VOLUME = "launcher";
-/**
- * Prefix of the name that a hook's container and emptyDir volume share. A number from 0 follows. Source: KubeVirt hook-sidecar-N.
- */
+/** Prefix of the name that a hook's container and emptyDir volume share. A number from 0 follows. Source: KubeVirt hook-sidecar-N. */
 export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
-/**
- * Mount path of a hook's emptyDir volume, where the hook listens. Source: KubeVirt pkg/hooks
- * HookSocketsSharedDirectory.
- */
+/** Mount path of a hook's emptyDir volume, where the hook listens. Source: KubeVirt pkg/hooks HookSocketsSharedDirectory. */
 export const HOOK_SOCKETS_DIR = "/var/run/kubevirt-hooks";
 /** Image with libvirt, QEMU and the tool that copies kernels from container images. */
 export const LAUNCHER_IMAGE = "localhost/patchbay/virt-launcher:dev";

@@ -9,7 +9,7 @@ const CREDENTIALS_TTL_MS = 60_000;
 /** Maximum number of connections. Each watch occupies one connection. */
 const CONNECTIONS_MAX = 128;
 /**
- * Milliseconds until the client closes an idle connection, if the server announces no other time. Below the 90 s of
+ * Milliseconds until the client closes an idle connection, unless the server announces another time. Below the 90 s of
  * kube-apiserver, so that the client closes first. Source: Kubernetes apiserver secure_serving.go, IdleTimeout
  */
 const KEEP_ALIVE_MS = 85_000;

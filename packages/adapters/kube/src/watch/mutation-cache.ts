@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores written objects until the caches contain the same versions, so that decisions use no older versions.
+// Stores written objects until the caches contain the same versions, so that no decision uses an older version.
 import type { ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Cache, Store } from "@patchbay/core/interfaces";

@@ -23,7 +23,7 @@ function isEnabled(selinuxDir: string): boolean {
   return existsSync(join(selinuxDir, "enforce"));
 }
 
-/** Checks whether the policy contains the label, by having the kernel validate it. Source: libselinux, check_context.c */
+/** Checks whether the policy contains the label. The kernel rejects an unknown label with EINVAL. Source: libselinux, check_context.c */
 function isLabelInPolicy(selinuxDir: string): boolean {
   try {
     writeFileSync(join(selinuxDir, "context"), CONTAINER_FILE_LABEL);

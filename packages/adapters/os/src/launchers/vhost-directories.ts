@@ -26,7 +26,7 @@ const PARENT_MODE = 0o755;
 /** Errno names that openat2(2) returns for a symbolic link, and for another file in place of a directory. */
 const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
-/** Parent directories in the order of creation. Sockets in the second are linked into the first, so the first must exist earlier. */
+/** Parent directories in the order of creation. The first must exist earlier, because it gets hard links to sockets in the second. */
 const PARENT_DIRECTORIES: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 
 async function withFileError(path: string, action: () => Promise<void> | void): Promise<void> {

@@ -114,7 +114,7 @@ class HostVhostSockets implements VhostSockets {
     return withPathBeneath({ root: this.#options.podsDir, path }, "directory", use);
   }
 
-  /** Links the socket into the launchers' directory. link(2) takes a path, so the new link's inode is checked before the rename. */
+  /** Links the socket into the launchers' directory. Another file may replace it before link(2), so the new link's inode is checked. */
   #linkForLauncher({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
     // If the links have the same inode, rename(2) does nothing, and the temporary link would remain.

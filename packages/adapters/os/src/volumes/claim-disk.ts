@@ -11,7 +11,7 @@ import { listLoopDevices, listMounts } from "./mounts.ts";
 
 const MEBIBYTE = 2 ** 20;
 const BLOCK_BYTES = 4096;
-/** Reserves 1/24 of the data's size for ext4's inodes, bitmaps and extent trees. */
+/** Ratio of the data's size to the space for ext4's inodes, bitmaps and extent trees. */
 const OVERHEAD_DIVISOR = 24;
 const OVERHEAD_BYTES = 2 * MEBIBYTE;
 /** Minimum size of a file system: 2048 blocks of 4 KiB and a journal of 4 MiB. Source: mke2fs */

@@ -65,7 +65,7 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** Maximum number of probes to a gateway without a route, and the milliseconds that are added to their time limit. */
+/** For a gateway without a route: maximum number of probes, and milliseconds that are added to the probes' time limit. */
 const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
@@ -220,7 +220,7 @@ function hasReplyAtPathEnd({ probe, replySeenAt }: FrameTrace): boolean {
 
 const OPTIONAL_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 
-/** Returns an empty list after a failure. The lists are optional, and a guest can make a table too large to read. */
+/** Returns an empty list if the listing fails: a guest can make a table too large to read, and the diagnosis does not need the lists. */
 async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await listing;

@@ -161,7 +161,7 @@ function findGuestGateway(
   return { address: podGateway?.split("/")[0], mac: links.podBridge?.mac };
 }
 
-/** Returns the ends of IPv4 probes to the guest, which the doctor sends in the gateway's name. Undefined if the gateway is unknown. */
+/** Returns the ends of IPv4 probes from the gateway to the guest. Undefined if the gateway or the guest's IPv4 address is unknown. */
 function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
   const insideEnd = findInsideEnd(facts);
   const [guest] = facts.nic.addresses;
@@ -199,12 +199,12 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
   ];
 }
 
-/** Number of pings in a series. A link that loses half of the frames almost never passes all. A port captures at most 64 frames. */
+/** Number of pings in a series. A link that loses half of them almost never passes all. The capture limit is 64 frames per port. */
 const SERIES_LENGTH = 13;
 /** Number of ARP requests in each direction before a series. On a link that loses half of the frames, at least one usually passes. */
 const INTRODUCTIONS = 6;
 
-/** Returns the only host that answered. Undefined if no host or several hosts did. */
+/** Returns the MAC of the only host that answered. Returns undefined if no host or several hosts answered. */
 function findOnlyAnswer(traces: readonly FrameTrace[], probe: ProbeName): string | undefined {
   const macs = traces.find((trace) => trace.probe === probe)?.repliedFrom ?? [];
   return macs.length === 1 ? macs[0] : undefined;

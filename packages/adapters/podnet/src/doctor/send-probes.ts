@@ -49,7 +49,7 @@ interface ProbeTrail {
   maxRounds: number;
 }
 
-/** Limits the memory that a guest can fill with requests. */
+/** Maximum number of recorded addresses, because a guest can request any number. */
 const REQUESTED_ADDRESSES_MAX = 16;
 
 /** ARP requests of the guest, as captured at its tap during probes. */

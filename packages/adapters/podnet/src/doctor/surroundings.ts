@@ -197,7 +197,7 @@ function decodeDefaultLink(message: Message): readonly number[] {
 /** Kinds of links that can lead out of a node. The kind of a physical NIC is empty. */
 const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
 
-/** Returns the first possible uplink if all are down. It is recognized by its IPv4 address, because a down link loses only its routes. */
+/** Returns the first possible uplink if all are down. A link that is down has lost its routes, but still has its IPv4 address. */
 function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   const candidates = links.filter(
     ({ kind, name, addresses }) =>

@@ -58,8 +58,8 @@ function readLength(destination: string): number {
 }
 
 /**
- * Redirects the guest's IPv4 traffic to permanent neighbors. The bridge has their addresses and answers ARP requests
- * for them. Requests get the sender 0.0.0.0, because the kernel ignores senders without a route (rp_filter).
+ * Redirects the guest's IPv4 traffic to permanent neighbors, for whose addresses the bridge answers ARP. ARP requests
+ * get the sender 0.0.0.0, because the kernel ignores senders without a route (rp_filter).
  */
 function buildNeighborRules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { arp } = answers;

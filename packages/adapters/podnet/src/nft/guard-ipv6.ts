@@ -175,7 +175,7 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/** Checks packets with extension headers. Without `allowsServers`, drops large packets, whose last header the kernel may not find. */
+/** Builds the chain for extension headers. Without `allowsServers`, it drops large packets, whose last header the kernel may not find. */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,

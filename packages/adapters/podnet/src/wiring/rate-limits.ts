@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits a guest's traffic at its tap. docs/design/pod-links.md explains it.
+// Limits a guest's traffic at its tap. docs/design/pod-links.md explains the limits.
 import { buildLimiterName, type ObservedWiring, type RemovableWiring } from "@patchbay/core/nics";
 import type { LinkChange, WiredLink } from "../links.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";

@@ -8,7 +8,6 @@ import { printResult } from "../../print/output.ts";
 import { withSession, subresourcePath } from "../../session.ts";
 import { parseGuestName } from "../streams/guest-name.ts";
 
-/** Time limit of a request, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 
 export interface GuestRequest {

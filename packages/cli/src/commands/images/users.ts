@@ -20,7 +20,6 @@ import { createClock, createFiles } from "@patchbay/os";
 import type { Context } from "../../command.ts";
 import { createWarningLogger } from "../../session.ts";
 
-/** Time limit of one list request, in milliseconds. */
 const TIMEOUT_MS = 5_000;
 
 function titleOf(kind: string, { metadata }: KubeObject): string {

@@ -116,7 +116,6 @@ export async function cancelMigration(context: Context, input: Input): Promise<v
   });
 }
 
-/** Time limit of a request, in milliseconds. */
 const TIMEOUT_MS = 30_000;
 
 const EVACUATION_KINDS = new Map<string, Target["kind"] | "node">([

@@ -9,7 +9,6 @@ import { findLogin } from "../../cloud-init/user-data.ts";
 type Volumes = NonNullable<VirtualMachineInstance["spec"]["volumes"]>;
 type CloudInit = NonNullable<Volumes[number]["cloudInitNoCloud"]>;
 
-/** Time limit of one request, in milliseconds. */
 const TIMEOUT_MS = 3_000;
 /** Keys under which a secret may contain user data. Source: KubeVirt cloud-init. */
 const USER_DATA_KEYS = ["userdata", "userData"];

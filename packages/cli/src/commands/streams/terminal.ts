@@ -5,7 +5,7 @@ import { createClock } from "@patchbay/os";
 
 /** Code of Ctrl-], the escape character of telnet and virsh. */
 const ESCAPE_KEY = 0x1d;
-/** If the input ends, for example a file, the console closes when the guest has printed nothing for this time, in milliseconds. */
+/** Milliseconds without output from the guest after which the console closes, once the input (for example a file) has ended. */
 const SILENCE_MS = 1000;
 
 export interface TerminalStreams {

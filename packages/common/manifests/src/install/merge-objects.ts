@@ -99,7 +99,7 @@ function isCovered(base: unknown, found: unknown): boolean {
   return Object.entries(base).every(([name, one]) => isCovered(one, found[name]));
 }
 
-/** Merges the versions of each key. Keys of the cluster's object come first, in their order. */
+/** Merges the versions of each key. The keys of the cluster's object come first, in the order of that object. */
 function mergeGroups(
   [base, found, wanted]: readonly [Groups, Groups, Groups],
   merge: (key: string, versions: Versions) => unknown,
@@ -149,7 +149,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Returns whether an object is merged member by member. If it is not in the manifest, it must be a map of strings, such as labels. */
+/** Returns whether an object is merged member by member. An object that the manifest lacks must be a map of strings, such as labels. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");

@@ -16,7 +16,7 @@ import { KUBECTL_APPLIED } from "./merge-objects.ts";
 import { definesExclusiveKind, isShared, describeObject } from "./foreign-objects.ts";
 
 const PATCHBAY_SELECTOR = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
-/** Maximum number of objects that a message names. Of further objects, it states only the number. */
+/** Maximum number of objects that a message names. If there are more, the message contains the number of the others. */
 const DESCRIBED_MAX = 5;
 
 export interface Removal {

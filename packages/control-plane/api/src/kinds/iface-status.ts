@@ -125,5 +125,5 @@ export const ATTACHMENT_SCHEMA = Type.Object(
   },
 );
 
-/** Attachment of an interface in the pod. While its network changes, an interface has two, with different `podInterfaceName`. */
+/** Attachment of an interface in the pod. During a swap, an interface has two attachments, with different `podInterfaceName`. */
 export type Attachment = Static<typeof ATTACHMENT_SCHEMA>;

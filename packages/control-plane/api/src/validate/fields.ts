@@ -151,10 +151,7 @@ function findMistyped(schema: JsonSchema, value: unknown, path: string): readonl
   return isJsonObject(value) ? findMistypedMembers(schema, value, path) : [];
 }
 
-/**
- * Returns the fields of a VM specification that are missing or have the wrong type, for objects that no API server
- * validated.
- */
+/** Returns the fields of a VM specification that are missing or have the wrong type, for objects that no API server validated. */
 export function findMistypedFields(spec: unknown): readonly string[] {
   return findMistyped({ ...VmSpecSchema }, spec ?? null, "spec");
 }

@@ -18,9 +18,7 @@ const IFACE_STATES: readonly string[] = ["", "up", "down", "absent"];
 /** MAC of the bridge in a pod with masquerade. Source: KubeVirt pkg/network/link. */
 const RESERVED_MAC = "02:00:00:00:00:00";
 
-/**
- * Bindings that KubeVirt removed; a separate rule rejects them. Source: KubeVirt pkg/network/admitter/discontinued.go.
- */
+/** Bindings that KubeVirt removed; a separate rule rejects them. Source: KubeVirt pkg/network/admitter/discontinued.go. */
 export const DISCONTINUED_BINDINGS: readonly Binding[] = ["slirp", "passt", "macvtap"];
 
 /** Lists the interface's bindings, except discontinued bindings. Source: KubeVirt pkg/network/admitter/binding.go. */

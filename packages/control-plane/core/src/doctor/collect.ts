@@ -83,7 +83,7 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
   return [...new Set(entries.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
-/** Milliseconds after its start in which a guest counts as booting: the first value without, the second with a reply from its agent. */
+/** Milliseconds for which a guest counts as booting: BOOT_MS without a reply from its agent, CONFIGURATION_MS with a reply. */
 const [BOOT_MS, CONFIGURATION_MS] = [300_000, 60_000];
 
 function isBooting({ answer, runningMs }: PathSources): boolean {

@@ -57,7 +57,7 @@ function isPodFault(hops: readonly HopReport[], firstDead: HopName): boolean {
 
 const HOPS_IN_POD: readonly HopName[] = ["tap", "podBridge", "addresses", "translation", "podNic"];
 
-/** Returns the link for the commands of a hop's fix. `gateway`: the last link before the gateway. Pod services: the pod NIC. */
+/** Returns the link in the commands of a fix: for `gateway`, the last link before the gateway; for services of the pod, the pod NIC. */
 function findLink(
   hop: HopName,
   { guest, observed }: PathFacts,
@@ -75,7 +75,7 @@ function findLink(
   return name;
 }
 
-/** Guesses the bridge of the peer: the bridge in the guest's subnet, else the only bridge. If the node has no bridge, returns the peer. */
+/** Guesses which bridge the peer left: a bridge in the guest's subnet, else the only bridge. Without a bridge, returns the peer. */
 function findLostBridge({ observed }: PathFacts): PathLink | undefined {
   const { bridges = [], nodePeer }: Partial<ObservedPath["links"]> = observed?.links ?? {};
   const guest = parseIp(observed?.source ?? observed?.target?.address ?? "");

@@ -23,7 +23,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Returns the MACs in `hosts` that must not answer for the gateway: all but the node's if it is the gateway, else all but the first. */
+/** Lists the MACs that must not answer for the gateway: all but the node's if the node is the gateway, otherwise all but the first. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges the reports of a guest agent over time. A busy agent may send an empty reply, so only several replies without an item remove it.
+// Merges the reports of a guest agent over time. A busy agent may send an empty reply, so one reply without an item proves nothing.
 import type { IfaceStatus } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
 import type { GuestLink } from "./links.ts";

@@ -306,8 +306,8 @@ function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefi
 }
 
 /**
- * Checks whether two volumes cannot use an image together. QEMU locks a writable image against a second use, even by
- * the same process, unless both uses are shared. Source: QEMU block/file-posix.c, raw_check_perm.
+ * Checks whether two uses of an image conflict. QEMU locks a writable image against a second use, even by the same
+ * process, unless both uses are shared. Source: QEMU block/file-posix.c, raw_check_perm.
  */
 function conflicts(use: ImageUse, otherUse: ImageUse): boolean {
   const areBothShared = use.isShared && otherUse.isShared;
