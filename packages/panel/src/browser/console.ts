@@ -5,7 +5,7 @@ import type { OpenedStream, StatusListener } from "./streams.ts";
 
 const SCROLLBACK = 5000;
 
-/** Adds the page's nonce to the terminal's style sheets, because the Content-Security-Policy blocks style sheets without it. */
+/** Sets the page's nonce on style elements that xterm.js creates. The Content-Security-Policy blocks style elements without a nonce. */
 function allowTerminalStyles(): void {
   const nonce = document.querySelector<HTMLMetaElement>("meta[name=panel-nonce]")?.content ?? "";
   const create = (tag: string, options?: ElementCreationOptions): HTMLElement =>

@@ -112,7 +112,7 @@ export async function readDoctorReport(
   }
 }
 
-/** Returns the user's rights in a namespace. If the review fails, permits everything, because the server checks each request anyway. */
+/** Returns the user's rules in a namespace. If the review fails, returns incomplete rules, so that the panel offers all actions. */
 export async function readRules(session: Session, namespace: string): Promise<Rules> {
   const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const body = {

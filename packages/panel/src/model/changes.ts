@@ -60,7 +60,7 @@ const JSON_TYPE = "application/json";
 /** Content type of a JSON patch. Source: RFC 6902, section 6. */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Returns an ID. A change replaces a pending change with the same ID. Changes of an interface's link and network have different IDs. */
+/** Returns an ID. Of several changes with the same ID, only the newest remains pending. Link changes have their own IDs. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":
@@ -138,7 +138,7 @@ export function describeChange(change: Change): string {
   }
 }
 
-/** Returns the name of a new NIC: the network's name, with a number if the VM already has a NIC with the name. */
+/** Returns the network's name. If a NIC of the VM already has this name, appends a number. */
 export function newIfaceName(network: string, usedNames: readonly string[]): string {
   const base = network.split("/").at(-1) ?? network;
   for (let number = 2, name = base; ; number += 1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands and YAML that are equivalent to changes, and a request that combines all changes of a VM.
+// Commands and YAML that are equivalent to changes, and a request that combines all NIC changes of a VM.
 import { createVmObjects, listVmObjects } from "@patchbay/core/new-vm";
 import { locateNics } from "@patchbay/core/nics";
 import { stringify } from "yaml";
@@ -199,8 +199,8 @@ export function combinedRequest(
 }
 
 /**
- * Returns a verdict with the messages that only the combined dry run returned, or undefined if there are none.
- * `singleVerdicts` are the verdicts of each change's own dry run, in order. Warnings are appended to the last of them.
+ * Returns a verdict with the messages that only the combined dry run returned, or undefined if there are no such messages. `singleVerdicts`
+ * are the verdicts of the changes' own dry runs, in order. New warnings are appended to the last verdict's text.
  */
 export function combinedVerdict(
   answer: Answer,

@@ -25,7 +25,7 @@ export interface NewVmForm {
   readonly cores: number;
   /** Networks, each as `namespace/name`. */
   readonly networks: readonly string[];
-  /** Size of a persistent root disk with a copy of the image; empty for a disk that every start creates anew from the image. */
+  /** Size of a persistent root disk that is copied from the image. If empty, each start of the VM creates a new disk from the image. */
   readonly rootSize: string;
   readonly disk: string;
   /** User that may log in with `password`; empty to add no user to the image. */
@@ -125,7 +125,7 @@ function isNewSecret(body: object): body is NewSecret {
   return "kind" in body && body.kind === "Secret";
 }
 
-/** If `body` is the VM's Secret, makes the created VM its owner. `answers` are the bodies of earlier responses, which contain the VM. */
+/** Makes the created VM the owner of a Secret. Returns any other body unchanged. `answers` are earlier response bodies, including the VM. */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;
   const created = answers.map((text) => JSON.parse(text) as KubeObject);

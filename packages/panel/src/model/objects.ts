@@ -61,7 +61,7 @@ function applyLine(
   return next;
 }
 
-/** Applies a line of the change stream. Objects that the line does not change keep their identity. */
+/** Applies a line of the change stream. Reuses unchanged objects, because UnitCache compares objects by identity. */
 export function withLine(objects: Objects, line: Line): Objects {
   if (line.kind === "scope") {
     return line.namespace === null || line.of !== "vms"

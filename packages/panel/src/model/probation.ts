@@ -17,7 +17,7 @@ export const NO_PLUG_CHECK: PlugCheck = { isOn: false, keepsFaulty: false };
 
 export type PlugChange = Extract<Change, { kind: "plug" }>;
 
-/** Returns the change if it is a plug that takes effect immediately, so that the interface can be checked; otherwise undefined. */
+/** Returns the change if it is a plug that takes effect immediately; otherwise undefined, because there is nothing to check yet. */
 export function findCheckableChange(
   change: Change,
   verdict: Verdict | undefined,

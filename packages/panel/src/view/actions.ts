@@ -38,7 +38,7 @@ import {
   type SentState,
 } from "./state.ts";
 
-/** Time to wait until a plug is in use, in milliseconds. */
+/** Maximum time to wait until a plug is in use, in milliseconds. */
 const IN_USE_TIMEOUT_MS = 60_000;
 /** Time for the guest to start using the plug, in milliseconds. Lost frames do not count during this time. */
 const GRACE_MS = 15_000;

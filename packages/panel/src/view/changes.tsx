@@ -25,7 +25,7 @@ const OUTCOMES = {
   failed: "failed",
 } as const;
 
-/** Returns the verdict that takes the VM's other changes into account, unless the change is refused even without them. */
+/** Returns the verdict of the combined dry run, if any, unless the change's own dry run was refused. */
 function effectiveVerdict({ verdict, combinedVerdict }: PendingChange): PendingChange["verdict"] {
   return verdict?.kind === "refused" ? verdict : (combinedVerdict ?? verdict);
 }

@@ -22,7 +22,7 @@ import { withSteps, type Steps } from "../model/nic/steps.ts";
 import { toUnit, UnitCache, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
 
-/** Progress of a sent change. `checking`: the applied change is being tested. `unfit`: the test has failed. */
+/** Progress of a sent change. `checking`: the applied plug is being checked. `unfit`: frames did not pass in this check. */
 export interface SentState {
   readonly kind: "sending" | "checking" | "done" | "unfit" | "failed";
   readonly text: string;
@@ -32,7 +32,7 @@ export interface PendingChange {
   readonly change: Change;
   /** Verdict of the dry run; unset while the dry run is in progress. */
   readonly verdict?: Verdict;
-  /** Verdict of a dry run with all NIC changes of the VM; unset unless it has messages that the changes' own dry runs lack. */
+  /** Verdict of the combined dry run of the VM's NIC changes; unset unless it adds messages to the changes' own verdicts. */
   readonly combinedVerdict?: Verdict | undefined;
   readonly outcome?: SentState;
 }
@@ -113,7 +113,7 @@ export class PanelStore {
     return () => this.#listeners.delete(notify);
   }
 
-  /** Records the phases of NICs before the next frame is drawn, because a NIC can pass through several phases within one frame. */
+  /** Records the NIC phases of each update, because a NIC can pass through several phases within one animation frame. */
   #recordSteps(lines: readonly Line[]): void {
     const units = lines.flatMap((line) => {
       if (line.kind !== "applied" || line.of !== "vmis") return [];

@@ -55,7 +55,7 @@ function trackHold(signal: AbortSignal, onHeld: () => void): () => boolean {
   return () => isHeld;
 }
 
-/** Returns the dragged cable and a function that starts dragging. Points are relative to `area`. */
+/** Returns the dragged cable and a function that starts dragging. Coordinates are relative to `area`. */
 function useCableDrag(
   area: () => HTMLElement | null,
   connect: (selection: Selection, network: string) => void,

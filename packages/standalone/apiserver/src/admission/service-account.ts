@@ -41,7 +41,7 @@ function hasMount(container: Fields): boolean {
   );
 }
 
-/** Adds a token volume for containers without a mount at the token path, unless the pod or its account disables this. */
+/** Adds a token volume for containers without a mount at the token path, unless the pod or its account disables automounting. */
 export function addTokenVolume(spec: Fields, account: unknown, suffix: () => string): void {
   if (!shouldMountToken(spec, account)) {
     return;

@@ -11,7 +11,7 @@ import type { User } from "./user.ts";
 /** Matches the user names of service accounts and nodes. For other users, only denials are logged. */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
-/** Maximum number of logged rights. Logged rights are stored to log each once. Without a limit, requests could fill the memory. */
+/** Maximum number of logged rights. The rights are stored, so that each is logged once; without a limit, they could fill the memory. */
 const LOG_LINES_MAX = 5000;
 
 /** Returns, for example, `virtualmachines.kubevirt.io/status`. */

@@ -22,7 +22,7 @@ function toStrings(value: unknown): string[] {
   return [value].flat().filter((item): item is string => typeof item === "string");
 }
 
-/** Result of reading a client certificate. `bad`: the certificate is not trusted or has no CN. */
+/** Result of reading a client certificate. `none`: the client sent none. `bad`: the certificate is untrusted or has no CN. */
 type CertificateResult = User | "none" | "bad";
 
 function readCertificate(socket: TLSSocket): CertificateResult {

@@ -45,7 +45,7 @@ export interface RoleRef {
   readonly name: string;
 }
 
-/** A rule that allows a request if each list for this kind of request has a matching item. Source: rbac/v1 PolicyRule. */
+/** A rule allows a request if `verbs` and either the resource lists or `nonResourceURLs` match. Source: rbac/v1 PolicyRule. */
 export interface PolicyRule {
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];

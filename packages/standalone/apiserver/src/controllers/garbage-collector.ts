@@ -69,7 +69,7 @@ async function recordForeignOwner(
 }
 
 const ORPHAN_FINALIZER = "orphan";
-/** Maximum number of stored UIDs of deleted owners. Only these UIDs identify owners whose CustomResourceDefinition was deleted too. */
+/** Maximum number of stored UIDs of deleted owners. The UIDs are needed for owners whose CustomResourceDefinition was deleted too. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 

@@ -37,7 +37,7 @@ interface ResourceRequest {
   readonly response: ServerResponse;
 }
 
-/** Handles a request. Returns undefined if it has sent the response itself. */
+/** Handles a request. Returns undefined if the handler has already sent the response. */
 type Handler = (
   call: Call,
   deps: DispatchDeps,

@@ -73,7 +73,7 @@ export class Budget {
 /** Maximum number of bytes for which work starts without a reservation. */
 const UNRESERVED_MAX = 16 * 1024;
 
-/** Reserves the amount while `work` runs. Returns undefined if the client disconnects first. */
+/** Reserves the amount while `work` runs. Returns undefined if the client disconnects before `work` starts. */
 export async function withReserved<T>(
   budget: Budget,
   amount: number,

@@ -57,7 +57,7 @@ export function dns1035Fault(name: string): string | undefined {
       );
 }
 
-/** Checks names of RBAC objects, which must be usable as one segment of a URL path. */
+/** Checks that the name is usable as one segment of a URL path, like the name of a Role. */
 export function pathSegmentFault(name: string): string | undefined {
   return name === "." || name === ".." || /[/%]/.test(name)
     ? "may not be '.', '..' or contain '/' or '%'"

@@ -54,7 +54,7 @@ function numberToAddress(number: number): string {
 interface NumberRange {
   readonly min: number;
   readonly max: number;
-  /** Number of values at the start of the range. They are assigned automatically only if all other values are in use. */
+  /** Number of values at the start of the range, for explicit requests. Automatic assignment uses these values last. */
   readonly requestedCount: number;
 }
 

@@ -49,7 +49,7 @@ export function volumeModeCauses(spec: Fields): Cause[] {
     : [unsupportedValue("spec.volumeMode", mode, VOLUME_MODES)];
 }
 
-/** Finalizer that is removed when no pod that has a node uses the claim. Source: Kubernetes PVCProtectionFinalizer. */
+/** Finalizer that is removed when no scheduled pod uses the claim. Source: Kubernetes PVCProtectionFinalizer. */
 export const CLAIM_PROTECTION_FINALIZER = "kubernetes.io/pvc-protection";
 /** Finalizer that is removed when no claim is bound to the volume. Source: Kubernetes PVProtectionFinalizer. */
 export const VOLUME_PROTECTION_FINALIZER = "kubernetes.io/pv-protection";
