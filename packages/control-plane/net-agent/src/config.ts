@@ -73,7 +73,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly ownBridge: readonly string[];
   /** Tenant policy from flags. Fields without a flag are unset. */
   readonly tenantPolicy: ClusterTenantPolicy;
-  /** Handling of networks that violate the policy: rejection or a warning. `auto` warns only if Multus attaches the networks. */
+  /** Whether networks that violate the policy are rejected or cause a warning. `auto` warns if Multus attaches them, else rejects. */
   readonly tenantPolicyMode: PolicyMode;
   /** Path of the socket for the container runtime's CNI plugin; unset if the agent does not serve the runtime. */
   readonly cniSocket?: string;

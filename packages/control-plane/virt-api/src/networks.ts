@@ -60,7 +60,7 @@ export async function hasNad(
   return (await reader.find(NETWORK_ATTACHMENT_DEFINITIONS, key)) !== undefined;
 }
 
-/** Returns the most similar network name in the VM's namespace, because users may lack permission for other namespaces. */
+/** Returns the most similar network name. Searches only the VM's namespace, because users may lack permission for others. */
 export function findNearestNetwork(
   { listNetworkNames }: { readonly listNetworkNames: (namespace: string) => readonly string[] },
   networkName: string,

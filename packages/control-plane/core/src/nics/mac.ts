@@ -373,8 +373,8 @@ export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefin
 type RequestedMac = Pick<NetworkSelection, "mac" | "io.patchbay.kept-mac">;
 
 /**
- * Returns the MAC to request from a secondary network: the spec's MAC, else during a network swap the running NIC's MAC, else
- * the previous guest's MAC. The network may assign another MAC only in the last case.
+ * Returns the MAC to request from a secondary network: the spec's MAC, or else the running NIC's MAC during a network swap, or
+ * else the previous guest's MAC. The network may assign another MAC only in the last case.
  */
 export function requestMac(
   iface: Iface,

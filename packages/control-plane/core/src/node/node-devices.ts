@@ -21,7 +21,7 @@ interface NodeSockets extends Offered {
 
 export type NodeOffer = NodeDevice | NodeSockets;
 
-/** Number of devices of each kind on a node. Must exceed its number of VMs. Source: KubeVirt virtualMachineInstancesPerNode. */
+/** Number of devices of each kind on a node. Must exceed the node's number of VMs. Source: KubeVirt virtualMachineInstancesPerNode. */
 const DEVICE_COUNT = 1000;
 
 const SHARED_DEVICE = { kind: "device", permissions: "rw", count: DEVICE_COUNT } as const;

@@ -216,7 +216,7 @@ export interface VmStatusFacts {
   readonly startProblems: readonly FieldProblem[];
   /** Whether a VMI with the VM's name exists that the VM does not own. */
   readonly hasNameConflict: boolean;
-  /** Whether the conflicting VMI is being deleted or belongs to a deleted VM. The conflict is then temporary. */
+  /** Whether the name conflict is temporary, because the other VMI is being deleted or belongs to a deleted VM. */
   readonly isConflictTemporary?: boolean;
   readonly bindings: BindingRegistry;
   readonly isStaged: boolean;

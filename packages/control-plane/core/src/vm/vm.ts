@@ -57,7 +57,7 @@ export interface VmFacts {
   readonly now: string;
   readonly startProblems: readonly FieldProblem[];
   readonly hasNameConflict: boolean;
-  /** Whether the VMI with the VM's name is being deleted or belongs to a deleted VM. The conflict is then temporary. */
+  /** Whether the name conflict is temporary, because the other VMI is being deleted or belongs to a deleted VM. */
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;

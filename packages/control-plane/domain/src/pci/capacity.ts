@@ -38,7 +38,7 @@ function isUsed(domain: DomainFacts, address: PciAddress): boolean {
 }
 
 /**
- * Returns free addresses, ports before slots of bridges. On q35, no address suits a model that needs I/O ports. Source:
+ * Returns free addresses: ports first, then slots of bridges. On q35, no address suits a model that needs I/O ports. Source:
  * measured with libvirt 9.0; 12 of 12 topologies accepted as many NICs as there were free addresses.
  */
 export function freeAddresses(

@@ -25,7 +25,7 @@ async function readConfig(files: Files, path: string): Promise<NetworkConfigList
   throw toMissingNetworkError(`${path}: ${causes}`);
 }
 
-/** Finds the first configuration, in file-name order, that `isWanted` accepts. Ignores invalid ones and those with plugin patchbay-cni. */
+/** Finds the first wanted configuration, in file-name order. Ignores invalid configurations, and those with plugin patchbay-cni. */
 async function findInDirectory(
   files: Files,
   directory: string,

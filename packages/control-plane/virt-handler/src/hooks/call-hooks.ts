@@ -234,7 +234,7 @@ async function mutateDomain(
 }
 
 /**
- * Returns the domain and the cloud-init data as changed by the hooks. Calls each hook twice.
+ * Returns the domain and the cloud-init data as changed by the hooks. Calls each hook twice, to reject hooks whose answers differ.
  * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_FILE_FAILED, OS_PATH_REFUSED
  */
 export async function callHooks(request: HookRequest, hooks: HookSidecars): Promise<HookAnswers> {

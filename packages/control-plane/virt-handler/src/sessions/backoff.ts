@@ -7,7 +7,7 @@ import type { Listener, Session, Sessions } from "./sessions.ts";
 
 /** Range of the backoff. The first delay is short, because libvirt usually restarts quickly. */
 const BACKOFF_RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
-/** Minimum duration in milliseconds. The backoff is reset when a connection ends that lasted at least this long. */
+/** Minimum duration of a connection whose end resets the backoff, in milliseconds. */
 const STABLE_CONNECTION_MS = 60_000;
 /** Time limit of a call of `work`, in milliseconds. It exceeds the 30 s for which libvirt waits for a busy domain. */
 const PASS_TIMEOUT_MS = 90_000;

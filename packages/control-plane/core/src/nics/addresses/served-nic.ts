@@ -61,7 +61,7 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
   return { ...dns, search: [guestDomain, ...dns.search.filter((each) => each !== guestDomain)] };
 }
 
-/** Of the NICs that offer a default route of the address family, returns the pod network's NIC, otherwise the first in the spec. */
+/** Returns the NIC for the guest's default route: of the NICs that offer one, the pod network's NIC, or else the first in the spec. */
 function findRouter(ifaces: readonly IfaceFacts[], version: 4 | 6): IfaceFacts | undefined {
   const candidates = ifaces.filter(
     (iface) =>

@@ -8,7 +8,7 @@ import type { ObservedWiring, RateLimit } from "../bindings/pod-wiring.ts";
 const BURST_SECONDS = 0.05;
 /** Duration of a burst at the peak rate. With a smaller bucket, the kernel would need a timer for each frame. */
 const PEAK_BURST_SECONDS = 0.001;
-/** Longest wait of a frame in the queue at the average rate. It determines the queue's size; minimum: {@link QUEUED_FRAMES_MIN} frames. */
+/** Longest wait of a frame in the queue at the average rate. Determines the queue's size, at least {@link QUEUED_FRAMES_MIN} frames. */
 const QUEUE_SECONDS = 0.1;
 const QUEUED_FRAMES_MIN = 10;
 /** Source: linux/pkt_sched.h, sizes in struct tc_tbf_qopt have 32 bits. */

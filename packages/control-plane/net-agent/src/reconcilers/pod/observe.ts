@@ -236,7 +236,7 @@ function needsPass(pod: Pod, rows: readonly JournalRow[]): boolean {
   );
 }
 
-/** Finds the pod with the UID in the cache or, because the cache may be stale, on the API server. */
+/** Finds the pod with the UID. Reads the API server if the cache lacks the pod, because the cache may be stale. */
 export async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const cached = deps.pods.find(parseKey(key));
   if (isPodOf(cached, uid)) return cached;

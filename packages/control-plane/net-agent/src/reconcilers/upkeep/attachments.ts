@@ -23,7 +23,7 @@ async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod
   }
 }
 
-/** Returns the result of a row that can be checked. Returns undefined for adopted rows, which another program attached. */
+/** Returns the row's CNI result for CHECK; undefined if the row is adopted or not attached, or its namespace no longer exists. */
 function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   if (row.state !== "attached" || row.isAdopted === true) return undefined;
   const netns = openRowNetns(row, deps);

@@ -22,7 +22,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/** Builds a network's status entries. If virt-controller waits for the NIC's name, adds an entry even if the result has no NIC. */
+/** Builds a network's status entries. If the result has no NIC, adds an entry when virt-controller waits for the NIC's name. */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
