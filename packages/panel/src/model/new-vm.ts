@@ -125,7 +125,7 @@ function isNewSecret(body: object): body is NewSecret {
   return "kind" in body && body.kind === "Secret";
 }
 
-/** Makes the created VM the owner of a Secret. Returns any other body unchanged. `answers` are earlier response bodies, including the VM. */
+/** Makes the created VM the owner of a Secret. Returns other bodies unchanged. `answers` are earlier response bodies, including the VM. */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;
   const created = answers.map((text) => JSON.parse(text) as KubeObject);

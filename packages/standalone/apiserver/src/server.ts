@@ -68,14 +68,14 @@ export interface ApiServerOptions {
   /** CA of `frontProxy`, as PEM. It is published for extension API servers. */
   readonly frontProxyCaPem: string;
   readonly webhookClient?: KeyPair;
-  /** Client certificate for kubelets. The kubelets' certificates must be issued by `clientCaPem`. */
+  /** Certificate that this server presents to kubelets. The CA in `clientCaPem` must have issued the kubelets' own certificates. */
   readonly kubeletClient?: KeyPair;
   readonly tokens: readonly TokenEntry[];
   /** Private P-256 key for signing tokens, as PKCS #8 PEM. If it is unset, tokens become invalid when the server stops. */
   readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Returns metrics in the Prometheus text format. If it is unset, `/metrics` does not exist. */
+  /** Returns metrics in the Prometheus text format. Unset if the server does not serve `/metrics`. */
   readonly readMetrics?: () => Promise<string>;
   /** Service network in CIDR notation; 10.96.0.0/16 by default. */
   readonly serviceNetwork?: string;
@@ -269,7 +269,7 @@ async function listen(server: Server, options: ApiServerOptions): Promise<Listen
 }
 
 async function closeServer(server: Server): Promise<void> {
-  // Gives watches two turns of the event loop to write their last events before the connections are closed.
+  // Waits for two turns of the event loop, so that watches can write their last events before the connections are closed.
   for (let attempt = 0; attempt < 2; attempt += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -34,7 +34,7 @@ export interface ContainerdLayout {
   readonly opt: string;
   /** Directory with links to all CNI plugins, because containerd has only one plugin directory for all runtime handlers. */
   readonly cniPlugins: string;
-  /** Directory of the configuration for pods that name their own default network. */
+  /** Directory with the CNI configuration for pods that name their own default network. */
   readonly ownNetworkConf: string;
   /** Directory with a file `HOST/hosts.toml` for each configured registry. Source: containerd, configuration of registry hosts. */
   readonly registryHosts: string;

@@ -7,7 +7,7 @@ import { rfc3339 } from "../objects/time.ts";
 import type { Field, FieldType, Message } from "./fields.ts";
 import { MESSAGES } from "./messages.ts";
 
-/** Maximum number of fields. It allows three for each value, because a map entry has a field, a key and a value. */
+/** Maximum number of fields: three for each JSON value, because a map entry consists of a field, a key and a value. */
 const FIELDS_MAX = 3 * VALUES_MAX;
 
 /** Prefix of encoded bodies. Source: Kubernetes runtime/serializer/protobuf. */
@@ -18,7 +18,7 @@ const TYPE_META_MESSAGE: Message = {
   2: { name: "kind", type: "text" },
 };
 
-/** Number of fields that may still be read. The depth is limited in any case, because no message type contains itself. */
+/** Number of fields that may still be read. The depth needs no limit, because no message type contains itself. */
 interface FieldBudget {
   remaining: number;
 }
@@ -237,7 +237,7 @@ export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefin
   }
 }
 
-/** Returns false for a status without a table of its fields, because decoding would drop zeros, and the write would delete them. */
+/** Returns false for a status without a field table: decoding drops fields with the value 0, and the write would delete these fields. */
 function canWrite(message: Message, subresource: string): boolean {
   return subresource !== "status" || message[3]?.type !== "empty";
 }

@@ -44,7 +44,7 @@ export function selectNamedRecords(records: readonly ImageRecord[]): readonly Im
   );
 }
 
-/** Returns the ids of images that have no name. A record of such an id has no use, and keeps unused layers on the disk. */
+/** Returns the ids of images that have no name. The records of these ids are useless, and prevent the removal of unused layers. */
 export function findUnnamedIds(records: readonly ImageRecord[]): readonly string[] {
   const namedDigests = new Set(
     records.filter((record) => !isId(record)).map(({ digest }) => digest),
@@ -54,7 +54,7 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
     .map(({ name }) => name);
 }
 
-/** Returns `name` and the image's name `REPOSITORY@DIGEST`. Omits the latter if another tag of the repository has the same digest. */
+/** Returns `name`, and the image's name `REPOSITORY@DIGEST` unless another tag of the repository has the same digest. */
 export function listNamesToRemove(
   records: readonly ImageRecord[],
   name: string,
@@ -87,7 +87,7 @@ export function parseMarkedNames(listing: string): readonly string[] {
   });
 }
 
-/** Lists the names of images that users added to this machine. If set, `name` must be a full reference. */
+/** Lists the names of images that users added to this machine. `name` limits the list to one full reference. */
 export async function listAdded(deps: CtrDeps, name?: string): Promise<readonly string[]> {
   const filter = name === undefined ? [] : [`name==${JSON.stringify(name)}`];
   return parseMarkedNames(await ctr(deps, ["images", "ls", ...filter]));

@@ -62,7 +62,7 @@ function hasFailedWithoutMessage({ state, exitCode, message }: ContainerFacts): 
   return state === "EXITED" && exitCode !== 0 && message === "";
 }
 
-/** Uses the log's end as the message of failed containers that wrote no message and have the policy `FallbackToLogsOnError`. */
+/** Uses the log's end as termination message of failed containers that wrote no message, if their policy is `FallbackToLogsOnError`. */
 export async function withLogTails({
   pod,
   containers,

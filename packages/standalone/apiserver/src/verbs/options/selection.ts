@@ -104,7 +104,7 @@ export function parseSelection(call: Call): Selection {
   };
 }
 
-/** Returns at most `limit` matches. Other requests run meanwhile, so `objects` must be an array that they do not change. */
+/** Returns at most `limit` matches. Other requests run meanwhile, so callers must pass an array that nothing else changes. */
 export async function selectMatching(
   objects: readonly StoredObject[],
   selection: Selection,

@@ -69,7 +69,7 @@ export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
 }
 
 const PODS = bucketOf(POD);
-/** Takes the place of the bucket in a mutex key, so that the evictions of a namespace run sequentially. */
+/** Pseudo-bucket in the mutex key that serializes the evictions of a namespace. */
 const EVICTIONS_KEY = "evictions";
 const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
 
@@ -115,7 +115,7 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
   const options = asFields(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: printJson(options) };
-  // Evictions of a namespace run sequentially, so that each counts only the pods that earlier evictions have left.
+  // Evictions of a namespace run sequentially, so that each eviction counts only the pods that remain after earlier evictions.
   const key = printAddress({ bucket: EVICTIONS_KEY, namespace: call.namespace, name: "" });
   await deps.mutex.runExclusive(key, async () => {
     const pod = deps.store.find(toAddress(call))?.view();
