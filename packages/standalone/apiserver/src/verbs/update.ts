@@ -72,7 +72,7 @@ export async function updateObject(
   return { type: "object", code: 200, object };
 }
 
-/** Updates all fields except status. Removes a terminating namespace when no finalizer remains. Only this request changes spec.finalizers. */
+/** Updates all fields except status. Removes a terminating namespace if no finalizer remains. Only this request changes spec.finalizers. */
 export async function finalizeNamespace(call: Call, deps: VerbDeps): Promise<Reply> {
   const input = toObject(call.kind, parseObject(call.body));
   checkAddress(call, input);

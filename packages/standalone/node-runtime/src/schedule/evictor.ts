@@ -61,7 +61,7 @@ async function evictOrWait(
   const message = `Deleting pod: it does not tolerate the taint ${taint.key}:NoExecute of the node`;
   deps.recorder.record(pod, { type: "Normal", reason: "TaintManagerEviction", message });
   await deps.client.store.delete(PODS, keyOf(pod), { uid: pod.metadata.uid ?? "" });
-  // A pod that is removed without a grace period causes no later pass that would delete the entry.
+  // Deletes the entry here, because a pod that is removed without a grace period causes no further pass.
   firstObservations.delete(key);
   deps.log.info("pod evicted by a taint", { pod: key, taint: taint.key });
   return done();

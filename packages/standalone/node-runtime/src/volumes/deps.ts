@@ -29,6 +29,6 @@ export interface VolumeDeps {
   readonly mutex: KeyedMutex;
   readonly claims: ClaimUses;
   readonly mayUseHostPaths: (pod: Pod) => boolean;
-  /** Returns the host directories that VMs may use; undefined if the feature is disabled. */
+  /** Returns the host directories that VMs may use; undefined without the feature gate HostDisk. */
   readonly readHostDiskDirectories: () => Promise<readonly string[] | undefined>;
 }

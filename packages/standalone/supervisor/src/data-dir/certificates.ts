@@ -88,7 +88,7 @@ const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
 /** Name of the client certificate with which the API server passes user names in headers to aggregated servers. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
-/** Name of the client that calls webhooks. The front-proxy authority issues its certificate. */
+/** Name of the API server's client certificate for webhooks, which the front-proxy authority issues. */
 export const WEBHOOK_CLIENT = "webhook-client";
 
 /** Name of the API server's client certificate for kubelets. Source: kubeadm. */

@@ -202,7 +202,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       paths.relayPki,
     ]),
     virtController: buildService(paths, "control-plane/virt-controller", [
-      // The bridge of the pods' default network accepts every MAC. containerd cannot request a certain MAC from its CNI plugins.
+      // containerd cannot request a MAC from CNI plugins, but this network's bridge accepts every MAC, so guests retain their MACs.
       "--pod-network-passes-any-mac",
     ]),
   };
