@@ -31,6 +31,11 @@ export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
  */
 export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
   "kubevirt.io/allow-pod-bridge-network-live-migration";
+/**
+ * Annotation of a VMI with the name of the interface that offers the guest its default routes. It replaces Multus'
+ * `default-route`, which would move the launcher's own default route.
+ */
+export const DEFAULT_ROUTE_ANNOTATION = "patchbay.io/default-route";
 export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
 /** Annotation of a pod. Its value contains the errors of failed attachments; writer: net-agent. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";

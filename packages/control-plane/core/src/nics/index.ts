@@ -9,7 +9,7 @@ export {
   type RememberedAddresses,
 } from "./addresses/lease.ts";
 export { parseResolver } from "./addresses/resolver.ts";
-export type { ServedNic } from "./addresses/served-nic.ts";
+export { findUnusedDefaultRoute, type ServedNic } from "./addresses/served-nic.ts";
 export {
   type AgentMode,
   type AttachmentAction,

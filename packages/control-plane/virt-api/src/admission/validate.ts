@@ -49,6 +49,7 @@ import {
   findIfacesWithoutPort,
   networkNameOf,
   findPciAddressCauses,
+  findUnusedDefaultRoute,
 } from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
 import { AppError, isEqual, messageOf } from "@patchbay/base";
@@ -207,6 +208,7 @@ function collectWarnings(
     const ignored = [
       ...findIgnoredHooks(metadataOf(subject)),
       ...findIgnoredNetworks("spec.template.metadata", template.metadata),
+      ...findUnusedDefaultRoute("spec.template.metadata", template),
     ];
     return { unbuilt, harmless: [...harmless, ...ignored], unavailable };
   }
@@ -215,7 +217,7 @@ function collectWarnings(
   const ignored = findIgnoredNetworks("metadata", metadata);
   return {
     unbuilt,
-    harmless: [...harmless, ...ignored],
+    harmless: [...harmless, ...ignored, ...findUnusedDefaultRoute("metadata", subject.vmi)],
     unavailable: findUnavailable("", metadata),
   };
 }

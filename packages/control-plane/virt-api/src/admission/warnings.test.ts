@@ -156,6 +156,25 @@ describe("unsupported fields", () => {
     );
   });
 
+  test("warns of a default route by an interface that the VM does not have", async () => {
+    const name = "patchbay.io/default-route";
+    const plain = aVm();
+    const vmBy = (nic: string) =>
+      aVm({ template: { ...plain.spec.template, metadata: { annotations: { [name]: nic } } } });
+    const missing = `stored without effect: spec.template.metadata.annotations[${name}] (there is no interface "green")`;
+    expect(await validate(deps(), admissionRequest(vmBy("green")))).toEqual({
+      allowed: true,
+      warnings: [missing],
+    });
+    const vmi = vmiWith("lone", { bridge: {} });
+    const [nic] = vmi.spec.domain.devices?.interfaces ?? [];
+    const named = {
+      ...vmi,
+      metadata: { ...vmi.metadata, annotations: { [name]: nic?.name ?? "" } },
+    };
+    expect(JSON.stringify(await validate(deps(), admissionRequest(named)))).not.toContain(name);
+  });
+
   test("warns once of DataVolumes if the cluster does not serve them", async () => {
     const plain = aVm();
     const volumes = [{ name: "root", dataVolume: { name: "root" } }];

@@ -84,6 +84,8 @@ const SUBNET_LENGTH_MAX = 126;
 /** Usual length of an IPv6 subnet prefix, and the shortest length that dnsmasq serves. Source: RFC 4291 section 2.5.4; dnsmasq(8). */
 export const IPV6_SUBNET_LENGTH = 64;
 
+const DEFAULT_DESTINATION = "0.0.0.0/0";
+
 function isDefault(route: NicRoute): boolean {
   return route.destination.endsWith("/0");
 }
@@ -216,7 +218,7 @@ function buildIpv4MasqueradeLease({ gateway, guest }: Subnet): Ipv4Lease {
   return {
     address: `${guest}/${readPrefixLength(gateway)}`,
     server: gateway,
-    routes: [{ destination: "0.0.0.0/0", gateway: address }],
+    routes: [{ destination: DEFAULT_DESTINATION, gateway: address }],
   };
 }
 
@@ -246,6 +248,45 @@ export function withoutDefaultRoutes(
       ? {}
       : { ipv6: { ...ipv6, isRouter: ipv6.isRouter && !versions.includes(6) } }),
   };
+}
+
+/**
+ * Adds an IPv4 default route by the first of the network's `gateways`, unless the lease has a default route. The wiring redirects
+ * frames to permanent neighbors by recorded routes only, so such a neighbor gets no default route.
+ */
+export function withDefaultRoute(
+  lease: GuestLease,
+  remembered: RememberedAddresses,
+  gateways: readonly string[],
+): GuestLease {
+  const gateway = gateways.find((address) => parseIp(address)?.version === 4);
+  const isPermanent = remembered.neighbors?.some(({ address }) => address === gateway) === true;
+  if (gateway === undefined || isPermanent || listDefaultRouteFamilies(lease).includes(4))
+    return lease;
+  const routes = [...remembered.routes, { destination: DEFAULT_DESTINATION, gateway }];
+  const ipv4 = toIpv4Lease({ ...remembered, routes });
+  return ipv4 === undefined ? lease : { ...lease, ipv4 };
+}
+
+/**
+ * Adds routes to the name servers that the guest reached by the default route, which `kept` has lost. `lease` is the lease with
+ * the default route. IPv6 name servers get no route, because router advertisements contain only the default route.
+ */
+export function withServerRoutes(
+  lease: GuestLease,
+  kept: GuestLease,
+  nameservers: readonly string[],
+): GuestLease {
+  const gateway = lease.ipv4?.routes.find(isDefault)?.gateway;
+  if (gateway === undefined || kept.ipv4 === undefined || kept.ipv4.routes.some(isDefault))
+    return kept;
+  const { address, routes } = kept.ipv4;
+  const reached = [address, ...routes.map(({ destination }) => destination)];
+  const missing = nameservers
+    .filter((server) => parseIp(server)?.version === 4)
+    .filter((server) => !reached.some((prefix) => isInside(server, prefix)))
+    .map((server) => ({ destination: `${server}/${String(IP_BITS[4])}`, gateway }));
+  return { ...kept, ipv4: { ...kept.ipv4, routes: [...routes, ...missing] } };
 }
 
 export function listServerAddresses({ ipv4, ipv6 }: GuestLease): readonly string[] {

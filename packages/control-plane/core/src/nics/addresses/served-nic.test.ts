@@ -117,15 +117,150 @@ describe("name servers and default routes", () => {
   });
 });
 
+describe("a VM that names the interface with the default route", () => {
+  const ANNOTATION = "patchbay.io/default-route";
+  const OUTER = { destination: "0.0.0.0/0", gateway: "10.9.0.254" };
+
+  function serve(chosen: string, ifaces: readonly IfaceFacts[]): readonly ServedNic[] {
+    const vmi = aVmi({});
+    const metadata = { ...vmi.metadata, annotations: { [ANNOTATION]: chosen } };
+    return buildServedNics({ vmi: { ...vmi, metadata }, ifaces, dns: POD_DNS });
+  }
+
+  function withGateways(iface: IfaceFacts, ...gateways: readonly string[]): IfaceFacts {
+    const { attachment } = iface;
+    return {
+      ...iface,
+      ...(attachment && { attachment: { ...attachment, gateways: [...gateways] } }),
+    };
+  }
+
+  const routesOf = (nics: readonly ServedNic[]) =>
+    Object.fromEntries(
+      nics.map(({ iface, lease: { ipv4, ipv6 } }) => [
+        iface,
+        [
+          ...(ipv4?.routes ?? []).map(
+            ({ destination, gateway = "" }) => `${destination} ${gateway}`,
+          ),
+          ...(ipv6?.isRouter === true ? ["::/0"] : []),
+        ],
+      ]),
+    );
+
+  test("gets both families from it, and keeps routes to the pod's name servers", () => {
+    const ifaces = [pod(...ALL), lan("b", ...ALL), lan("c", INNER, GATEWAY)].map((row) =>
+      ifaceOf(row),
+    );
+    const nics = serve("b", ifaces);
+    expect(routesOf(nics)).toEqual({
+      main: ["10.96.0.10/32 10.9.0.1"],
+      b: ["0.0.0.0/0 10.9.0.1", "::/0"],
+      c: ["10.50.0.0/16 10.9.0.254"],
+    });
+    expect(nics.map(({ dns }) => dns)).toEqual([POD_DNS, NO_DNS, NO_DNS]);
+  });
+
+  test("gets a family that the chosen network lacks from the pod network", () => {
+    const ifaces = [pod(...ALL), lan("b", GATEWAY)].map((row) => ifaceOf(row));
+    expect(routesOf(serve("b", ifaces))).toEqual({
+      main: ["10.96.0.10/32 10.9.0.1", "::/0"],
+      b: ["0.0.0.0/0 10.9.0.1"],
+    });
+  });
+
+  test("gets it by the gateway that CNI returned without a route", () => {
+    const chosen = withGateways(ifaceOf(lan("b", INNER)), "fd09::1", OUTER.gateway, "10.9.0.1");
+    expect(routesOf(serve("b", [ifaceOf(pod(GATEWAY)), chosen]))).toEqual({
+      main: ["10.96.0.10/32 10.9.0.1"],
+      b: ["10.50.0.0/16 10.9.0.254", "0.0.0.0/0 10.9.0.254"],
+    });
+    const beyond = withGateways(ifaceOf(lan("b")), "10.8.0.1");
+    expect(routesOf(serve("b", [beyond]))).toEqual({
+      b: ["10.8.0.1/32 ", "0.0.0.0/0 10.8.0.1"],
+    });
+  });
+
+  test("does not get it by a gateway to which the pod redirects no default route", () => {
+    const chosen = withGateways(ifaceOf(lan("b")), "10.9.0.1");
+    const { remembered } = chosen;
+    const neighbors = [{ address: "10.9.0.1", mac: "02:00:00:00:00:09" }];
+    const redirected = {
+      ...chosen,
+      ...(remembered && { remembered: { ...remembered, neighbors } }),
+    };
+    expect(routesOf(serve("b", [redirected]))).toEqual({ b: [] });
+  });
+
+  test("is informed if its network has no gateway, and keeps the pod network's route", () => {
+    const nics = serve("b", [ifaceOf(pod(...ALL)), ifaceOf(lan("b", INNER))]);
+    expect(routesOf(nics)["main"]).toEqual(
+      ROUTES_OUT.map((to, at) => (at === 0 ? `${to} 10.9.0.1` : to)),
+    );
+    expect(nics.map(({ omissions }) => omissions)).toEqual([
+      undefined,
+      [
+        "the annotation patchbay.io/default-route names this interface, but its network has no gateway that answers; add a default route to the network's ipam",
+      ],
+    ]);
+  });
+
+  test("gets none from other networks if the chosen network has its own DHCP server", () => {
+    const { remembered, ...unassigned } = ifaceOf(lan("b"));
+    expect(remembered).toBeDefined();
+    const others = [ifaceOf(pod(...ALL)), ifaceOf(lan("c", ...ALL))];
+    expect(routesOf(serve("b", [...others, unassigned]))).toEqual({
+      main: ["10.96.0.10/32 10.9.0.1"],
+      c: [],
+    });
+    const unwired = { ...unassigned, links: { ...unassigned.links, isWired: false } };
+    expect(routesOf(serve("b", [...others, unwired]))["main"]).toEqual([
+      "0.0.0.0/0 10.9.0.1",
+      "::/0",
+    ]);
+  });
+
+  test("has the usual order if the interface is removed or unknown", () => {
+    const removed = ifaceOf(lan("b", ...ALL), null);
+    const rows = [ifaceOf(pod(...ALL)), removed];
+    const usual = { main: ["0.0.0.0/0 10.9.0.1", "::/0"], b: [] };
+    for (const name of ["b", "green"]) expect(routesOf(serve(name, rows))).toEqual(usual);
+  });
+});
+
 describe("parts of CNI's result that the server omits", () => {
-  function omissions(addresses: readonly string[], gatewayMac?: string): readonly string[] {
+  function omissions(
+    addresses: readonly string[],
+    gatewayMac?: string,
+    routes: RememberedAddresses["routes"] = [],
+  ): readonly string[] {
     const iface = ifaceOf(lan("a"));
     const { podInterfaceName } = iface;
     const known = gatewayMac === undefined ? {} : { gatewayMac };
-    const remembered = { podInterfaceName, index: 3, addresses, routes: [], ...known };
+    const remembered = { podInterfaceName, index: 3, addresses, routes, ...known };
     const [nic] = buildServedNics({ vmi: aVmi({}), ifaces: [{ ...iface, remembered }] });
     return nic?.omissions ?? [];
   }
+
+  test("an IPv6 route that does not lead to the announced router", () => {
+    const routes = [
+      GATEWAY,
+      INNER,
+      GATEWAY_6,
+      { destination: "fd09::1/128" },
+      { destination: "fe80::1/128" },
+      { destination: "fd50::/64", gateway: "fd09::1" },
+      { destination: "fd51::/64", gateway: "fd09::2" },
+    ];
+    const missing = (destination: string) =>
+      `the guest gets no route to ${destination}, because router advertisements contain only the default route; set the route in the guest`;
+    const addresses = ["fd09::5/64"];
+    expect(omissions(addresses, "02:00:00:00:00:09", routes)).toEqual([missing("fd51::/64")]);
+    expect(omissions(addresses, undefined, routes)).toEqual(
+      ["fd50::/64", "fd51::/64"].map(missing),
+    );
+    expect(omissions(["10.9.0.5/24"], undefined, routes)).toEqual([]);
+  });
 
   test.each([
     { name: "no part for one address per family", addresses: ["10.9.0.5/24", "fd09::5/64"] },

@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // DHCP settings of each NIC, derived from the spec and the recorded addresses.
-import { isDefaultNetwork, type DhcpOptions, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  isDefaultNetwork,
+  names,
+  type DhcpOptions,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import type { ObjectMeta } from "@patchbay/api/kubernetes";
 import { parseIp } from "@patchbay/api/values";
 import { findMtu, type IfaceFacts } from "../facts.ts";
 import { findMac } from "../mac.ts";
 import { buildIfaceNames } from "../names.ts";
+import { findByName, ifacesOf } from "../nics.ts";
 import { buildLease } from "../node-plan.ts";
 import { buildHostname } from "../../vm/spec/guest-names.ts";
 import {
+  findIpv6Gateway,
   IPV6_SUBNET_LENGTH,
+  isIpv6LinkLocal,
   listDefaultRouteFamilies,
+  withDefaultRoute,
   withoutDefaultRoutes,
+  withServerRoutes,
   type GuestLease,
   type NicRoute,
 } from "./lease.ts";
@@ -61,20 +73,56 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
   return { ...dns, search: [guestDomain, ...dns.search.filter((each) => each !== guestDomain)] };
 }
 
-/** Returns the NIC for the guest's default route: of the NICs that offer one, the pod network's NIC, or else the first in the spec. */
-function findRouter(ifaces: readonly IfaceFacts[], version: 4 | 6): IfaceFacts | undefined {
-  const candidates = ifaces.filter(
+/** Finds an annotation that names no interface. An interface of this name may be added later. `base` is the field path of `metadata`. */
+export function findUnusedDefaultRoute(
+  base: string,
+  {
+    metadata,
+    spec,
+  }: { readonly metadata?: Pick<ObjectMeta, "annotations"> | undefined; readonly spec: VmiSpec },
+): readonly string[] {
+  const annotation = names.DEFAULT_ROUTE_ANNOTATION;
+  const name = metadata?.annotations?.[annotation];
+  if (name === undefined || findByName(ifacesOf(spec), name) !== undefined) return [];
+  return [`${base}.annotations[${annotation}] (there is no interface "${name}")`];
+}
+
+/** Finds the interface that the user chose for the guest's default routes. */
+function findChosenRouter({ vmi, ifaces }: ServingFacts): IfaceFacts | undefined {
+  const chosenName = vmi.metadata.annotations?.[names.DEFAULT_ROUTE_ANNOTATION];
+  return ifaces.find(({ name, iface }) => name === chosenName && iface !== undefined);
+}
+
+/** Returns the lease of a NIC before other NICs are considered. The chosen NIC gets a default route by the gateway that CNI returned. */
+function buildOwnLease(iface: IfaceFacts, facts: ServingFacts): GuestLease | undefined {
+  const lease = buildLease(iface);
+  const { remembered, attachment } = iface;
+  if (lease === undefined || remembered === undefined || findChosenRouter(facts) !== iface)
+    return lease;
+  return withDefaultRoute(lease, remembered, attachment?.gateways ?? []);
+}
+
+/**
+ * Returns the NIC that offers the default route of the address family: of the NICs that have one, the chosen NIC, otherwise the
+ * pod network's, otherwise the first in the spec. A chosen NIC without a lease gets its default route from its network.
+ */
+function findRouter(facts: ServingFacts, version: 4 | 6): IfaceFacts | undefined {
+  const chosen = findChosenRouter(facts);
+  if (chosen?.links.isWired === true && buildLease(chosen) === undefined) return chosen;
+  const candidates = facts.ifaces.filter(
     (iface) =>
       iface.iface !== undefined &&
-      listDefaultRouteFamilies(buildLease(iface) ?? {}).includes(version),
+      listDefaultRouteFamilies(buildOwnLease(iface, facts) ?? {}).includes(version),
   );
-  return candidates.find(isOnPodNetwork) ?? candidates[0];
+  return (
+    candidates.find((iface) => iface === chosen) ?? candidates.find(isOnPodNetwork) ?? candidates[0]
+  );
 }
 
 /**
  * Removes the NIC's default route of an address family if {@link findRouter} returns another NIC, because the guest might use
- * either route. The pod network's NIC gets the pod's DNS settings. Without such a NIC, a NIC that offers a default route gets
- * these settings, unless its network has DNS settings.
+ * either route. The pod network's NIC gets the pod's DNS settings, and routes to the name servers if it has no default route.
+ * Without such a NIC, a NIC that offers a default route gets these settings, unless its network has DNS settings.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -82,18 +130,47 @@ function chooseLeaseAndDns(
   facts: ServingFacts,
 ): Pick<ServedNic, "lease" | "dns"> {
   const podDns = withSubdomain(facts.dns ?? NO_DNS, facts.vmi);
-  if (isOnPodNetwork(iface)) return { lease, dns: podDns };
   const routedElsewhere = ([4, 6] as const).filter((version) => {
-    const router = findRouter(facts.ifaces, version);
+    const router = findRouter(facts, version);
     return router !== undefined && router.name !== iface.name;
   });
   const ownLease = withoutDefaultRoutes(lease, routedElsewhere);
+  if (isOnPodNetwork(iface))
+    return { lease: withServerRoutes(lease, ownLease, podDns.nameservers), dns: podDns };
   const hasPodDefaultRoute =
     !facts.ifaces.some(isOnPodNetwork) && listDefaultRouteFamilies(ownLease).length > 0;
   return { lease: ownLease, dns: iface.attachment?.dns ?? (hasPodDefaultRoute ? podDns : NO_DNS) };
 }
 
-function describeUnserved({ remembered }: IfaceFacts, lease: GuestLease): readonly string[] {
+/** Lists IPv6 routes that the guest does not get. dnsmasq announces only the default route. */
+function listUnservedIpv6Routes(
+  { remembered }: IfaceFacts,
+  { ipv6 }: GuestLease,
+): readonly string[] {
+  if (remembered === undefined || ipv6 === undefined) return [];
+  const router = findIpv6Gateway(remembered);
+  return remembered.routes
+    .filter(({ destination }) => parseIp(destination)?.version === 6)
+    .filter(({ destination }) => destination !== "::/0" && !isIpv6LinkLocal(destination))
+    .filter(({ destination }) => destination !== `${router ?? ""}/128`)
+    .filter(({ gateway }) => !ipv6.isRouter || (gateway !== undefined && gateway !== router))
+    .map(({ destination }) => destination);
+}
+
+/** Reports a chosen router whose network has no gateway. `lease` is the lease before other NICs are considered. */
+function describeMissingGateway(
+  iface: IfaceFacts,
+  lease: GuestLease,
+  facts: ServingFacts,
+): readonly string[] {
+  if (findChosenRouter(facts) !== iface || listDefaultRouteFamilies(lease).length > 0) return [];
+  return [
+    `the annotation ${names.DEFAULT_ROUTE_ANNOTATION} names this interface, but its network has no gateway that answers; add a default route to the network's ipam`,
+  ];
+}
+
+function describeUnserved(iface: IfaceFacts, lease: GuestLease): readonly string[] {
+  const { remembered } = iface;
   const { ipv4, ipv6 } = lease;
   const unservedAddresses = (remembered?.addresses ?? []).filter(
     (address) => parseIp(address)?.version === 4 && address !== ipv4?.address,
@@ -110,6 +187,10 @@ function describeUnserved({ remembered }: IfaceFacts, lease: GuestLease): readon
       ({ address }) =>
         `the guest gets ${address} without a route to its subnet, because no router answers there and router advertisements have no prefix shorter than /64; set the route in the guest, or use a /64`,
     ),
+    ...listUnservedIpv6Routes(iface, lease).map(
+      (destination) =>
+        `the guest gets no route to ${destination}, because router advertisements contain only the default route; set the route in the guest`,
+    ),
   ];
 }
 
@@ -122,10 +203,14 @@ function normalizeOptions({ iface }: IfaceFacts): DhcpOptions {
 }
 
 function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
-  const lease = buildLease(iface);
+  const ownLease = buildOwnLease(iface, facts);
   const { bridgeName } = buildIfaceNames(iface.name, iface.podInterfaceName);
-  if (lease === undefined || !isServable(iface.links, bridgeName, facts)) return [];
-  const omissions = describeUnserved(iface, lease);
+  if (ownLease === undefined || !isServable(iface.links, bridgeName, facts)) return [];
+  const { lease, dns } = chooseLeaseAndDns(iface, ownLease, facts);
+  const omissions = [
+    ...describeMissingGateway(iface, ownLease, facts),
+    ...describeUnserved(iface, lease),
+  ];
   return [
     limitOptions({
       iface: iface.name,
@@ -133,7 +218,8 @@ function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNi
       mac: (iface.device?.mac ?? findMac(iface)).toLowerCase(),
       mtu: findMtu(iface),
       hostname: buildHostname(facts.vmi),
-      ...chooseLeaseAndDns(iface, lease, facts),
+      lease,
+      dns,
       options: normalizeOptions(iface),
       ...(omissions.length === 0 ? {} : { omissions }),
     }),

@@ -114,6 +114,9 @@ describe("is rejected", () => {
     await world.putPod({ networks, launcherOf: "vmi-1" });
     await world.pass();
     expect(await world.errorReasons()).toEqual({ net1: "RequestInvalid" });
+    expect(await world.annotation("patchbay.io/attachment-errors")).toContain(
+      "name the guest's interface in the annotation patchbay.io/default-route",
+    );
     expect(gateways()).toEqual(["10.0.0.1", "fd00::1"]);
   });
 });

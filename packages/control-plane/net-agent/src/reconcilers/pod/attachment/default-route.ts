@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves a pod's default routes to an attachment that requests them, and restores the previous routes after a detach.
 // Source: NPWG 1.3 section 4.1.2.1.9.
+import { names } from "@patchbay/api";
 import { findGateways } from "@patchbay/api/annotations";
 import type { JournalRow } from "@patchbay/cni";
 import { AppError, isAppError } from "@patchbay/base";
@@ -47,7 +48,7 @@ export async function assertMayRoute(
   const explanation = "a launcher must keep its own default routes";
   throw toRejection(
     wanted,
-    `${explanation}; configure the guest's gateway in the routes of the network's ipam`,
+    `${explanation}; name the guest's interface in the annotation ${names.DEFAULT_ROUTE_ANNOTATION} of the VM's template, and configure its gateway in the network's ipam`,
   );
 }
 
