@@ -19,7 +19,7 @@ export interface PendingIface {
   readonly since: string | undefined;
 }
 
-/** Checks whether the interface is changing its network. It then has an attachment with another pod NIC than the guest uses. */
+/** Checks for a network swap: the interface has an attachment whose pod NIC is not the pod NIC that the guest uses. */
 function isSwap(ifaceStatus: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>

@@ -6,7 +6,7 @@ import type {
   VmiPhase,
 } from "@patchbay/api";
 
-/** Upper bounds in seconds. Source: KubeVirt PhaseTransitionTimeBuckets. */
+/** Upper bounds of the histogram buckets, in seconds. Source: KubeVirt PhaseTransitionTimeBuckets. */
 const BUCKETS = [0.5, 1, 2, 5, 10, 20, 30, 40, 50, 60, 90, 120, 180, 300, 600, 1200, 1800, 3600];
 
 interface PhaseHistogram {

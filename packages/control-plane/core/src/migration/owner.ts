@@ -7,8 +7,8 @@ import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 
 /**
- * Maximum length of the VMI's name in a launcher pod's name, which has at most 253 characters and a suffix of 6. Source:
- * Kubernetes names.
+ * Maximum length of the VMI's name in the name of a launcher pod. The whole name has at most 253 characters, including a suffix
+ * of 6. Source: Kubernetes names.
  */
 const VMI_PART_MAX = 253 - "virt-launcher-".length - 6;
 

@@ -75,7 +75,7 @@ function parseRequest(
   return { kind: "requested", request: networkRequest };
 }
 
-/** Parses the annotations. Returns `none` if only the network annotation is set, because other controllers use that annotation too. */
+/** Parses the annotations. Returns `none` unless both are set, because other controllers use the network annotation too. */
 export function parseServiceRequest(service: Service): ServiceRequest {
   const annotations = service.metadata.annotations ?? {};
   const network = annotations[names.SERVICE_NETWORK_ANNOTATION];

@@ -411,7 +411,7 @@ function buildServerSteps(plan: readonly NodeAction[], context: StepContext): re
   });
 }
 
-/** Starts DHCP servers before other steps, but in parallel with plugs, because the guest requests an address only after the plug. */
+/** Starts DHCP servers before the interface steps. Plugs run in parallel, because the guest requests an address only afterwards. */
 async function serveAndPlug(
   plan: readonly NodeAction[],
   context: StepContext,
