@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // Passes the object as its own previous version, which queues only objects that lack an owner or are being deleted.
+      // Passes the object as its own previous version, so that an object with live owners is queued only if it is being deleted.
       this.#addIfNeeded(stored, stored);
     }
   }

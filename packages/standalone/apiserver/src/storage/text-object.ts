@@ -14,7 +14,7 @@ export function extractStoredMetadata({ metadata }: KubeObject): StoredMetadata 
   return { uid: metadata.uid ?? "", owners, isDeleting: metadata.deletionTimestamp !== undefined };
 }
 
-/** An object at one revision. It is parsed on demand, and the parsed object is cached as long as memory allows. */
+/** An object at one revision. The text is parsed on demand, and the parsed object is cached until garbage collection. */
 export class TextObject implements StoredObject {
   readonly address: Address;
   readonly revision: number;

@@ -12,7 +12,7 @@ const KEY_PATTERN = /^(extract-\S+ \S+)/;
 export interface UnpackingLayer {
   /** Key of the snapshot, unique for each attempt to unpack the layer. */
   readonly key: string;
-  /** Full reference of the image; undefined if the pull did not come from CRI. */
+  /** Full reference of the image; undefined if the layer was not pulled through CRI. */
   readonly reference: string | undefined;
   readonly bytes: number;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the claims of this node's pods as directories or devices. Records each use on disk first, so that it is known after a crash.
+// Attaches the claims of this node's pods as directories or devices. Records each use on disk first, so that a crash does not lose it.
 import { join } from "node:path";
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
 import type {
@@ -142,7 +142,7 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /** Mounts the volume. Changes the files' group unless another pod uses the volume, because that pod could rename files meanwhile. */
+  /** Mounts the volume. Changes the files' group only if no other pod uses the volume, because another pod could rename files meanwhile. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

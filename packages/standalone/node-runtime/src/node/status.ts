@@ -75,7 +75,7 @@ export function buildNodeLabels(
   };
 }
 
-/** Prints the size with the largest unit that gives a whole number. Source: resource.Quantity of Kubernetes. */
+/** Prints the size in the largest unit that yields a whole number. Source: resource.Quantity of Kubernetes. */
 function printKiB(kib: number): string {
   const units = ["Ki", "Mi", "Gi", "Ti"];
   let unit = 0;

@@ -251,7 +251,7 @@ function findUserProblems(user: number | undefined, field: string): readonly Pod
   );
 }
 
-/** Allows the gid that equals the uid, and gids of at least FIRST_FREE_GROUP. Lower gids give access to files of the system. */
+/** Allows the gid that equals the uid, and gids of at least FIRST_FREE_GROUP. Lower gids grant access to system files. */
 function findGroupProblems(
   group: number | undefined,
   user: number | undefined,

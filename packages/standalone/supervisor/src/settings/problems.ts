@@ -115,7 +115,7 @@ const CHECKS: readonly (readonly [
   ["--dataplane-group", "dataplaneGroup", findGroupProblem],
 ];
 
-/** Returns the problems of new values. Does not check stored values: this machine's own bridge and routes would be conflicts. */
+/** Returns the problems of changed values. Does not check unchanged values, because this machine's own bridge and routes would conflict. */
 export function findSettingProblems(
   requested: RequestedSettings,
   stored: Partial<RequestedSettings>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission of subresource bodies that are kinds of their own: Binding, Eviction, TokenRequest.
+// Admission of subresource bodies that have their own kinds: Binding, Eviction, TokenRequest.
 import { type GroupVersionKind, toWriteOptions } from "../../admission/admission.ts";
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, asFields, textAt } from "../../objects/json.ts";

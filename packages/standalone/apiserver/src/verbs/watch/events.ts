@@ -11,7 +11,7 @@ import type { Selection } from "../options/selection.ts";
 
 export interface EventWriter {
   printAdded(stored: StoredObject): string;
-  /** Serializes the events of the changes. Returns undefined if there are none. */
+  /** Serializes the events of the changes. Returns undefined if the changes cause no events. */
   printChanges(changes: readonly Change[]): Buffer | undefined;
   printBookmark(revision: number): string;
 }

@@ -8,7 +8,7 @@ export const DEFAULT_STORAGE_BYTES: number = 2 * 2 ** 30;
 // The largest pod is evicted if the free space is below both limits.
 const PRESSURE_SHARE = 0.05;
 const PRESSURE_BYTES = 2 ** 30;
-/** On a nearly full disk, only a pod that uses at least this many bytes is evicted. */
+/** On a nearly full disk, a pod is evicted only if its usage and recent growth together are at least this many bytes. */
 const EVICTION_MIN_BYTES = 64 * 2 ** 20;
 /** Maximum time between walks of the pods' directories. Free space does not show writes if equally many bytes are deleted. */
 const WALK_INTERVAL_MAX_MS = 60_000;
