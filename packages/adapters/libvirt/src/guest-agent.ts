@@ -70,7 +70,10 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-/** Sends the agent the command for `question` (see native/domain.cc). Returns its JSON reply. `file` is the handle of a guest's file. */
+/**
+ * Sends the agent the command for `question` (see native/domain.cc). Returns its JSON reply. `file` is the handle of a
+ * file in the guest.
+ */
 type AgentCall = (question: string, file?: string) => Promise<unknown>;
 
 /** Pattern of a route whose destination and mask are zero, in /proc/net/route. Source: Linux, fib_route_seq_show */

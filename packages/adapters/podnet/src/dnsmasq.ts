@@ -250,7 +250,7 @@ mkdir dev old proc && touch dev/null dev/urandom &&
 mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
 pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
 exec "$@"`;
-/** Script that keeps the old root if mounts are forbidden, because AppArmor may forbid mounts in the agent's container. */
+/** Script that enters the new root only if mounts are permitted. AppArmor may forbid mounts in the agent's container. */
 const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
 exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 

@@ -47,7 +47,7 @@ async function mayListEverywhere(
 }
 
 export interface WatchScope {
-  /** Namespace to watch. Unset to watch all namespaces. A user who may not list objects in all namespaces then watches only `namespace`. */
+  /** Namespace to watch. If unset, watches all namespaces, or only `namespace` if the user may not list objects in all namespaces. */
   readonly onlyIn?: string;
   readonly namespace: string;
 }

@@ -129,7 +129,10 @@ async function runUntilStopped(
   await client.close();
 }
 
-/** Runs a service. When `signal` is aborted, waits at most 5 s for `start`. Logs a failure and exits with 1. */
+/**
+ * Runs a service. After a stop signal and `drainMs`, waits at most 5 s for `start`. If the service fails, logs the
+ * error and exits with 1.
+ */
 export async function runDaemon(
   settings: DaemonSettings,
   start: (context: DaemonContext) => Promise<void>,

@@ -24,7 +24,7 @@ const ENTRY_POINT = fileURLToPath(
     : new URL("./child-entry.js", import.meta.url),
 );
 
-/** Creates a starter of child processes. They end when this process ends. `entry` is the absolute path of child-entry. */
+/** Creates a starter of child processes. The children end when this process ends. `entry` is the absolute path of child-entry. */
 export function createChildStarter(entry = ENTRY_POINT): ChildStarter {
   return { start: (program) => start(program, entry) };
 }

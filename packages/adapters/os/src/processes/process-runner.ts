@@ -295,7 +295,7 @@ class Run {
     }, this.#result.reject);
   }
 
-  /** Kills processes that the program left behind. If there are probably none, leaves this to the next scheduled scan, which costs less. */
+  /** Kills processes that the program left behind. If there are probably none, only schedules a scan, which costs less. */
   async #killProcessFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await killMarked(this.#mark);

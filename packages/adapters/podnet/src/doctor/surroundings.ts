@@ -290,7 +290,7 @@ export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[
 const PACKET_HOOK = /^\t\ttype filter hook (?:prerouting|forward|postrouting) .*policy (\w+)/;
 const OTHER_VERDICT = /\b(?:accept|return|jump|goto|queue)\b/;
 
-/** Links of the pod, and the guest's address, by which rules can match the packets that the pod forwards. */
+/** Pod links and guest address by which a packet filter rule can match the packets that the pod forwards. */
 export interface ForwardedEnds {
   readonly links: readonly string[];
   readonly guest: string;

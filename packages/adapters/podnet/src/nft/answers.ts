@@ -52,7 +52,7 @@ function printDestination(destination: string): string {
   return destination.endsWith("/32") ? stripPrefixLength(destination) : destination;
 }
 
-/** Length of the prefix of a destination; longer prefixes take precedence. */
+/** Returns the prefix length of a destination. Longer prefixes take precedence. */
 function readLength(destination: string): number {
   return Number(destination.split("/")[1]);
 }

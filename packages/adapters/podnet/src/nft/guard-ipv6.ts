@@ -147,7 +147,7 @@ function buildHeaderChains(guard: SendGuard): readonly Chain[] {
 
 /**
  * Builds chains for fragments. Drops fragments with extension headers, because the next header may be in a later
- * fragment. Drops fragmented neighbor discovery, which receivers ignore. Source: RFC 7112; RFC 6980
+ * fragment. Drops fragmented neighbor discovery, which RFC 6980 forbids. Source: RFC 7112; RFC 6980
  */
 function buildFragmentChains(): readonly Chain[] {
   const nextHeader = printRawField(FIXED_HEADER_BYTES, BITS_PER_BYTE);

@@ -211,7 +211,7 @@ export interface PathFacts {
   readonly device?: { readonly linkUp: boolean; readonly mac: string; readonly mtu?: number };
   readonly guest?: GuestReport;
   readonly isPaused?: true;
-  /** Set for some minutes after the guest's start, while it may not have configured its NICs yet. */
+  /** Set for some minutes after the guest's start, while the guest may not have configured its NICs yet. */
   readonly isBooting?: true;
   /** Set if the guest agent reports Windows. Its firewall rejects pings and connections by default, so missing replies are no fault. */
   readonly isWindows?: true;

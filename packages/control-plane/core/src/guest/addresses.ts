@@ -47,8 +47,8 @@ function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[
 }
 
 /**
- * Returns the addresses of one family: the guest agent's, or the pod's if the agent reports none. With NAT, the pod's addresses
- * take precedence, because other hosts cannot reach the guest's addresses.
+ * Returns the addresses of one family: the guest agent's, or the pod's if the agent's are unknown. With NAT, the pod's
+ * addresses take precedence, because other hosts cannot reach the guest's addresses.
  */
 function chooseAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
   const guest = facts.device?.guest?.[FAMILY_KEYS[family]];

@@ -14,7 +14,10 @@ interface PollHistory {
 
 /** Times of the first queries, in milliseconds after a change of NICs. A guest may need seconds to configure a new NIC. */
 const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
-/** Interval of later queries, in milliseconds. N failures in a row, from 2 on, multiply it by 2^N. Source: KubeVirt's agent poller. */
+/**
+ * Interval of later queries, in milliseconds. After N failures in a row, 2^N times as long (N of 2 or more). Source:
+ * KubeVirt's agent poller.
+ */
 const POLL_INTERVAL_MS = 120_000;
 /** Delay of the query after the first failure in a row, in milliseconds. */
 const FIRST_RETRY_DELAY_MS = 15_000;
@@ -178,7 +181,7 @@ export function updateGuestView(
   };
 }
 
-/** Restores the agent's addresses of one family from the status. Unknown if the list is empty and the pod is a source too. */
+/** Restores the agent's addresses of one family. Unknown unless the agent is a source; for an empty list, it must be the only source. */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,
   family: 4 | 6,

@@ -72,7 +72,7 @@ function readAddresses(nics: readonly GuestNic[], version: 4 | 6): readonly stri
   return [...new Set(texts)].slice(0, ADDRESSES_MAX);
 }
 
-/** Returns a key that all links with one MAC share, such as a NIC and a bridge on it. A link without a MAC gets a key of its own. */
+/** Returns a key that all links with one MAC share, such as a NIC and a bridge on it. A link without a MAC gets a separate key. */
 function buildGroupKey(nic: GuestNic): string {
   const mac = readMac(nic);
   return mac === undefined ? `name ${nic.name}` : `mac ${mac}`;

@@ -24,7 +24,7 @@ function truncate(message: string | undefined): string | undefined {
   return `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
 }
 
-/** If a step has failed, adds its reason and message and the number of attempts to the operation. */
+/** If a step has failed, adds the step's reason, message and number of attempts to the operation. */
 function withBlockedReason(
   operation: IfaceOperation,
   hotplug: IfaceStatus["hotplug"],

@@ -49,7 +49,7 @@ interface Droppable extends OperationEvent {
   readonly bytes: number;
 }
 
-/** Orders operations for removal: the newest operations of the interfaces come last. Within each group, the oldest come first. */
+/** Orders operations for removal: the newest operation of each interface comes after all others. Otherwise, older operations come first. */
 function compareDropOrder(left: Droppable, right: Droppable): number {
   if (left.isLast !== right.isLast) return left.isLast ? 1 : -1;
   const [leftStart, rightStart] = [left.operation.startTimestamp, right.operation.startTimestamp];

@@ -130,7 +130,7 @@ function toHookParts(
       ...script.volumes,
       ...claim.volumes,
     ],
-    // As in KubeVirt, the launcher mounts the sockets of each hook container in a subdirectory of their own.
+    // As in KubeVirt, the launcher mounts the sockets of each hook container in a separate subdirectory.
     mounts: [
       { name, mountPath: `${names.HOOK_SOCKETS_DIR}/${name}`, readOnly: true },
       ...claim.shared,
