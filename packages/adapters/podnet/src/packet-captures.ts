@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures packets with tcpdump in a pod's network namespace. tcpdump runs as a user that may only open packet sockets.
-// It compiles the filters, so the agent does not need libpcap.
+// tcpdump also compiles the filters, so the agent does not need libpcap.
 import { AppError, messageOf } from "@patchbay/base";
 import type {
   CapturedLink,

@@ -161,7 +161,7 @@ function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): 
   return [...filterByVersion(4), ...filterByVersion(6)];
 }
 
-/** Returns the gateway to probe. Gateways that a route uses come first, and among them IPv4. */
+/** Returns the gateway to probe. Gateways that a route uses take precedence, then IPv4 gateways. */
 function findGateway({ attachment, remembered }: IfaceFacts): ProbeRequest["gateway"] {
   const routes = remembered?.routes ?? [];
   const defaultGateways = routes

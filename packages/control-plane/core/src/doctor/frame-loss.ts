@@ -339,7 +339,7 @@ export function judgePartialLoss(
 /** Probes that the doctor repeats so often that at least one passes a lossy link. If no link observes a reply, the fault is certain. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
-/** Checks whether a lost probe proves that a link loses all frames. On a lossy path, only a repeated probe without a reply does. */
+/** Checks whether a lost probe proves that a link loses all frames. On a lossy path, only a repeated probe without a reply proves it. */
 function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {
   if (isMisdirected(facts, trace)) return false;
   if (!isLossy(observed)) return true;

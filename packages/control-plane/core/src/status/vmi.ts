@@ -433,7 +433,7 @@ function findPhaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase
   const finalPhase = openMigration(vmi) === undefined ? findGuestEnd(pod) : undefined;
   if (finalPhase !== undefined) return finalPhase;
   if (nodeLoss !== undefined) return "Unknown";
-  // A guest that ran returns from Unknown to Running when its node responds again.
+  // A guest that has run returns from Unknown to Running when its node responds again.
   if (hasRun(vmi)) return "Running";
   if (findFailedHook(pod) !== undefined) return "Failed";
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
