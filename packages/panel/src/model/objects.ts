@@ -28,7 +28,7 @@ export interface Objects {
   readonly networks: Keyed<NetworkAttachmentDefinition>;
   /** Kinds whose objects were listed. */
   readonly listed: ReadonlySet<Watched>;
-  /** Only namespace whose objects the user sees; unset for all namespaces. */
+  /** The only namespace that the user sees; unset if the user sees all namespaces. */
   readonly onlyIn?: string;
 }
 

@@ -243,7 +243,7 @@ export class Actions {
     return { vm: vms.get(change.unit.key), vmi: vmis.get(change.unit.key) };
   }
 
-  /** Checks all pending NIC changes of a VM in one dry run, and shows the verdict at the last change. */
+  /** Checks all pending NIC changes of a VM in one dry run. The verdict is shown at the last of these changes. */
   async #updateCombinedVerdict(change: Change): Promise<void> {
     if (change.kind === "create") return;
     const nicChanges = listNicChanges(this.#pending(), change.unit.key);

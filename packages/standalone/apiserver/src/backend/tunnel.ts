@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { type Forwarding, openRequest, forwardResponse } from "./forward-request.ts";
 
-/** Idle time after which keep-alive probes start. They detect that the other end of an idle stream is gone. */
+/** Idle time after which keep-alive probes start. The probes detect that the peer of an idle stream has disappeared. */
 const KEEPALIVE_DELAY_MS = 30_000;
 
 interface Upgrade {

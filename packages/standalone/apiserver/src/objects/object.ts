@@ -51,7 +51,7 @@ export interface Address {
   readonly name: string;
 }
 
-/** Returns the text by which lists are sorted. */
+/** Prints an address. Lists of objects are sorted by this text. */
 export function printAddress(address: Address): string {
   return `${address.bucket}/${address.namespace}/${address.name}`;
 }

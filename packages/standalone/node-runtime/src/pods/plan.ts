@@ -27,7 +27,7 @@ export interface StartContainer {
   readonly attempt: number;
   /** Delay before this start; unset on the first start. */
   readonly delaySeconds?: number;
-  /** Id of a container that was created but never started. */
+  /** Id of a container that was created but never started; unset if the container must be created first. */
   readonly createdId?: string;
 }
 

@@ -313,7 +313,7 @@ interface StatusContext extends StatusFormat {
   readonly now: string;
 }
 
-/** Returns the ready sandbox's addresses, or the node's with host network. Returns the reported addresses if no sandbox is ready. */
+/** Returns the addresses of the ready sandbox, or of the node with host network; otherwise the reported addresses. */
 function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
   const sandbox = findReadySandbox(facts);

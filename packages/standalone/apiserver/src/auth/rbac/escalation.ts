@@ -238,7 +238,7 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
   return equalJson(toComparable(object), toComparable(oldObject));
 }
 
-/** Throws a StatusError 403 if the write grants rights that the user lacks, unless RBAC allows the user to escalate or bind the role. */
+/** Throws a StatusError 403 if the write grants rights that the user lacks, unless RBAC grants the user the verb `escalate` or `bind`. */
 export function checkEscalation(write: RoleWrite, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = write;
   const isUnchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);

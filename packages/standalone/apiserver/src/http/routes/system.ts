@@ -20,7 +20,7 @@ const VERSION = {
   platform: "linux",
 };
 
-/** Names of health checks. All pass whenever the server responds, because it opens the store before it listens. */
+/** Names of health checks. All pass whenever the server responds, because the server opens the store before it listens. */
 const HEALTH_CHECKS: readonly string[] = ["ping", "log", "store"];
 
 function queryValues(request: Request, key: string): readonly string[] {

@@ -155,7 +155,7 @@ function allocateNodePorts(
   const inUse = new Set(
     otherObjects().flatMap((service) => portFields(asFields(service["spec"])).map(nodePortKey)),
   );
-  // Protocols without a free port, so that the range is not scanned again for the next port.
+  // Protocols without a free port. For further ports of these protocols, the range is not scanned again.
   const exhaustedProtocols = new Set<string>();
   const currentPorts = new Map(
     portFields(current).map((port) => [portKey(port), nodePortOf(port)]),

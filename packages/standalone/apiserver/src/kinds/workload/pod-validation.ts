@@ -51,7 +51,7 @@ const HANDLERS = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"];
 
 const MORE_THAN_ONE_FIELD = "may not have more than one field specified at a time";
 
-/** Rejects all set fields of `choice` except the first. */
+/** If several fields of `choice` are set, rejects all of them except the first. */
 function exclusiveFieldCauses(
   fields: Fields,
   choice: { readonly fields: readonly string[]; readonly noun: string },
