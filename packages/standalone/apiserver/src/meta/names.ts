@@ -57,14 +57,14 @@ export function dns1035Fault(name: string): string | undefined {
       );
 }
 
-/** Checks that the name is usable as one segment of a URL path, like the name of a Role. */
+/** Returns an error message if the name is not usable as one segment of a URL path; otherwise undefined. */
 export function pathSegmentFault(name: string): string | undefined {
   return name === "." || name === ".." || /[/%]/.test(name)
     ? "may not be '.', '..' or contain '/' or '%'"
     : undefined;
 }
 
-/** Checks keys of labels and annotations, and finalizers. */
+/** Returns an error message for an invalid label key, annotation key or finalizer; otherwise undefined. */
 export function qualifiedNameFault(key: string): string | undefined {
   const parts = key.split("/");
   const name = parts.at(-1) ?? "";

@@ -24,7 +24,7 @@ export type FieldType =
 export interface Field {
   readonly name: string;
   readonly type: FieldType;
-  /** `inline`: the message's fields belong to the outer object in JSON. */
+  /** `inline`: the message's fields belong to the outer object in JSON. Unset for a single value. */
   readonly collection?: "list" | "map" | "inline";
 }
 

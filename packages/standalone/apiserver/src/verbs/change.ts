@@ -22,7 +22,7 @@ export interface ObjectChange {
   readonly part: ChangedPart;
   /** Returns the new object. May change `current`. May throw a StatusError. */
   readonly edit: (current: KubeObject) => KubeObject;
-  /** Representation that admission receives instead of the object. */
+  /** Representation that admission receives instead of the object; unset to pass the object. */
   readonly body?: ChangeBody;
 }
 

@@ -89,7 +89,7 @@ const IN_USE_RECHECK_INTERVAL_MS = 5_000;
 
 export interface DataVolumeFacts {
   readonly dataVolume: DataVolume;
-  /** Claim with the DataVolume's name. Another client may have created this claim. */
+  /** Claim with the DataVolume's name, if it exists. Another client may have created this claim. */
   readonly claim: PersistentVolumeClaim | undefined;
   readonly pod: Pod | undefined;
   /** Claim to copy; undefined if the source is not a claim or the claim does not exist. */

@@ -313,7 +313,7 @@ interface StatusContext extends StatusFormat {
   readonly now: string;
 }
 
-/** Returns the addresses of the ready sandbox, or of the node with host network; otherwise the reported addresses. */
+/** Returns the addresses of the ready sandbox, or the node's address for a pod with host network; otherwise the reported addresses. */
 function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
   const sandbox = findReadySandbox(facts);

@@ -131,7 +131,7 @@ function findMismatch(claim: PersistentVolumeClaim, volume: PersistentVolume): s
 export interface ClaimFacts {
   readonly claim: PersistentVolumeClaim;
   readonly storageClass: StorageClass | undefined;
-  /** Volume that the claim references, or that was provisioned for the claim. */
+  /** Volume that the claim references, or that was provisioned for the claim; undefined until it exists. */
   readonly volume: PersistentVolume | undefined;
   readonly nodeName: string;
   readonly claimCapacity: ClaimCapacity;

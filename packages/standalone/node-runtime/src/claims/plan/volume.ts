@@ -5,7 +5,7 @@ import { PROVISIONER, VOLUME_FINALIZER } from "../names.ts";
 
 export interface VolumeFacts {
   readonly volume: PersistentVolume;
-  /** Claim with the name in the volume's claimRef. The claim's uid differs from the claimRef's if the claim was created again. */
+  /** Claim with the name in the volume's claimRef, if it exists. A claim that was created again has another uid than the claimRef. */
   readonly claim: PersistentVolumeClaim | undefined;
 }
 
