@@ -42,7 +42,7 @@ test("attack 101: forwards nothing to addresses in a Service's status", async ()
   const status = { loadBalancer: { ingress: [{ ip: "192.0.2.53" }] } };
   const { code, body } = await api.patch(`${SERVICES}/balanced/status`, { status });
   expect([made.code, code]).toEqual([201, 200]);
-  const reported = { status: body.status };
+  const reported = { status: body.status ?? {} };
   const forwards = listForwards(
     { ...aService({ type: "LoadBalancer" }), ...reported },
     [aSlice([GUEST])],

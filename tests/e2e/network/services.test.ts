@@ -32,6 +32,7 @@ interface Service {
     readonly clusterIP: string;
     readonly ports: readonly { readonly nodePort?: number }[];
   };
+  readonly status?: { readonly conditions?: readonly unknown[] };
 }
 
 /** The machine's Service network in CIDR form. */
@@ -205,6 +206,11 @@ test("a Service leads to a guest's address on the network that it names", async 
       throw new Error(describePath("web-blue"), { cause });
     });
     expect(page).toContain(mac);
+    // The other guest has no NIC on this network.
+    expect(await inGuest(CLIENT, `fetch ${clusterIP} 80`)).toContain(LOOPBACK);
+    expect(service("web-blue").status?.conditions).toMatchObject([
+      { type: "patchbay.io/NetworkReachable", status: "Unknown", reason: "NoNodeAddress" },
+    ]);
     const change = { spec: { ports: [{ port: 80, targetPort: PORT + 1 }] } };
     machine.patch("service", "web-blue", change);
     await eventually(async () => (await fetched(clusterIP, 80)) === undefined, TIMEOUT);

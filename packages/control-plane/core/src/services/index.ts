@@ -6,5 +6,6 @@ export {
   listServiceInputs,
   selectsVmi,
 } from "./network-service.ts";
+export { hasReachCondition, planReachCondition } from "./reach.ts";
 export { requestedNetworks, trimService, parseServiceRequest } from "./service-request.ts";
 export { planSlices, findServiceKey, type ServicePart, slicesOfParts } from "./slices.ts";

@@ -89,8 +89,8 @@ export function requestedNetworks(service: Service): readonly string[] {
   return request.kind === "requested" ? [request.request.network] : [];
 }
 
-/** Trims a Service for the cache. A Service without a request retains only its identity. */
-export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
+/** Trims a Service for the cache. A Service without a request retains only its identity and its conditions. */
+export function trimService({ apiVersion, kind, metadata, spec, status }: Service): Service {
   const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata;
   const { type, selector, ports, publishNotReadyAddresses } = spec;
   const requests = [names.SERVICE_NETWORK_ANNOTATION, names.SERVICE_SELECTOR_ANNOTATION].flatMap(
@@ -106,5 +106,6 @@ export function trimService({ apiVersion, kind, metadata, spec }: Service): Serv
     kind,
     metadata: omitUndefined(observed),
     spec: annotations ? omitUndefined({ type, selector, ports, publishNotReadyAddresses }) : {},
+    ...(status && { status: omitUndefined({ conditions: status.conditions }) }),
   };
 }

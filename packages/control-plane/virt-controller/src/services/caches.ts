@@ -16,6 +16,7 @@ import {
   selectsVmi,
   parseServiceRequest,
   findServiceKey,
+  hasReachCondition,
   readTrustedNamespaces,
 } from "@patchbay/core/services";
 import { isEqual, type Logger } from "@patchbay/base";
@@ -113,8 +114,10 @@ export function enqueueNetworkServices(caches: ServiceCaches, add: AddKey): void
   const { services, slices, nads } = caches;
   services.onChange((change) => {
     const states = listStates(change);
-    const isRequesting = states.some((service) => parseServiceRequest(service).kind !== "none");
-    if (isRequesting) for (const service of states) add(toServiceKey(service));
+    const isConcerned = states.some(
+      (service) => parseServiceRequest(service).kind !== "none" || hasReachCondition(service),
+    );
+    if (isConcerned) for (const service of states) add(toServiceKey(service));
   });
   slices.onChange((change) => {
     for (const key of listStates(change).flatMap(SERVICE_INDEXES.slices[BY_SERVICE])) add(key);

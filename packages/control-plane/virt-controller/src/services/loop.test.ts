@@ -3,20 +3,24 @@
 import {
   ENDPOINT_SLICES,
   names,
+  SERVICES,
   type KubeVirt,
   type NetworkAttachmentDefinition,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import type { EndpointSlice, Service } from "@patchbay/api/kubernetes";
-import { AppError } from "@patchbay/base";
+import { AppError, isEqual } from "@patchbay/base";
 import { listNetworkNames } from "@patchbay/core/vm";
+import { listStates } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
+import { createFakeClock } from "@patchbay/os/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { SERVICE_INDEXES, enqueueNetworkServices } from "./caches.ts";
 import { reconcileService } from "./loop.ts";
 
 const KEY = "default/web";
+const NAMES = { namespace: "default", name: "web" };
 
 function aService(annotations: Readonly<Record<string, string>> = {}): Service {
   return {
@@ -33,6 +37,7 @@ function aService(annotations: Readonly<Record<string, string>> = {}): Service {
       },
     },
     spec: { ports: [{ port: 80 }] },
+    status: { conditions: [] },
   };
 }
 
@@ -90,14 +95,25 @@ function makeWorld() {
   const woken = new Set<string>();
   const events: string[] = [];
   const lastRejections = new Map<string, string>();
+  const clock = createFakeClock();
   enqueueNetworkServices(caches, (key) => woken.add(key));
   const recorder = {
     record: (_object: unknown, { reason, message }: { reason: string; message: string }) =>
       void events.push(`${reason}: ${message}`),
   };
   const pass = (key: string) =>
-    reconcileService(key, { ...caches, store, events: recorder, lastRejections });
+    reconcileService(key, { ...caches, store, clock, events: recorder, lastRejections });
+  /** The server has each Service of the cache, with the status that the loop has written. */
+  const isStored = (service: Service): boolean => service.metadata.resourceVersion !== undefined;
+  caches.services.onChange((change) => {
+    for (const service of listStates(change).slice(-1))
+      if (!isStored(service)) store.put(SERVICES, service);
+  });
   const learn = async (): Promise<void> => {
+    for (const service of (await store.list(SERVICES)).items) {
+      const isNew = !isEqual(caches.services.find(service.metadata)?.status, service.status);
+      if (isNew) caches.services.put(service);
+    }
     const { items } = await store.list(ENDPOINT_SLICES);
     for (const known of caches.slices.list()) {
       if (!items.some(({ metadata }) => metadata.name === known.metadata.name)) {
@@ -118,7 +134,8 @@ function makeWorld() {
       for (const key of keys) await pass(key);
       await learn();
     }
-    const isWrite = (call: string): boolean => !call.startsWith("list");
+    const isWrite = (call: string): boolean =>
+      / endpointslices /.test(call) && !call.startsWith("list");
     return store.calls.slice(before).flatMap((call) => (isWrite(call) ? call.split(" ", 1) : []));
   };
   const addresses = async (): Promise<readonly string[]> => {
@@ -139,7 +156,11 @@ beforeEach(async () => {
 });
 
 test("a Service that requests a network has a slice", async () => {
-  expect(world.store.calls.filter((call) => !call.startsWith("list"))).toHaveLength(1);
+  const writes = world.store.calls.filter((call) => !/^(?:list|get) /.test(call));
+  expect(writes).toEqual([
+    expect.stringMatching(/^create endpointslices /),
+    "patch services default/web",
+  ]);
   expect(await world.addresses()).toEqual(["10.77.1.5"]);
 });
 
@@ -248,6 +269,35 @@ test("a rejection is recorded as an event of the Service", async () => {
   world.services.put(aService({ [names.SERVICE_SELECTOR_ANNOTATION]: "everything" }));
   expect(await world.settle()).toEqual(["delete"]);
   expect(world.events).toEqual([expect.stringMatching(/^ServiceNetworkRefused: .*KEY=VALUE/)]);
+});
+
+describe("a Service's condition", () => {
+  const conditions = async () => (await world.store.find(SERVICES, NAMES))?.status?.conditions;
+
+  test("reports whether the nodes have an address on the network", async () => {
+    expect(await conditions()).toMatchObject([
+      { type: "patchbay.io/NetworkReachable", status: "Unknown", reason: "NoNodeAddress" },
+    ]);
+    const { spec, ...definition } = aDefinition();
+    const config = JSON.stringify({ ...JSON.parse(spec?.config ?? ""), isGateway: true });
+    world.nads.put({ ...definition, spec: { config } });
+    await world.settle();
+    expect(await conditions()).toMatchObject([{ status: "True", reason: "NodeAddress" }]);
+  });
+
+  test("reports a rejection, and is removed with the request, also after a restart", async () => {
+    world.services.put(aService({ [names.SERVICE_SELECTOR_ANNOTATION]: "everything" }));
+    await world.settle();
+    expect(await conditions()).toMatchObject([
+      { status: "False", reason: "ServiceNetworkRefused" },
+    ]);
+    const { metadata, status = {} } = (await world.store.find(SERVICES, NAMES)) ?? aService();
+    world = makeWorld();
+    world.services.put({ ...aService(), metadata: { ...NAMES, uid: metadata.uid ?? "" }, status });
+    expect([...world.woken]).toEqual([KEY]);
+    await world.settle();
+    expect(await conditions()).toEqual([]);
+  });
 });
 
 test("slices are deleted if the Service stopped requesting them during downtime", async () => {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reconciliation loop of Services for VM networks.
-import { ENDPOINT_SLICES, type VirtualMachineInstance } from "@patchbay/api";
+import { ENDPOINT_SLICES, SERVICES, type VirtualMachineInstance } from "@patchbay/api";
 import type { Service } from "@patchbay/api/kubernetes";
+
 import {
   requestedNetworks,
   NETWORK_SLICE_WRITER,
   networkServicePlan,
+  planReachCondition,
   planSlices,
   readTrustedNamespaces,
 } from "@patchbay/core/services";
@@ -14,6 +16,7 @@ import {
   done,
   parseKey,
   performWrite,
+  printTime,
   type EventRecorder,
   type Next,
   createQueue,
@@ -26,10 +29,12 @@ import {
   createServiceCaches,
   enqueueNetworkServices,
 } from "./caches.ts";
+import type { Clock } from "@patchbay/base";
 import type { DaemonContext } from "@patchbay/daemon";
 
 interface ServiceDeps extends ServiceCaches {
-  readonly store: Pick<Store, "create" | "update" | "delete">;
+  readonly store: Pick<Store, "create" | "update" | "delete" | "patch">;
+  readonly clock: Pick<Clock, "now">;
   readonly events: Pick<EventRecorder, "record">;
   /** Last reported rejection by Service key. Each rejection is reported once. */
   readonly lastRejections: Map<string, string>;
@@ -62,10 +67,11 @@ export async function reconcileService(key: string, deps: ServiceDeps): Promise<
   const [network] = requestedNetworks(service);
   const listVmis = (): readonly VirtualMachineInstance[] =>
     network === undefined ? [] : deps.vmis.listBy(BY_NETWORK, network);
+  const definition = network === undefined ? undefined : deps.nads.find(parseKey(network));
   const { slices, refusal } = networkServicePlan({
     service,
     vmis: listVmis(),
-    definition: network === undefined ? undefined : deps.nads.find(parseKey(network)),
+    definition,
     trustedNamespaces: readTrustedNamespaces(deps.kubevirts.list()[0]),
   });
   const existingSlices = deps.slices.listBy(BY_SERVICE, key);
@@ -73,6 +79,12 @@ export async function reconcileService(key: string, deps: ServiceDeps): Promise<
     await performWrite(deps.store, ENDPOINT_SLICES, { kind, object: slice });
   }
   reportRefusal({ key, service, refusal }, deps);
+  const facts = { definition, ...(refusal !== undefined && { refusal }) };
+  const operations = planReachCondition(service, facts, printTime(deps.clock.now()));
+  if (operations.length > 0) {
+    const patch = { type: "json", operations } as const;
+    await deps.store.patch(SERVICES, parseKey(key), patch, { subresource: "status" });
+  }
   return done();
 }
 
@@ -112,7 +124,8 @@ export function createServicesLoop(
           clock,
           metrics,
           watch: health.watchLoop("services"),
-          reconcile: (key) => reconcileService(key, { ...caches, ...writers, lastRejections }),
+          reconcile: (key) =>
+            reconcileService(key, { ...caches, ...writers, clock, lastRejections }),
         },
         signal,
       ),

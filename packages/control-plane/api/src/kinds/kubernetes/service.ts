@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services and their endpoints. Source: Kubernetes core/v1 Service, discovery.k8s.io/v1 EndpointSlice.
-import type { KubeObject } from "./meta.ts";
+import type { Condition, KubeObject } from "./meta.ts";
 
 export interface ServicePort {
   readonly name?: string;
@@ -22,6 +22,7 @@ export interface Service extends KubeObject {
     readonly sessionAffinity?: string;
     readonly publishNotReadyAddresses?: boolean;
   };
+  readonly status?: { readonly conditions?: readonly Condition[] };
 }
 
 export interface Endpoint {
