@@ -83,6 +83,11 @@ test.each<{ name: string; statuses: readonly SandboxStatus[]; want: Partial<Sand
       want: ONE,
     },
     {
+      name: "the sandbox of a pod with a service mesh's proxy",
+      statuses: [{ ...STATUS, labels: { ...STATUS.labels, "sidecar.istio.io/inject": "true" } }],
+      want: { ...ONE, isMeshed: true },
+    },
+    {
       name: "not a sandbox that is not ready",
       statuses: [{ ...STATUS, state: "NOTREADY" }],
       want: undefined,

@@ -8,6 +8,7 @@ import type {
   SandboxStatus,
   SandboxSummary,
 } from "@patchbay/core/interfaces";
+import { isMeshed } from "@patchbay/core/nics";
 import { type Clock, type Logger, AppError, messageOf } from "@patchbay/base";
 
 import { createContainerRuntime } from "./container-runtime.ts";
@@ -80,7 +81,14 @@ function toSandbox(status: SandboxStatus, namespaces: Namespaces): Sandbox | und
     const netnsInode = netns.inode;
     netns.close();
     const pod = { namespace: metadata.namespace, name: metadata.name };
-    return { id, podUid: metadata.uid, pod, netnsPath, netnsInode };
+    return {
+      id,
+      podUid: metadata.uid,
+      pod,
+      netnsPath,
+      netnsInode,
+      ...(isMeshed(status) && { isMeshed: true }),
+    };
   }
   return undefined;
 }

@@ -60,6 +60,13 @@ export const PCI_SLOT_COUNT_ANNOTATION = "kubevirt.io/pci-interface-slot-count";
 /** Annotation of a VMI. `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
 
+/** Label, and deprecated annotation, of a pod. `"true"` requests Istio's proxy. Source: Istio `sidecar.istio.io/inject`. */
+export const MESH_INJECT = "sidecar.istio.io/inject";
+/** Annotation of a pod with the link whose traffic Istio intercepts. Source: Istio `istio.io/reroute-virtual-interfaces`. */
+export const MESH_INTERFACES = "istio.io/reroute-virtual-interfaces";
+/** Former name of {@link MESH_INTERFACES}, which old releases of Istio read. */
+export const MESH_INTERFACES_DEPRECATED = "traffic.sidecar.istio.io/kubevirtInterfaces";
+
 export const KUBEVIRT_LABEL = "kubevirt.io";
 /** Value of {@link KUBEVIRT_LABEL} on launcher pods. Source: KubeVirt. */
 export const LAUNCHER_LABEL_VALUE = "virt-launcher";

@@ -106,6 +106,7 @@ describe("an open launcher", () => {
     const { socketFd, directoryFd, netns } = launcher;
     expect(launcher).not.toHaveProperty("sidecars");
     expect(launcher).not.toHaveProperty("resolver");
+    expect(launcher).not.toHaveProperty("isMeshed");
     expect(fstatSync(socketFd).isSocket()).toBe(true);
     expect(fstatSync(directoryFd).isDirectory()).toBe(true);
     expect(netns.inode).toBe(readNetnsInode());
@@ -115,6 +116,13 @@ describe("an open launcher", () => {
     launcher.close();
     expect(openBelowPods()).toEqual([]);
     expect(() => fstatSync(netns.fd)).toThrow("EBADF");
+  });
+
+  test("reports that its pod has a service mesh's proxy", async () => {
+    await listen();
+    const launcher = await launchers({ found: sandbox({ isMeshed: true }) }).open(POD);
+    launcher.close();
+    expect(launcher.isMeshed).toBe(true);
   });
 
   test("has its pod's resolver configuration, up to 64 KiB", async () => {

@@ -78,6 +78,7 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
     return {
       ...(sidecars.length === 0 ? {} : { sidecars }),
       ...(resolver === undefined ? {} : { resolver }),
+      ...(sandbox.isMeshed && { isMeshed: true }),
       socketFd,
       directoryFd,
       netns: { fd: netnsFd, inode },

@@ -58,6 +58,24 @@ describe("masquerade", () => {
     expect(printTable(buildNatTable({ ...NEITHER, ipv6: IPV6 }))).not.toMatch(/\bip /);
   });
 
+  test("leaves TCP and the proxy's ports to a service mesh's proxy", () => {
+    const ports = [{ protocol: "tcp", first: 80, last: 80 }] as const;
+    const meshed = { ...WIRING, ports, mesh: { podIpv4: "10.88.0.5" } };
+    expect(listRules(meshed, "inward").slice(0, 2)).toEqual([
+      'iifname "eth0" ip saddr != 169.254.7.127 tcp dport != 22 return',
+      'iifname "eth0" meta nfproto ipv6 tcp dport != 22 return',
+    ]);
+    expect(listRules(meshed, "loopback")).toEqual([
+      "tcp dport { 15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090 } return",
+      "ip daddr 127.0.0.1 tcp dport 80 dnat ip to 10.0.2.2",
+      "ip daddr 10.88.0.5 tcp dport 80 dnat ip to 10.0.2.2",
+    ]);
+    expect(listRules(meshed, "outward").slice(-2)).toEqual([
+      'oifname "k6t-eth0" ip saddr 127.0.0.6 snat ip to 10.0.2.1',
+      'oifname "k6t-eth0" ip saddr 169.254.7.127 snat ip to 10.0.2.1',
+    ]);
+  });
+
   test("forwards the listed ports and port ranges from the network and from the pod", () => {
     const ports = [
       { protocol: "tcp", first: 80, last: 80 },

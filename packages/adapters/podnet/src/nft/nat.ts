@@ -6,7 +6,7 @@ import type { Chain, Hook, Table, TableName } from "./table.ts";
 
 export type NatWiring = Pick<
   MasqueradeWiring,
-  "podInterfaceName" | "bridgeName" | "ipv4" | "ipv6" | "ports"
+  "podInterfaceName" | "bridgeName" | "ipv4" | "ipv6" | "ports" | "mesh"
 >;
 
 interface NatSide {
@@ -21,6 +21,15 @@ export function natTableName(podInterfaceName: string): TableName {
 
 /** Programs in the pod reach the guest at this address. IPv6 has no such address, because the kernel drops packets to `::1` from a link. */
 const LOOPBACK = "127.0.0.1";
+
+/** Source of connections from Istio's sidecar to the application. Source: Istio "Understanding traffic routing". */
+const SIDECAR = "127.0.0.6";
+/** Source of the kubelet's probes of pods in Istio's ambient mode, which no proxy intercepts. Source: Istio "Ambient and Kubernetes NetworkPolicy". */
+const AMBIENT_PROBES = "169.254.7.127";
+/** TCP ports of Istio's proxy. Source: Istio "Application requirements". */
+const PROXY_PORTS = [15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090];
+/** TCP port of SSH, which bypasses the proxy. Source: KubeVirt pkg/network/istio/ports.go. */
+const DIRECT_PORT = 22;
 
 function isIpv4({ family }: NatSide): boolean {
   return family === "ip";
@@ -80,6 +89,26 @@ function buildAcceptHook(type: Hook["type"], hookPoint: string): Pick<Chain, "ho
   return { hook: { type, point: hookPoint, policy: "accept" } };
 }
 
+/** Leaves TCP connections to the rules of the proxy, which redirect them. UDP and ICMP pass no proxy. */
+function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string[] {
+  if (mesh === undefined) return [];
+  return [`ip saddr != ${AMBIENT_PROBES}`, "meta nfproto ipv6"].map(
+    (match) => `iifname "${podInterfaceName}" ${match} tcp dport != ${String(DIRECT_PORT)} return`,
+  );
+}
+
+/** Directs connections of the pod's programs to the guest, except those to the proxy. */
+function buildLoopbackRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
+  const { mesh } = wiring;
+  const addresses = [LOOPBACK, ...(mesh?.podIpv4 === undefined ? [] : [mesh.podIpv4])];
+  return [
+    ...(mesh === undefined ? [] : [`tcp dport { ${PROXY_PORTS.join(", ")} } return`]),
+    ...addresses.flatMap((address) =>
+      buildInwardRules(wiring, sides.filter(isIpv4), `ip daddr ${address}`),
+    ),
+  ];
+}
+
 function buildInwardRules(
   wiring: NatWiring,
   sides: readonly NatSide[],
@@ -92,15 +121,20 @@ function buildInwardRules(
   );
 }
 
-/** Translates source addresses. The guest's address becomes the pod's. The loopback address of a pod's program becomes the gateway's. */
+/** Translates source addresses. The guest's address becomes the pod's. Addresses of programs in the pod that the guest cannot answer become the gateway's. */
 function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const masqueradeRules = sides.map(
     ({ family, guest }) => `oifname "${podInterfaceName}" ${family} saddr ${guest} masquerade`,
   );
+  const localSources = [LOOPBACK, ...(wiring.mesh ? [SIDECAR, AMBIENT_PROBES] : [])];
   const gatewayRules = sides
     .filter(isIpv4)
-    .map(({ gateway }) => `oifname "${bridgeName}" ip saddr ${LOOPBACK} snat ip to ${gateway}`);
+    .flatMap(({ gateway }) =>
+      localSources.map(
+        (source) => `oifname "${bridgeName}" ip saddr ${source} snat ip to ${gateway}`,
+      ),
+    );
   return [...masqueradeRules, ...gatewayRules];
 }
 
@@ -108,7 +142,6 @@ export function buildNatTable(wiring: NatWiring): Table {
   const nic = wiring.podInterfaceName;
   const sides = listSides(wiring);
   const toPod = `iifname "${nic}" meta pkttype host`;
-  const toLoopback = `ip daddr ${LOOPBACK}`;
   return {
     ...natTableName(nic),
     chains: [
@@ -120,12 +153,12 @@ export function buildNatTable(wiring: NatWiring): Table {
       {
         name: "inward",
         ...buildAcceptHook("nat", "prerouting priority dstnat"),
-        rules: buildInwardRules(wiring, sides, toPod),
+        rules: [...buildProxyRules(wiring), ...buildInwardRules(wiring, sides, toPod)],
       },
       {
         name: "loopback",
         ...buildAcceptHook("nat", "output priority -100"),
-        rules: buildInwardRules(wiring, sides.filter(isIpv4), toLoopback),
+        rules: buildLoopbackRules(wiring, sides),
       },
       {
         name: "outward",

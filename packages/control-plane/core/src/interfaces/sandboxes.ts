@@ -9,6 +9,8 @@ export interface Sandbox {
   readonly netnsPath: string;
   /** Inode of the network namespace as decimal text. */
   readonly netnsInode: string;
+  /** Whether the pod was created with a service mesh's proxy. */
+  readonly isMeshed?: true;
 }
 
 export interface Sandboxes {

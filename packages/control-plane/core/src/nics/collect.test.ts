@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { EMPTY_GUEST_VIEW } from "../guest/agent-view.ts";
 import { collectIfaceFacts, type IfaceSources } from "./phase.ts";
 import type { KernelLink } from "./links/link-facts.ts";
+import { buildWiring } from "./node-plan.ts";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
 
 const POD_NIC = "pod7692c3ad354";
@@ -47,6 +48,13 @@ test("a declared iface has its entry, its network and its planned names", () => 
       links: NO_LINKS,
     },
   ]);
+});
+
+test("the pod's service mesh reaches the wiring", () => {
+  const [iface] = collect({ isMeshed: true });
+  expect(iface).toMatchObject({ isMeshed: true });
+  const facts = { ...iface, binding: { kind: "masquerade" } } as IfaceFacts;
+  expect(buildWiring(facts)).toMatchObject({ kind: "masquerade", mesh: {} });
 });
 
 describe("the list of ifaces", () => {

@@ -75,6 +75,8 @@ export interface IfaceFacts {
   readonly isMadeByHook?: true;
   /** UID of the pod on this node. Set while the guest is migrating to this node. */
   readonly incomingPodUid?: string;
+  /** Whether the pod on this node was created with a service mesh's proxy. */
+  readonly isMeshed?: true;
   /** Pod NIC on the new network during a network swap. */
   readonly swap?: SwapFacts;
   /** Pod NICs of earlier networks whose bridges still exist after a network swap. */

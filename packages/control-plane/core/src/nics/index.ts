@@ -71,7 +71,8 @@ export type {
   TokenBucket,
 } from "./bindings/pod-wiring.ts";
 export { findBindingProblems } from "./bindings/resolve-binding.ts";
-export { collectIfaceFacts, mustReleaseDevice } from "./phase.ts";
+export { collectIfaceFacts, type IfaceSources, mustReleaseDevice } from "./phase.ts";
+export { findBypassedMesh, isMeshed } from "./bindings/service-mesh.ts";
 export { type DefinitionNeeds, collectNeeds, findSharedLink } from "./definition/needs.ts";
 export {
   hasStaleProblems,

@@ -43,6 +43,7 @@ export type WiredIface = Pick<
   | "remembered"
   | "security"
   | "incomingPodUid"
+  | "isMeshed"
 > &
   MacFacts & {
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
@@ -59,7 +60,7 @@ export function isMadeByHook({ binding }: Pick<IfaceFacts, "binding">): boolean 
 
 /** Collects the facts for a wiring. The device's MAC takes precedence over the spec's, because the running guest uses it. */
 function toWiringFacts(facts: WiredIface): WiringFacts {
-  const { iface, network, links = {}, remembered } = facts;
+  const { iface, network, links = {}, remembered, isMeshed } = facts;
   const names = buildIfaceNames(facts.name, facts.podInterfaceName);
   return {
     podInterfaceName: names.podInterfaceName,
@@ -71,6 +72,7 @@ function toWiringFacts(facts: WiredIface): WiringFacts {
     ...(iface === undefined ? {} : { iface }),
     ...(network === undefined ? {} : { network }),
     ...(remembered === undefined ? {} : { remembered }),
+    ...(isMeshed === undefined ? {} : { isMeshed }),
   };
 }
 

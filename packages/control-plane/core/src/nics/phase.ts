@@ -150,6 +150,8 @@ export interface IfaceSources {
   readonly isRunning?: boolean;
   /** UID of the pod on this node that will receive the migrating guest. Unset if no guest is migrating to this node. */
   readonly incomingPodUid?: string;
+  /** Whether the pod on this node was created with a service mesh's proxy. */
+  readonly isMeshed?: true;
   /** Whether neither the links nor the domain can be observed, because the launcher is unreachable. */
   readonly isLauncherUnreachable?: true;
 }
@@ -242,11 +244,12 @@ function collectSwapFacts(
 
 function collectGuestFacts(
   { kind }: IfaceFacts["binding"],
-  { isRunning = false, incomingPodUid }: IfaceSources,
-): Pick<IfaceFacts, "isMadeByHook" | "incomingPodUid"> {
+  { isRunning = false, incomingPodUid, isMeshed }: IfaceSources,
+): Pick<IfaceFacts, "isMadeByHook" | "incomingPodUid" | "isMeshed"> {
   return {
     ...(kind === "hook" && isRunning && { isMadeByHook: true }),
     ...(incomingPodUid !== undefined && { incomingPodUid }),
+    ...(isMeshed && { isMeshed }),
   };
 }
 

@@ -134,6 +134,24 @@ describe("unsupported fields", () => {
     expect(JSON.stringify(await listWarnings(hooked, allowed))).toContain(`${base}${name}${unfit}`);
   });
 
+  test("warns of a service mesh that the guest bypasses", async () => {
+    const name = "sidecar.istio.io/inject";
+    const { spec } = aVm().spec.template;
+    const listFor = async (labels: Record<string, string>, binding: object): Promise<unknown> => {
+      const interfaces = [{ name: "default", ...binding }];
+      const domain = { ...spec.domain, devices: { ...spec.domain.devices, interfaces } };
+      const pod = { ...spec, domain, networks: [{ name: "default", pod: {} }] };
+      const vm = aVm({ template: { metadata: { labels }, spec: pod } });
+      const verdict = await validate(deps(), admissionRequest(vm));
+      return verdict.allowed ? verdict.warnings : verdict;
+    };
+    expect(await listFor({ [name]: "true" }, { bridge: {} })).toEqual([
+      `stored without effect: spec.template.metadata.labels[${name}] (Istio's proxy receives only traffic of interfaces with masquerade binding)`,
+    ]);
+    expect(await listFor({ [name]: "true" }, { masquerade: {} })).toEqual([]);
+    expect(await listFor({ [name]: "false" }, { bridge: {} })).toEqual([]);
+  });
+
   test("warns of networks in an annotation of the template, once", async () => {
     const name = "k8s.v1.cni.cncf.io/networks";
     const metadata = { annotations: { [name]: "default/blue" } };

@@ -19,6 +19,7 @@ import { parseNadName } from "@patchbay/api/values";
 import { AppError, isEqual, messageOf } from "@patchbay/base";
 import {
   findBindingProblems,
+  findBypassedMesh,
   findIfacesWithoutPort,
   findUnusedDefaultRoute,
   networkNameOf,
@@ -70,15 +71,20 @@ function collectWarnings(
       ...findIgnoredHooks(metadataOf(subject)),
       ...findIgnoredNetworks("spec.template.metadata", template.metadata),
       ...findUnusedDefaultRoute("spec.template.metadata", template),
+      ...findBypassedMesh("spec.template.", template),
     ];
     return { unbuilt, harmless: [...harmless, ...ignored], unavailable };
   }
   const { unbuilt, harmless } = listUnsupportedVmiFields(subject.vmi.spec, "spec");
   const { metadata } = subject.vmi;
-  const ignored = findIgnoredNetworks("metadata", metadata);
+  const ignored = [
+    ...findIgnoredNetworks("metadata", metadata),
+    ...findUnusedDefaultRoute("metadata", subject.vmi),
+    ...findBypassedMesh("", subject.vmi),
+  ];
   return {
     unbuilt,
-    harmless: [...harmless, ...ignored, ...findUnusedDefaultRoute("metadata", subject.vmi)],
+    harmless: [...harmless, ...ignored],
     unavailable: findUnavailable("", metadata),
   };
 }

@@ -146,3 +146,16 @@ test.each<Row>([
   expect(changes).toEqual(live);
   expect([module.addressSource, module.removesPodAddresses]).toEqual([addresses, inUse]);
 });
+
+test.each([
+  { isMeshed: {}, podAddresses: ["10.88.0.5/24"], want: undefined },
+  { isMeshed: { isMeshed: true }, podAddresses: ["fd88::5/64"], want: {} },
+  {
+    isMeshed: { isMeshed: true },
+    podAddresses: ["fd88::5/64", "10.88.0.5/24"],
+    want: { podIpv4: "10.88.0.5" },
+  },
+] as const)("a service mesh's proxy connects to $want", ({ isMeshed, podAddresses, want }) => {
+  const wiring = BINDINGS.masquerade.buildWiring({ ...FACTS, podAddresses, ...isMeshed });
+  expect((wiring as { mesh?: object }).mesh).toEqual(want);
+});

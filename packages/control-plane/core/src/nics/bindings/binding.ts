@@ -63,6 +63,7 @@ export interface WiringFacts {
   readonly network?: Network;
   /** Addresses of the pod NIC before it was wired. */
   readonly remembered?: RememberedAddresses;
+  readonly isMeshed?: true;
 }
 
 interface LiveChanges {
@@ -160,6 +161,14 @@ function listForwardedPorts(iface: Iface | undefined): readonly ForwardedPorts[]
   return [...single, ...ranges];
 }
 
+function planMesh({ isMeshed, podAddresses }: WiringFacts): Pick<MasqueradeWiring, "mesh"> {
+  if (isMeshed !== true) return {};
+  const podIpv4 = podAddresses
+    .map(withoutPrefixLength)
+    .find((address) => parseIp(address)?.version === 4 && !isLinkLocal(address));
+  return { mesh: podIpv4 === undefined ? {} : { podIpv4 } };
+}
+
 function buildMasqueradeWiring(facts: WiringFacts): Omit<MasqueradeWiring, "owner" | "queues"> {
   const { podInterfaceName, bridgeName, tapName, mac, mtu } = facts;
   return {
@@ -171,6 +180,7 @@ function buildMasqueradeWiring(facts: WiringFacts): Omit<MasqueradeWiring, "owne
     mtu,
     ...planNatSubnets(facts.network, facts.podAddresses),
     ports: listForwardedPorts(facts.iface),
+    ...planMesh(facts),
   };
 }
 

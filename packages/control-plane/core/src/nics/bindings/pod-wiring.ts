@@ -89,6 +89,11 @@ export interface ForwardedPorts {
   readonly last: number;
 }
 
+export interface MeshWiring {
+  /** IPv4 address of the pod NIC, to which the proxy connects. Unset on a network without IPv4. */
+  readonly podIpv4?: string;
+}
+
 /** A wiring in which the pod NIC is not on the bridge. The guest's addresses are translated to those of the pod NIC. */
 export interface MasqueradeWiring extends TapOnBridge {
   readonly kind: "masquerade";
@@ -96,6 +101,8 @@ export interface MasqueradeWiring extends TapOnBridge {
   readonly ipv6?: NatSubnet;
   /** Ports that are forwarded to the guest. Empty: all ports. */
   readonly ports: readonly ForwardedPorts[];
+  /** Set if a service mesh's proxy in the pod receives the guest's TCP connections. */
+  readonly mesh?: MeshWiring;
 }
 
 /** A wiring whose tap the network's plugin created. Patchbay creates and removes no links for this wiring. */

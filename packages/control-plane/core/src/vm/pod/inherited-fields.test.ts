@@ -49,6 +49,20 @@ test.each([
   expect(buildPodAnnotations(owner)).not.toHaveProperty(["k8s.v1.cni.cncf.io/networks"]);
 });
 
+test("makes Istio intercept the traffic of an interface with masquerade binding", () => {
+  const networks = [{ name: "own", pod: {} }];
+  const annotationsFor = (binding: object): Readonly<Record<string, string>> => {
+    const vmi = vmiWithMetadata({});
+    const spec = withNics(vmi.spec, networks, [{ name: "own", ...binding }]);
+    return buildPodAnnotations({ vmi: { ...vmi, spec }, bindings: {} });
+  };
+  expect(annotationsFor({ masquerade: {} })).toMatchObject({
+    "istio.io/reroute-virtual-interfaces": "k6t-eth0",
+    "traffic.sidecar.istio.io/kubevirtInterfaces": "k6t-eth0",
+  });
+  expect(JSON.stringify(annotationsFor({ bridge: {} }))).not.toContain("istio");
+});
+
 test("limits the VM's name in a label to 63 characters", () => {
   const label = buildPodLabels(vmiWithMetadata({ name: "v".repeat(200) }))["vm.kubevirt.io/name"];
   expect(label).toHaveLength(63);

@@ -4,6 +4,7 @@ import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { printNetworks } from "@patchbay/api/annotations";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { readRetainedAddresses } from "../../nics/addresses/retained-addresses.ts";
+import { buildMeshAnnotations } from "../../nics/bindings/service-mesh.ts";
 import { readRetainedMacs } from "../../nics/mac.ts";
 import { toLabelValue, buildHostname } from "../spec/guest-names.ts";
 import { findDefaultNetworkName, planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
@@ -43,6 +44,7 @@ export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<strin
     ([key]) => !EXCLUDED_ANNOTATIONS.includes(key),
   );
   return {
+    ...buildMeshAnnotations(vmi),
     ...Object.fromEntries(inheritedAnnotations),
     [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
     [names.DEFAULT_CONTAINER_ANNOTATION]: names.LAUNCHER_CONTAINER,

@@ -8,6 +8,7 @@ import {
   buildLinkFilter,
   findOrphanedWirings,
   type DeviceTaps,
+  type IfaceSources,
   withWired,
   parseResolver,
   listVhostSockets,
@@ -150,10 +151,15 @@ function markWired(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["i
   return withWired(ifaces, new Set(wired.map(({ tapName }) => tapName)));
 }
 
-function findAwaitedIn({ role, pod }: Pick<LauncherContext, "role" | "pod">): {
-  readonly incomingPodUid?: string;
-} {
-  return role === "target" ? { incomingPodUid: pod.uid } : {};
+function observePod({
+  role,
+  pod,
+  session,
+}: LauncherContext): Pick<IfaceSources, "incomingPodUid" | "isMeshed"> {
+  return {
+    ...(role === "target" && { incomingPodUid: pod.uid }),
+    ...(session.launcher.isMeshed && { isMeshed: true }),
+  };
 }
 
 /** Domain that this pass has already read; unset if it must be read again. */
@@ -187,7 +193,7 @@ export async function observeNodeVm(
   const sockets = observeSockets(vmi, launcher, deps);
   const useEmulation = usesEmulation(kubevirt);
   const observed = { links, sockets, nics, isRunning, isEmulated: useEmulation };
-  const sources = { vmi, ...observed, bindings, security, ...reported, ...findAwaitedIn(launcher) };
+  const sources = { vmi, ...observed, bindings, security, ...reported, ...observePod(launcher) };
   const ifaces = markWired(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, updateDeviceTaps(ifaces, deviceTaps));
   session.wakeOnlyFor(buildLinkFilter(ifaces, links));
