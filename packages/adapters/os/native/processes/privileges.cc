@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -29,8 +30,9 @@
 namespace {
 
 std::atomic<int> confined{0};
-constexpr int kWaitMs = 1000;
-constexpr int kRounds = 20;
+// All rounds together: a thread that blocks the signal never answers.
+constexpr std::chrono::seconds kTimeout{2};
+using Deadline = std::chrono::steady_clock::time_point;
 
 // Runs in a signal handler, so it makes only system calls.
 void confineThread() {
@@ -67,7 +69,7 @@ std::vector<pid_t> listThreads() {
   return threads;
 }
 
-void confineOtherThreads() {
+void confineOtherThreads(const Deadline deadline) {
   const int number = SIGRTMIN + 7;
   struct sigaction action = {};
   struct sigaction previous = {};
@@ -81,7 +83,7 @@ void confineOtherThreads() {
     if (thread != self && syscall(SYS_tgkill, getpid(), thread, number) == 0) asked++;
   }
   const struct timespec pause = {0, 1000000};
-  for (int waited = 0; confined.load() < asked && waited < kWaitMs; waited++) nanosleep(&pause, nullptr);
+  while (confined.load() < asked && std::chrono::steady_clock::now() < deadline) nanosleep(&pause, nullptr);
   // After a timeout, the handler must remain, because the default action of a late signal would end the process.
   if (confined.load() >= asked) sigaction(number, &previous, nullptr);
 }
@@ -112,11 +114,11 @@ bool areAllConfined(const Prefixes &sets) {
 }
 
 void confineAllThreads() {
-  for (int round = 0; round < kRounds; round++) {
-    confineOtherThreads();
+  const Deadline deadline = std::chrono::steady_clock::now() + kTimeout;
+  do {
+    confineOtherThreads(deadline);
     confineThread();
-    if (areAllConfined(kInheritedSets)) return;
-  }
+  } while (!areAllConfined(kInheritedSets) && std::chrono::steady_clock::now() < deadline);
 }
 
 // dropPrivileges(uid, gid) drops the privileges of all threads permanently, or throws.
