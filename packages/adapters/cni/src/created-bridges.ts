@@ -24,7 +24,7 @@ interface RecorderDeps {
   readonly files: Files;
   readonly log: Logger;
   readonly stateDir: string;
-  /** ID of the running boot. Source: /proc/sys/kernel/random/boot_id */
+  /** ID of the current boot. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
   readonly listHostLinks: () => Promise<readonly Link[]>;
 }

@@ -58,7 +58,7 @@ export interface CriOptions {
   readonly clock: Clock;
 }
 
-/** Creates a client that connects at the first call. */
+/** Creates a client that connects on the first call. */
 export function createContainerRuntime({ endpoints, clock }: CriOptions): ContainerRuntime {
   return new CriRuntime(createEndpointFinder(endpoints, clock), clock);
 }

@@ -117,7 +117,7 @@ interface StreamHandlers<Message> {
   onEnd(error: unknown): void;
 }
 
-/** Connection to one address. Connects at the first call, and again when necessary. */
+/** Connection to one address. Connects on the first call, and again when necessary. */
 export interface Endpoint {
   readonly address: string;
   /** @throws AppError with CRI_UNAVAILABLE, CRI_FAILED or CRI_TIMED_OUT */

@@ -18,7 +18,7 @@ interface NativeConnection {
 
 /** Native addon for libvirt. libvirt's event loop runs in a separate thread until this process exits. */
 interface LibvirtNative {
-  /** `socketFd` is the descriptor whose path `uri` contains, or -1 if `uri` contains none. */
+  /** `socketFd` is the socket that `uri` names as `/proc/self/fd/N`, or -1 if `uri` names no descriptor. */
   readonly Connection: new (uri: string, notify: Notify, socketFd: number) => NativeConnection;
   /** Returns the milliseconds since the last tick of libvirt's event loop, which ticks every second. */
   readonly eventLoopAgeMs: () => number;

@@ -316,7 +316,7 @@ function timedOutError(call: string, timeoutMs: number): AppError {
 const RESTART_DELAY_MS = 500;
 /** Maximum delay before a restart, in milliseconds. It is short, because no VM of the node can be managed during the delay. */
 const RESTART_DELAY_MAX_MS = 30_000;
-/** Lifetime of a child, in milliseconds, after which its end counts as the first failure again. */
+/** If a child lived at least this long, in milliseconds, its end restarts the failure count at 1. */
 const HEALTHY_LIFETIME_MS = 60_000;
 
 /** Backoff of child restarts, because a hostile guest could crash the child repeatedly. */

@@ -26,7 +26,7 @@ const JUDGES: readonly ((facts: Facts) => readonly Finding[])[] = [
   judgeLeftovers,
 ];
 
-/** Checks an installation of net-agent without Patchbay's other services. */
+/** Checks an installation that consists of net-agent alone. */
 function judgeNetAgent(facts: Facts): readonly Finding[] {
   const networks = facts.apis.filter(
     ({ groupVersion }) => groupVersion === apiVersionOf(NETWORK_ATTACHMENT_DEFINITIONS),

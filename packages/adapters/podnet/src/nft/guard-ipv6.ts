@@ -18,7 +18,7 @@ const PIM = 103;
 const EXTENSION_HEADERS: readonly number[] = [0, 43, 60];
 /** Headers with which the content of a fragment must not begin, because another header follows them. */
 const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AUTHENTICATION];
-/** Maximum size of a packet in which the kernel finds all headers, in bytes. Source: linux drivers/net/tun.c */
+/** Packet length in bytes up to which the kernel always finds all headers. Source: linux drivers/net/tun.c */
 const CONTIGUOUS_BYTES_MAX = 2048;
 const BITS_PER_BYTE = 8;
 const [FIXED_HEADER_BYTES, FRAGMENT_HEADER_BYTES, MAC_OPTION_BYTES] = [40, 8, 8];

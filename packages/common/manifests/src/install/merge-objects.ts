@@ -186,7 +186,10 @@ function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/** Estimates what the last `install` wrote if no record exists. Differences in operators' fields count as operators' changes. */
+/**
+ * Estimates what the last `install` wrote if it left no record. A difference in a field of {@link OPERATOR_MEMBERS} counts as an
+ * operator's change; other fields count as unchanged since then.
+ */
 function estimateBase(name: string, found: unknown, wanted: unknown): unknown {
   if (OPERATOR_MEMBERS.has(name)) return limitToFound(name, found, wanted);
   const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;

@@ -143,7 +143,10 @@ function removeHarmless(schemaValue: SchemaValue): unknown {
   return isJsonObject(value) ? removeHarmlessMembers(schema, value) : value;
 }
 
-/** Copies `value` without harmless fields. Removes objects that become empty. */
+/**
+ * Copies `value` without fields of support level `harmless`, which Patchbay stores but does not implement. Keeps such fields if they
+ * have an accepted default value. Removes objects that become empty.
+ */
 export function withoutHarmlessFields(schema: object, value: JsonObject): JsonObject {
   return removeHarmlessMembers(toJsonSchema(schema), value) ?? {};
 }

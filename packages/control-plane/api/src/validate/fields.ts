@@ -23,9 +23,9 @@ export interface FieldProblem {
 }
 
 export interface UnsupportedFields {
-  /** Unsupported fields that prevent a start of the VM. */
+  /** Unsupported fields that keep the VM from starting. */
   readonly unbuilt: readonly FieldProblem[];
-  /** Paths of unsupported fields that do not prevent a start of the VM. */
+  /** Paths of unsupported fields that do not keep the VM from starting. */
   readonly harmless: readonly string[];
 }
 

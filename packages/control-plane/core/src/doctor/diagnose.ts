@@ -57,7 +57,10 @@ function isPodFault(hops: readonly HopReport[], firstDead: HopName): boolean {
 
 const HOPS_IN_POD: readonly HopName[] = ["tap", "podBridge", "addresses", "translation", "podNic"];
 
-/** Returns the link in the commands of a fix: for `gateway`, the last link before the gateway; for services of the pod, the pod NIC. */
+/**
+ * Returns the name of the link that the fix's commands use. For `gateway`, this is the last link before the gateway; for `addresses`
+ * and `translation`, it is the pod NIC.
+ */
 function findLink(
   hop: HopName,
   { guest, observed }: PathFacts,

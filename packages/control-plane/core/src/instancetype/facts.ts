@@ -39,7 +39,10 @@ function buildRef(vm: VirtualMachine, role: MatcherRole, revision: string): Matc
   return { name, kind: kind === "" ? findDefaultKind(role) : kind, controllerRevisionRef };
 }
 
-/** Returns the reference for the VM's status. Returns undefined without a matcher, and the current reference if no revision exists. */
+/**
+ * Builds the VM status's reference to the instancetype or preference and its revision. Returns undefined if the spec has no matcher.
+ * If no revision exists, returns the reference that the status already contains.
+ */
 function buildWantedReference(
   vm: VirtualMachine,
   role: MatcherRole,

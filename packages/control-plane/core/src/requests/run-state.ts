@@ -313,7 +313,7 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-/** Plans a restart. Returns a conflict if no VMI exists, and a refusal if the VM cannot start again. */
+/** Plans a restart. Returns a conflict for Halted, Once and a missing VMI, and a refusal if the VM cannot start again. */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be restarted";
   const strategy = runStrategyOf(facts.vm);

@@ -132,7 +132,10 @@ function buildHotplug(facts: IfaceFacts, phase: IfacePhase, report: IfaceReport)
 
 const MULTUS_SOURCE = "multus-status";
 
-/** Whether `infoSource` must contain `multus-status`: the pod has the secondary network. Source: KubeVirt network/controllers/vmi.go. */
+/**
+ * Returns whether `infoSource` must contain `multus-status`, which means that the pod is attached to the secondary network. Source:
+ * KubeVirt network/controllers/vmi.go.
+ */
 function isReportedByMultus({ attachment, network, reported }: IfaceFacts): boolean {
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (attachment?.state === "Attached") return true;

@@ -130,7 +130,7 @@ function findAlias(element: XmlElement): string | undefined {
   return findAttribute(findChild(element, "alias"), "name");
 }
 
-/** Returns the alias, address or name that distinguishes the element from siblings with the same tag. */
+/** Returns the text that distinguishes the element from siblings with the same tag, such as its alias, address or name. */
 function identifyElement(element: XmlElement): string | undefined {
   const { attributes } = element;
   const alias = findAlias(element);

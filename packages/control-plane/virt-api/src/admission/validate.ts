@@ -167,7 +167,10 @@ interface ExpandedVmUpdate extends VmUpdate {
   readonly causes: readonly Cause[];
 }
 
-/** Applies instancetype and preference to the old and the new VM, except for writes of Patchbay services. */
+/**
+ * Applies instancetype and preference to the old and the new VM, unless a Patchbay service made the write. Returns only causes that
+ * the old VM did not have.
+ */
 async function expandBoth(
   deps: Deps,
   update: VmUpdate,

@@ -62,7 +62,7 @@ export interface MachineFacts {
   readonly listLinks: () => Promise<readonly string[]>;
   readonly isPortFree: (port: number) => Promise<boolean>;
   readonly listRoutes: () => Promise<readonly string[]>;
-  /** Claims a network of Services for this machine. Returns false if another machine has claimed the network. */
+  /** Claims a subnet for Services. Returns false if another machine has claimed it. */
   readonly claimServiceSubnet: (network: string) => Promise<boolean>;
 }
 
@@ -134,7 +134,7 @@ async function writeSettings({ files, paths }: SettingsDeps, settings: Settings)
   await files.writeAtomic(paths.settings, text);
 }
 
-/** Claims a network of Services. Stores the settings first, so that `patchbay down` releases the network after a crash. */
+/** Claims a free subnet for Services. Stores the settings before each claim, so that `patchbay down` can release it after a crash. */
 async function claimFreeServiceSubnet(
   deps: SettingsDeps,
   buildSettings: (serviceSubnet: string) => Settings,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Supervises a process: start or adoption, restart after its end, and stop.
+// Supervises a process: starts it or adopts a running one, restarts it when it exits, and stops it.
 import { parseFields, readText, readNumber, readFields } from "../data-dir/json.ts";
 import { join } from "node:path";
 import { AppError, isEqual, messageOf, type Clock, type Logger } from "@patchbay/base";

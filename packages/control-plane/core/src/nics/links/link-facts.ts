@@ -126,7 +126,10 @@ function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
   return planSendGuard({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;
 }
 
-/** Collects the facts for a vhost-user socket. The socket counts as open until the dataplane recreates it, which disconnects the device. */
+/**
+ * Collects the facts for a vhost-user socket. The device is considered connected until the dataplane recreates the socket, because
+ * the recreation disconnects it.
+ */
 function collectSocketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const observed = sources.sockets?.get(iface.podInterfaceName);
   const problem = isGuarded(iface)

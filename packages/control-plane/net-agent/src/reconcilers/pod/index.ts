@@ -155,7 +155,7 @@ export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
       const retryInMs = await reconcileOne(key, uid, deps);
       if (retryInMs !== undefined) delaysMs.push(retryInMs);
     } catch (error) {
-      // A deleted pod that fails must not block the current pod.
+      // A failed pass over a deleted pod must not prevent the pass over the current pod.
       failures.push(error);
     }
   }

@@ -106,7 +106,7 @@ export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
 
 interface RuntimeUnavailable {
   readonly error: unknown;
-  /** Report of the first failure. */
+  /** Report of the error. While the step keeps failing in the same way, the report of the first such failure is reused. */
   readonly report: AttachmentError;
 }
 

@@ -10,7 +10,10 @@ import { openRowNetns } from "../pod/attachment/netns.ts";
 import { findVmiOf } from "../pod/observe.ts";
 import type { Finding } from "./finding.ts";
 
-/** Returns the pod if its attachments can be checked. Launchers are excluded, because their NICs lack the addresses that the guest uses. */
+/**
+ * Returns the pod if CNI CHECK can be run on its attachments. Launchers are excluded: CHECK expects the addresses on the pod NIC, but
+ * the guest may have taken them over.
+ */
 async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const pod = deps.pods.find(parseKey(key));
   if (pod?.metadata.uid !== uid || isPodFinished(pod)) return undefined;

@@ -353,7 +353,7 @@ function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<O
 /** Returns the milliseconds for which the status write can be deferred. */
 function findDelayMs({ vm, vmi }: VmFacts, status: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
-  // A write of this reconcile pass or a watch event may have changed the VMI.
+  // `vmi` may be outdated: this pass may have written a newer version, or a watch event may have delivered one.
   const newestVmi = vmi && deps.mutationCache.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
   return canDeferVmStatus(vm, newestVmi, status) ? deps.deferrals.remainingMs(uid) : 0;
 }

@@ -411,7 +411,10 @@ function buildServerSteps(plan: readonly NodeAction[], context: StepContext): re
   });
 }
 
-/** Starts DHCP servers before the interface steps. Plugs run in parallel, because the guest requests an address only afterwards. */
+/**
+ * Runs the DHCP server steps before the interface steps. If the interface steps are only plugs and waits, runs both concurrently,
+ * because a guest requests an address only after its NIC is plugged.
+ */
 async function serveAndPlug(
   plan: readonly NodeAction[],
   context: StepContext,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watch events: selection of changes, and their representation.
+// Watch events: selects the changes that a watch reports, and converts them to events.
 import { type Kind, apiVersionOf } from "../../kinds/kind.ts";
 import { copyJson, printJson } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
