@@ -140,7 +140,7 @@ interface NextNic {
   readonly ended: readonly IfaceOperation[];
 }
 
-/** Checks whether the timings belong to a requested operation, not to a guest's start or a repair. */
+/** Returns whether the timings belong to an unfinished operation. Plugs at the guest's start and repairs do not count as operations. */
 function isOperation({ phase, isLive, isRepair }: PhaseTimings): boolean {
   return phase !== "Ready" && isLive && !isRepair;
 }

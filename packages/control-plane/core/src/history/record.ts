@@ -49,7 +49,7 @@ interface Droppable extends OperationEvent {
   readonly bytes: number;
 }
 
-/** Orders operations for removal: the newest operation of each interface comes after all others. Otherwise, older operations come first. */
+/** Sorts operations in the order in which they are dropped: older ones first, but each interface's newest operation after all others. */
 function compareDropOrder(left: Droppable, right: Droppable): number {
   if (left.isLast !== right.isLast) return left.isLast ? 1 : -1;
   const [leftStart, rightStart] = [left.operation.startTimestamp, right.operation.startTimestamp];

@@ -79,7 +79,7 @@ export function usesInstancetype(vm: VirtualMachine): boolean {
   return hasMatcher(vm) || MATCHER_ROLES.some((role) => findMatcherRef(vm, role) !== undefined);
 }
 
-/** Plans no revision while fields conflict, because a revision is not updated when a user corrects the instancetype. */
+/** Returns no `refs` while fields conflict, because a revision would preserve the conflict after a user corrects the instancetype. */
 export function collectInstancetypeFacts(
   vm: VirtualMachine,
   found: ReadInstancetypes,

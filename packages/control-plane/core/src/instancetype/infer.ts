@@ -194,7 +194,7 @@ function withInference(vm: VirtualMachine, role: MatcherRole, inference: Inferen
     : { kind: "refused", message: inference.message };
 }
 
-/** Sets the names in matchers that infer a name from a volume. The VM must have a namespace, but may otherwise be invalid. */
+/** Fills in name and kind of each matcher that infers them from a volume. The VM must have a namespace, but may otherwise be invalid. */
 export async function inferInstancetypes(
   vm: VirtualMachine,
   find: FindObject,

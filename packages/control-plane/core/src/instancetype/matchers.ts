@@ -79,7 +79,7 @@ function isSameObject(matcher: Matcher, ref: MatcherRef, role: MatcherRole): boo
   );
 }
 
-/** Returns the name of the revision in use; undefined before the first use. A matcher's `revisionName` takes precedence, as in KubeVirt. */
+/** Returns the matcher's `revisionName` or, as in KubeVirt, the revision in the VM's status if it belongs to the matched object. */
 export function findUsedRevision(vm: VirtualMachine, role: MatcherRole): string | undefined {
   const matcher = findMatcher(vm, role);
   if (matcher === undefined) return undefined;

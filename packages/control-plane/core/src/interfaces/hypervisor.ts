@@ -77,9 +77,10 @@ export interface GuestSystem {
 }
 
 /**
- * Topics of the guest agent, except NICs and operating system, which have their own calls. `agent`: version and commands. `freeze`: whether
- * file systems are frozen. `routes`: whether an IPv4 default route exists. Source: libvirt virDomainGuestInfoTypes; QEMU guest agent
- * protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, for older agents, guest-file-open of /proc/net/route.
+ * Topics on which the guest agent can be queried. NICs and the operating system are not among them, because they have their own calls.
+ * `agent`: version and commands. `freeze`: whether file systems are frozen. `routes`: whether an IPv4 default route exists. Source: libvirt
+ * virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, for older agents,
+ * guest-file-open of /proc/net/route.
  */
 export type GuestTopic =
   | "agent"
@@ -91,8 +92,8 @@ export type GuestTopic =
   | "filesystems";
 
 /**
- * Untrusted values from the agent's reply. Keys are libvirt's names such as `user.0.name`, and Patchbay's names
- * `agent.version`, `agent.command.0.name`, `freeze.status` and `routes.default.ipv4` (`true` or `false`).
+ * Untrusted values from the agent's reply. A key is libvirt's name, such as `user.0.name`, or one of Patchbay's own names: `agent.version`,
+ * `agent.command.0.name`, `freeze.status` and `routes.default.ipv4` (`true` or `false`).
  */
 export type GuestFacts = Readonly<Record<string, string>>;
 

@@ -19,7 +19,7 @@ export interface PendingIface {
   readonly since: string | undefined;
 }
 
-/** Checks for a network swap: the interface has an attachment whose pod NIC is not the pod NIC that the guest uses. */
+/** Returns whether a network swap is pending: the interface has an attachment to another pod NIC than the one that the guest uses. */
 function isSwap(ifaceStatus: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>
@@ -62,7 +62,7 @@ function findNewReason(oldHotplug: Hotplug, newHotplug: Hotplug): readonly strin
   return oldHotplug?.reason !== newHotplug.reason || hasMoreAttempts ? [newHotplug.reason] : [];
 }
 
-/** Returns the interfaces' blocked reasons that are new in `newVmi`, or whose number of attempts has grown since `oldVmi`. */
+/** Returns the blocked reason of each interface whose reason has changed, or whose number of attempts has grown, since `oldVmi`. */
 export function newReasons(
   oldVmi: VirtualMachineInstance | undefined,
   newVmi: VirtualMachineInstance,

@@ -89,7 +89,7 @@ function toObservation(
   return seconds === undefined ? [] : [{ name, labels, seconds }];
 }
 
-/** Returns the seconds from the VMI's previous phase, creation and deletion request to its new phase. Empty if the phase is unchanged. */
+/** Measures the time from the VMI's previous phase, creation and deletion request until its new phase. Empty if the phase is unchanged. */
 export function observeVmiPhase(
   previous: VirtualMachineInstance,
   { metadata, status }: VirtualMachineInstance,

@@ -83,7 +83,7 @@ function computeRetryDelayMs(failed: readonly Migration[], nowMs: number): numbe
   return Math.max(0, findEndMs(lastFailure) + pauseMs - nowMs);
 }
 
-/** Builds a migration. The name changes only after a failed migration, so a second create fails with "already exists" until then. */
+/** Builds a migration, named after the last failed one. A second create fails with "already exists" until the first migration fails. */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,

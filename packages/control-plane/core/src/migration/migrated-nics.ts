@@ -28,7 +28,7 @@ export function listMigratingIfaces({ status }: VirtualMachineInstance): readonl
   );
 }
 
-/** Returns the name of Patchbay's tap, or the path of Patchbay's socket link, on the target. Undefined if a plugin creates the tap. */
+/** Returns the tap's name or the socket link's path on the target. Undefined if a plugin creates the tap or the NIC is not attached. */
 function findTapName(
   vmi: VirtualMachineInstance,
   name: string,

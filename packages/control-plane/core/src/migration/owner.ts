@@ -46,7 +46,7 @@ export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): 
   return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
 }
 
-/** Checks by controller and name whether the pod is the guest's pod on the owning node. Ignores labels, because pod authors set them. */
+/** Returns whether the pod is the guest's pod on the owning node. Ignores labels, because pod authors can set any labels. */
 export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
   return isControlledBy(pod, vmi) && pod.metadata.name === ownerPodName(vmi);
 }
@@ -77,7 +77,7 @@ export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLaunc
   return { uid, name, role };
 }
 
-/** Copies the guest's MAC to each interface that has no MAC. The interface would otherwise get the MAC of the target's pod NIC. */
+/** Sets the guest's MAC in each interface whose spec has none. Otherwise, the target would use the MAC of its own pod NIC. */
 function withGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   return ifacesOf(vmi.spec).map((iface) => {
     const mac = findByName(vmi.status?.interfaces, iface.name)?.mac ?? "";

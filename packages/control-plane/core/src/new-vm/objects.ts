@@ -25,7 +25,7 @@ export interface NewVm {
   readonly namespace: string | undefined;
   /** Volumes, at least one. Their disks precede all other disks of the guest. */
   readonly volumes: readonly NewVolume[];
-  /** Size of a claim that is filled once from the image of volume {@link ROOT}. Unset if the disk is created again at each start. */
+  /** Size of a claim that is filled once from the image of volume {@link ROOT}. Unset if each start recreates the disk from the image. */
   readonly rootSize?: string;
   /** Memory and CPUs; undefined if an instancetype defines them. */
   readonly size: { readonly memory: string; readonly cpus: number } | undefined;

@@ -239,7 +239,7 @@ interface MacOnNetwork {
   readonly networkName?: string;
 }
 
-/** Returns undefined if Patchbay chooses the interface's MAC, or if the interface is absent, has no network or has a refused binding. */
+/** Returns the origin of a MAC that the status must retain. Undefined if Patchbay chooses the MAC, or if the NIC is absent or refused. */
 function findRetainableMac(
   vm: VirtualMachine,
   iface: Iface,
@@ -282,7 +282,7 @@ export function collectRetainedMacs(
   });
 }
 
-/** Returns the VM's spec, in which interfaces without a MAC have the MAC that the VM's status records. */
+/** Returns the VM's spec. An interface that has no MAC in the spec gets the MAC that the VM's status records for it. */
 export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): VmiSpec {
   const { template } = spec;
   const { macAddresses: recorded = [] } = status ?? {};

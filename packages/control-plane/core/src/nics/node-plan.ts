@@ -217,7 +217,7 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
   ]);
 }
 
-/** Returns wirings without an interface. Ignores open taps, and a `tap0` without bridge and limiter, which another program may own. */
+/** Returns wirings that belong to no interface and whose tap is not open. Ignores a lone `tap0`, which another program may own. */
 export function findOrphanedWirings(
   links: readonly PodLink[],
   owners: LinkOwners,

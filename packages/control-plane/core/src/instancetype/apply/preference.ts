@@ -104,7 +104,7 @@ function asObjects(value: unknown): readonly Readonly<Record<string, unknown>>[]
   return Array.isArray(value) ? (value as readonly Readonly<Record<string, unknown>>[]) : [];
 }
 
-/** Copies preferred devices into the VM if Patchbay does not support them, so that validation rejects the VM. */
+/** Copies the preferred panic and sound devices into the VM. Patchbay does not support these devices, so validation then rejects the VM. */
 function mergeUnsupportedDevices(
   devices: Devices,
   preference: PreferredDevices,

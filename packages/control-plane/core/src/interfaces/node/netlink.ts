@@ -43,7 +43,7 @@ export interface FrameExchange {
     /** Checksum that the link must complete. Unset if all checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /** A frame passes if it meets all tests of one list. A test beyond the end of a frame drops it, so put lists for short frames first. */
+  /** A frame passes if it meets all tests of a list. Put lists for short frames first: a test beyond a frame's end drops the frame. */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }
@@ -55,7 +55,7 @@ export interface ReceivedFrames {
     readonly isOutgoing: boolean;
     readonly frame: Uint8Array;
   }[];
-  /** errno(3) values, 0 for success. `unheard` has one value per port, for receiving. `unsent` has one value per frame, for sending. */
+  /** errno(3) values, 0 for success. `unheard`: for each port, the result of receiving. `unsent`: for each frame, the result of sending. */
   readonly unheard: readonly number[];
   readonly unsent: readonly number[];
 }

@@ -49,7 +49,7 @@ export interface RenamedNic {
 export interface AnnouncedNic {
   readonly podInterfaceName: string;
   readonly mac: string;
-  /** Addresses to announce, as ADDRESS or ADDRESS/LENGTH. The guest must have them, because their traffic is diverted to the guest. */
+  /** Addresses to announce, as ADDRESS or ADDRESS/LENGTH. The guest must have them, because it then receives their traffic. */
   readonly addresses: readonly string[];
 }
 
@@ -63,7 +63,8 @@ export interface PodNetwork {
    */
   wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void>;
   /**
-   * Creates a wiring's bridge, with the pod NIC as a port. A tap on another bridge stays there until `wireTap` is called.
+   * Creates a wiring's bridge, with the pod NIC as a port. If the tap is a port of another bridge, it remains there until `wireTap` is
+   * called.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void>;

@@ -26,8 +26,8 @@ export interface VhostDirectories {
   /** Creates the parent directories, which all pods share. @throws AppError with OS_FILE_FAILED */
   makeParents(): Promise<void>;
   /**
-   * Creates both directories and their parents, owned by root. The launchers' group may read the launcher's directory. A
-   * dataplane that is not root may write to its own directory. Keeps existing directories and removes other files with the same
+   * Creates both directories and their parents, owned by root. The launchers' group may read the launcher's directory. The dataplane's
+   * directory is also writable for a dataplane that does not run as root. Keeps existing directories and removes other files with the same
    * names.
    * @throws AppError with OS_PATH_REFUSED for an invalid ID, OS_FILE_FAILED
    */

@@ -126,7 +126,7 @@ function listConditions(facts: MigrationStatusFacts): Conditions {
   return withTransitionTimes(newConditions, facts.migration.status?.conditions, facts.now);
 }
 
-/** Returns the migration state from the VMI's status. If the status has none, builds a state for a failed migration. */
+/** Returns the migration state from the VMI's status. If there is none and the migration failed, builds a state with the failure. */
 function buildFinalState({
   state,
   decision,

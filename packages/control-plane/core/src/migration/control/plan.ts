@@ -55,7 +55,7 @@ function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly Migr
   return isEqual(currentFields, fields) ? [] : [{ kind: "patchVmiMigration", fields }];
 }
 
-/** Checks whether the target pod's networks annotation may change: in an active migration, until the guest starts to migrate. */
+/** Returns whether the target pod's networks annotation may change. It must not change once the guest has started to migrate. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
   const isMigrating = findMigrationState(facts)?.startTimestamp !== undefined;
   return (kind === "schedule" || kind === "open" || kind === "continue") && !isMigrating;

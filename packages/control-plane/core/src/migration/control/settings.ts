@@ -11,7 +11,7 @@ import type { MigrationSettings } from "./facts.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Returns the number of labels in the selector. Returns undefined unless `labels` contains all labels of the selector. */
+/** Returns the number of labels in the selector if `labels` contains them all, otherwise undefined. */
 function countMatches(selector: Labels = {}, labels: Labels = {}): number | undefined {
   const requirements = Object.entries(selector);
   return requirements.every(([key, value]) => labels[key] === value)

@@ -86,7 +86,7 @@ interface Affinity {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Returns the VM's affinity with a term that excludes nodes with another launcher of the VMI. */
+/** Returns the VM's affinity with an added term that keeps the pod off nodes that already run a launcher of the VMI. */
 function buildAntiAffinity({ metadata, spec }: VirtualMachineInstance): Affinity {
   const affinity: Affinity = spec.affinity ?? {};
   const requiredTermsField = "requiredDuringSchedulingIgnoredDuringExecution";

@@ -110,8 +110,8 @@ function isInside(address: string, prefix: string): boolean {
 }
 
 /**
- * Returns on-link routes to gateways outside the address's subnet. In the pod, the flag `onlink` of a route can replace such a
- * route, but a DHCP client cannot set this flag.
+ * Returns an on-link route to each gateway outside the address's subnet. The pod needs no such route if its route through the gateway has
+ * the flag `onlink`, but DHCP cannot transmit this flag.
  */
 function listGatewayRoutes(address: string, routes: readonly NicRoute[]): readonly NicRoute[] {
   const onLink = routes.flatMap((route) =>
@@ -251,8 +251,8 @@ export function withoutDefaultRoutes(
 }
 
 /**
- * Adds an IPv4 default route by the first of the network's `gateways`, unless the lease has a default route. The wiring redirects
- * frames to permanent neighbors by recorded routes only, so such a neighbor gets no default route.
+ * Adds an IPv4 default route through the network's first IPv4 gateway, unless the lease has such a route. Adds none if the gateway is a
+ * permanent neighbor, because the wiring redirects frames to permanent neighbors for recorded routes only.
  */
 export function withDefaultRoute(
   lease: GuestLease,
@@ -269,8 +269,9 @@ export function withDefaultRoute(
 }
 
 /**
- * Adds routes to the name servers that the guest reached by the default route, which `kept` has lost. `lease` is the lease with
- * the default route. IPv6 name servers get no route, because router advertisements contain only the default route.
+ * Replaces a default route that was removed from the lease by routes to the name servers that the guest would have reached through it.
+ * `lease` is the lease before the removal, `kept` the lease after it. IPv6 name servers get no route, because router advertisements contain
+ * only the default route.
  */
 export function withServerRoutes(
   lease: GuestLease,

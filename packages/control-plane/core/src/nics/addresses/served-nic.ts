@@ -73,7 +73,9 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
   return { ...dns, search: [guestDomain, ...dns.search.filter((each) => each !== guestDomain)] };
 }
 
-/** Finds an annotation that names no interface. An interface of this name may be added later. `base` is the field path of `metadata`. */
+/**
+ * Returns a warning if the default-route annotation names an interface that is missing but may be added later. `base`: path of `metadata`.
+ */
 export function findUnusedDefaultRoute(
   base: string,
   {
@@ -93,7 +95,7 @@ function findChosenRouter({ vmi, ifaces }: ServingFacts): IfaceFacts | undefined
   return ifaces.find(({ name, iface }) => name === chosenName && iface !== undefined);
 }
 
-/** Returns the lease of a NIC before other NICs are considered. The chosen NIC gets a default route by the gateway that CNI returned. */
+/** Returns the lease of a NIC without regard to other NICs. A NIC that the user chose gets a default route through CNI's gateway. */
 function buildOwnLease(iface: IfaceFacts, facts: ServingFacts): GuestLease | undefined {
   const lease = buildLease(iface);
   const { remembered, attachment } = iface;
@@ -103,8 +105,9 @@ function buildOwnLease(iface: IfaceFacts, facts: ServingFacts): GuestLease | und
 }
 
 /**
- * Returns the NIC that offers the default route of the address family: of the NICs that have one, the chosen NIC, otherwise the
- * pod network's, otherwise the first in the spec. A chosen NIC without a lease gets its default route from its network.
+ * Returns the NIC that offers the guest its default route of the address family. Among the NICs that have such a route, prefers the NIC
+ * that the user chose, then the pod network's NIC, then the first in the spec. Also returns a chosen NIC that has no lease, because the
+ * guest gets that NIC's default route from the network.
  */
 function findRouter(facts: ServingFacts, version: 4 | 6): IfaceFacts | undefined {
   const chosen = findChosenRouter(facts);
@@ -120,9 +123,9 @@ function findRouter(facts: ServingFacts, version: 4 | 6): IfaceFacts | undefined
 }
 
 /**
- * Removes the NIC's default route of an address family if {@link findRouter} returns another NIC, because the guest might use
- * either route. The pod network's NIC gets the pod's DNS settings, and routes to the name servers if it has no default route.
- * Without such a NIC, a NIC that offers a default route gets these settings, unless its network has DNS settings.
+ * Removes the NIC's default route of an address family if {@link findRouter} returns another NIC, because the guest might use either route.
+ * The pod network's NIC gets the pod's DNS settings, and routes to the name servers if it has no default route. If the VM has no NIC on the
+ * pod network, a NIC that offers a default route gets the pod's DNS settings, unless its network has its own.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -157,7 +160,7 @@ function listUnservedIpv6Routes(
     .map(({ destination }) => destination);
 }
 
-/** Reports a chosen router whose network has no gateway. `lease` is the lease before other NICs are considered. */
+/** Reports a NIC that the user chose for the default route and whose network has no gateway. `lease` is from {@link buildOwnLease}. */
 function describeMissingGateway(
   iface: IfaceFacts,
   lease: GuestLease,
@@ -230,7 +233,7 @@ export function buildServedNics(facts: ServingFacts): readonly ServedNic[] {
   return facts.ifaces.flatMap((iface) => toServedNics(iface, facts));
 }
 
-/** Maximum size of a DHCP option in bytes. dnsmasq does not split longer options, as RFC 3396 permits. Source: RFC 2132 section 2 */
+/** Maximum bytes of a DHCP option. dnsmasq does not split longer options, although RFC 3396 permits it. Source: RFC 2132 section 2 */
 const OPTION_MAX = 255;
 /** Maximum size of search domains in a router advertisement: 255 units of 8 bytes, minus the header. Source: RFC 8106 section 5.2 */
 const ADVERTISED_SEARCH_MAX = 2032;
@@ -379,7 +382,7 @@ function fitTogether(sizes: readonly number[], fields: readonly number[]): boole
     });
 }
 
-/** Reports that the options exceed a DHCP message of 576 bytes. dnsmasq omits options if the client accepts no longer message. */
+/** Reports that the options exceed a DHCP message of 576 bytes. If the client does not accept longer messages, dnsmasq omits options. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
   if (nic.lease.ipv4 === undefined) return [];
   const sizes = listOptionSizes(nic);

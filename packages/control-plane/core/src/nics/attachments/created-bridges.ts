@@ -29,7 +29,7 @@ export function findCreatedBridges(
     .map(({ name, index }) => ({ name, index }));
 }
 
-/** Splits the bridges that still exist into bridges to remove and bridges with a port. */
+/** Splits the created bridges that still exist into those to remove and those that are still in use because they have a port. */
 export function planBridgeRemoval(
   created: readonly CreatedBridge[],
   links: readonly Pick<Link, "name" | "index" | "master">[],

@@ -64,8 +64,8 @@ export function listRoutesToRecord(
 }
 
 /**
- * Returns the routes to restore after an attachment is removed. `others`: remaining attachments in the order of their ADD. If
- * one of them claims a route's address family, the route is restored only if it uses the NIC of the last such attachment.
+ * Returns the routes to restore after an attachment is removed. `others` are the remaining attachments in the order of their ADD. If any of
+ * them claim a route's address family, the last of these decides: the route is restored only if it uses that attachment's NIC.
  */
 export function listRoutesToRestore(
   removed: RouteClaim,

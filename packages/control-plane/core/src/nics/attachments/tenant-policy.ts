@@ -41,7 +41,7 @@ function isAllowed(name: string, patterns: Patterns): boolean {
 
 /** Endings of member names. The value of a member with such an ending counts as a path even if the value does not look like a path. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
-/** Longest ending in {@link PATH_MEMBER}. Longer names are cut, because matching a long name for each item of a list is slow. */
+/** Length of the longest ending in {@link PATH_MEMBER}. Names are cut to their last characters, because matching long names is slow. */
 const PATH_MEMBER_LENGTH_MAX = "socket".length;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -129,7 +129,7 @@ function describeRefusal({ field, text }: NamedValue, list: PolicyFieldName, why
 
 interface PolicyContext {
   readonly policy: TenantPolicy;
-  /** The node's own bridges: those in flags, and those with a port that belongs to neither a guest nor a pod. */
+  /** The node's own bridges: the bridges that flags name, and each bridge with a port that belongs to neither a guest nor a pod. */
   readonly nodeBridges: ReadonlySet<string>;
 }
 
@@ -193,7 +193,7 @@ function findBridgeProblems(
   });
 }
 
-/** Checks the IPAM plugin. If only a pattern in `ipams` allows it, `plugins` must allow it too, because the pattern may be broad. */
+/** Checks the IPAM plugin. If `ipams` allows it only by a pattern with `*`, `plugins` must allow it too, because patterns may be broad. */
 function findIpamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
@@ -320,7 +320,10 @@ const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
   ].map((name) => [foldCase(name), name]),
 );
 
-/** Reports members that a plugin reads as another member, because Go's decoder ignores case. `field` is empty for the plugin itself. */
+/**
+ * Reports members whose name differs only by case from a known or an earlier member. A plugin confuses the two, because Go's decoder
+ * ignores case. `field` is the path of `value`, empty for the plugin's configuration itself.
+ */
 function findMemberCaseProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
   const firstNames = new Map<string, string>();

@@ -162,7 +162,7 @@ export function canBind(spec: VmiSpec, iface: Iface, registry: BindingRegistry):
   return resolveBindingIn(spec, iface, registry).kind !== "refused";
 }
 
-/** Finds interfaces with a refused binding. Ignores absent interfaces, and unsupported fields, which another rule reports. */
+/** Finds refused bindings. Ignores absent interfaces, and interfaces with unsupported fields, which another rule reports. */
 export function findBindingProblems(
   spec: VmiSpec,
   base: string,

@@ -26,7 +26,7 @@ export function buildMeshAnnotations({
   return { [names.MESH_INTERFACES]: bridgeName, [names.MESH_INTERFACES_DEPRECATED]: bridgeName };
 }
 
-/** Returns the field that requests Istio's proxy, with the reason why the guest bypasses the proxy; empty if there is none. */
+/** If Istio's proxy is requested but the guest's traffic bypasses it, returns the field and the reason; otherwise an empty list. */
 export function findBypassedMesh(
   path: string,
   { metadata, spec }: { readonly metadata?: MeshMetadata; readonly spec: VmiSpec },

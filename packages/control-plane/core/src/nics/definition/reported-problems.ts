@@ -25,7 +25,7 @@ function generationOf(nad: NetworkAttachmentDefinition): number {
   return nad.metadata.generation ?? 0;
 }
 
-/** Checks whether another node has an outdated entry, which that node cannot remove if it was deleted. */
+/** Returns whether there is an outdated entry of another node. If that node was deleted, it cannot remove the entry itself. */
 export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
   const generation = generationOf(nad);
   const problems = nad.status?.problems ?? [];

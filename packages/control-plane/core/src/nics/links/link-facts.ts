@@ -35,7 +35,7 @@ interface LinkSources {
   readonly deviceTaps?: DeviceTaps;
 }
 
-/** Checks whether the device has this tap or socket open. True if no tap or socket was observed before. */
+/** Returns whether the device has this tap or socket open, and not a deleted one. Assumes so if none was observed before. */
 function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,
@@ -192,7 +192,7 @@ export function collectBindingFacts(
     : binding;
 }
 
-/** By interface name: ifindex of the tap, or inode of the socket, that the device has open. QEMU does not reopen a recreated tap. */
+/** For each interface, the ifindex of the tap or the inode of the socket that its device has open. QEMU does not open a recreated tap. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
 /** Updates the map after an observation. Drops the entry of a removed device, because its replacement opens the current tap. */

@@ -104,7 +104,7 @@ export function listVhostSockets(
   });
 }
 
-/** Problem of a vhost-user NIC with port security, which Patchbay cannot enforce, because vhost-user frames bypass the kernel. */
+/** Patchbay cannot enforce port security on a vhost-user NIC, because the NIC's frames bypass the kernel. */
 export const PORT_SECURITY_NOT_ENFORCED: ReasonMessage<SocketReason> = {
   reason: "PortSecurityNotKept",
   message:

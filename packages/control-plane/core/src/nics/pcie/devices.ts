@@ -25,8 +25,8 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
 }
 
 /**
- * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined if they name none, or if the VM first started
- * with Patchbay's own layout, in which the guest agent's channel has no recorded address.
+ * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined if they name none, or if the VM first started with
+ * Patchbay's own layout. Only Patchbay's layout records no address for the guest agent's channel.
  */
 export function planAnnotatedKubeVirtLayout(
   vmi: VirtualMachineInstance,

@@ -133,7 +133,7 @@ function findPreferredAddress(
   return readRequestedAddress(iface) ?? recorded.get(name);
 }
 
-/** Returns the interface for each reserved address. A requested address takes precedence over a recorded one. */
+/** Maps each reserved address to the interface for which it is reserved. Requested addresses take precedence over recorded ones. */
 function reserveAddresses(
   facts: LivePlacementFacts,
   recorded: RecordedAddresses,

@@ -9,7 +9,7 @@ export interface ExaminedNic {
   readonly wiring: ObservedWiring;
   /** Addresses of the guest, without prefix lengths. IPv4 addresses come first. */
   readonly addresses: readonly string[];
-  /** Gateway from the CNI result or a recorded route. If no route uses it, the doctor prefers the pod's default gateway. */
+  /** Gateway from the CNI result or a recorded route. Unless a route uses it (`isRouted`), the pod's default gateway is preferred. */
   readonly gateway?: { readonly address: string; readonly isRouted: boolean };
   /** Address of another guest on this node. The doctor probes it only if no gateway answers and the node has no address on the network. */
   readonly neighbor?: string;
@@ -19,7 +19,7 @@ export interface ExaminedNic {
   readonly withinMs: number;
 }
 
-/** Tests the path of a NIC's frames with probe frames. Changes no links. Records only probes, replies and the guest's ARP requests. */
+/** Uses probe frames to find where a NIC's path is broken. Changes no links. Records only probes, replies and the guest's ARP requests. */
 export interface NicDoctor {
   /**
    * Examines the NIC's path. Reading the links may exceed the time limit by some milliseconds.
