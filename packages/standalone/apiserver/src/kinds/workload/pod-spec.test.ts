@@ -97,7 +97,9 @@ test.each([
   [{ ports: [{ containerPort: -1 }] }, {}, "spec.containers[0].ports[0].containerPort", "Invalid"],
   [{ volumeMounts: [{}] }, {}, "spec.containers[0].volumeMounts[0].name", "Required"],
   [{}, { terminationGracePeriodSeconds: -1 }, "spec.terminationGracePeriodSeconds", "Invalid"],
+  [{}, { terminationGracePeriodSeconds: 2 ** 31 }, "spec.terminationGracePeriodSeconds", "Invalid"],
   [{}, { activeDeadlineSeconds: 0 }, "spec.activeDeadlineSeconds", "Invalid"],
+  [{}, { activeDeadlineSeconds: 2 ** 31 }, "spec.activeDeadlineSeconds", "Invalid"],
   [{ env: [{}] }, {}, "spec.containers[0].env[0].name", "Required"],
   [{ volumeMounts: [{ name: "v" }] }, {}, "spec.containers[0].volumeMounts[0].name", "NotFound"],
   [

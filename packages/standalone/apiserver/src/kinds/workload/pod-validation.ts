@@ -272,6 +272,9 @@ function containerCauses(container: Fields, path: string, knownNames: KnownNames
   ];
 }
 
+/** Maximum duration in the fields of a pod. Longer ones would exceed the years that a timestamp can print. Source: Kubernetes core validation. */
+export const DURATION_MAX_SECONDS = 2 ** 31 - 1;
+
 function deadlineCauses(spec: Fields, path: string): Cause[] {
   const gracePeriod = valueAt(spec, "terminationGracePeriodSeconds");
   const activeDeadline = valueAt(spec, "activeDeadlineSeconds");
@@ -285,12 +288,22 @@ function deadlineCauses(spec: Fields, path: string): Cause[] {
           ),
         ]
       : []),
-    ...(activeDeadline !== undefined && Number(activeDeadline) < 1
+    ...(Number(gracePeriod ?? 0) > DURATION_MAX_SECONDS
+      ? [
+          invalidValue(
+            `${path}.terminationGracePeriodSeconds`,
+            gracePeriod,
+            `must be less than or equal to ${String(DURATION_MAX_SECONDS)}`,
+          ),
+        ]
+      : []),
+    ...(activeDeadline !== undefined &&
+    (Number(activeDeadline) < 1 || Number(activeDeadline) > DURATION_MAX_SECONDS)
       ? [
           invalidValue(
             `${path}.activeDeadlineSeconds`,
             activeDeadline,
-            "must be between 1 and 2147483647, inclusive",
+            `must be between 1 and ${String(DURATION_MAX_SECONDS)}, inclusive`,
           ),
         ]
       : []),

@@ -104,6 +104,12 @@ test.each<{
     asked: 7,
     want: 7,
   },
+  {
+    name: "68 years at most, so that its deletion has a time",
+    spec: { terminationGracePeriodSeconds: 9e12 },
+    want: 2 ** 31 - 1,
+  },
+  { name: "68 years at most, also if requested", asked: 9e12, want: 2 ** 31 - 1 },
   { name: "none", asked: 0, want: undefined },
   {
     name: "no grace period if its spec sets 0",

@@ -15,7 +15,7 @@ import {
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Column, type Kind, defineKind } from "../kind.ts";
-import { podSpecCauses } from "./pod-validation.ts";
+import { DURATION_MAX_SECONDS, podSpecCauses } from "./pod-validation.ts";
 import { CONTAINER_LISTS, defaultPodOnlyFields, defaultPodSpec } from "./pod-defaults.ts";
 
 function computeQosClass(spec: Fields): string {
@@ -89,7 +89,7 @@ function graceSeconds(pod: KubeObject, requested: number | undefined): number | 
   }
   const specGrace = valueAt(pod, "spec", "terminationGracePeriodSeconds");
   const grace = requested ?? (typeof specGrace === "number" ? specGrace : 30);
-  return grace <= 0 ? undefined : grace;
+  return grace <= 0 ? undefined : Math.min(grace, DURATION_MAX_SECONDS);
 }
 
 function statusCell(pod: KubeObject): string {

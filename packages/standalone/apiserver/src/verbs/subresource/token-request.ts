@@ -27,8 +27,11 @@ const TOKEN_REQUEST: Kind = defineKind({
 const EXPIRATION_DEFAULT_SECONDS = 3600;
 const EXPIRATION_MIN_SECONDS = 600;
 const EXPIRATION_MAX_SECONDS = 2 ** 32;
+/** Lifetime to which longer ones are shortened. Source: kube-apiserver, `--service-account-max-token-expiration`. */
+const LIFETIME_MAX_SECONDS = 365 * 24 * 3600;
 
-function parseExpirationSeconds(request: KubeObject): number {
+/** Returns the lifetime. Adds a warning to the response if the request is for more than a year. */
+function parseExpirationSeconds(request: KubeObject, warnings: string[]): number {
   const seconds = valueAt(request, "spec", "expirationSeconds") ?? EXPIRATION_DEFAULT_SECONDS;
   const fault =
     Number(seconds) < EXPIRATION_MIN_SECONDS
@@ -40,7 +43,11 @@ function parseExpirationSeconds(request: KubeObject): number {
     const cause = invalidValue("spec.expirationSeconds", seconds, fault);
     throw invalid(toResourceRef(TOKEN_REQUEST), "", [cause]);
   }
-  return Number(seconds);
+  if (Number(seconds) <= LIFETIME_MAX_SECONDS) return Number(seconds);
+  warnings.push(
+    `requested expiration of ${String(seconds)} seconds shortened to ${String(LIFETIME_MAX_SECONDS)} seconds`,
+  );
+  return LIFETIME_MAX_SECONDS;
 }
 
 /** Rejects a reference to an object that was deleted and created again under the same name. */
@@ -101,7 +108,7 @@ export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<
   }
   const request = await admitBody(call, deps, { kind: TOKEN_REQUEST, body: requestBody });
   const now = deps.clock.now();
-  const expiresInSeconds = parseExpirationSeconds(request);
+  const expiresInSeconds = parseExpirationSeconds(request, call.warnings);
   const requestedAudiences = asList(valueAt(request, "spec", "audiences")).map(String);
   const audiences = requestedAudiences.length === 0 ? [ISSUER] : requestedAudiences;
   const reference = valueAt(request, "spec", "boundObjectRef");
