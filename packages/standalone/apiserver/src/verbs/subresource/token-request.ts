@@ -45,7 +45,7 @@ function parseExpirationSeconds(request: KubeObject, warnings: string[]): number
   }
   if (Number(seconds) <= LIFETIME_MAX_SECONDS) return Number(seconds);
   warnings.push(
-    `requested expiration of ${String(seconds)} seconds shortened to ${String(LIFETIME_MAX_SECONDS)} seconds`,
+    `requested expiration of ${String(Number(seconds))} seconds shortened to ${String(LIFETIME_MAX_SECONDS)} seconds`,
   );
   return LIFETIME_MAX_SECONDS;
 }
