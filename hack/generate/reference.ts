@@ -9,6 +9,7 @@ import { CATALOGUE, type ErrorEntry } from "@patchbay/base";
 import { REASONS, type ReasonEntry } from "@patchbay/core/reasons";
 import { format, type FormatConfig } from "oxfmt";
 import { callPatchbay } from "../../packages/cli/src/testing/run-patchbay.ts";
+import { BENCH, STORIES } from "../../tests/contract/net-agent/third-party/table.ts";
 import { renderFields } from "./fields.ts";
 import { renderRights } from "./rights.ts";
 
@@ -272,11 +273,33 @@ async function formatPages(
   return new Map(await Promise.all(Object.entries(pages).map(formatPage)));
 }
 
+/** Replaces the text between the page's markers; the rest of the page is written by hand. */
+function renderNetworks(): string {
+  const text = readFileSync(join(ROOT, "docs/reference/networks.md"), "utf8");
+  const [before = "", , after] = text.split(
+    /<!-- (?:bench: made by npm run gen|end of bench) -->\n/,
+  );
+  if (after === undefined) throw new Error("docs/reference/networks.md has no place for the bench");
+  const nameOf = ({ network }: { readonly network: string }): string => `\`${network}\``;
+  const networks = BENCH.map((row) => [nameOf(row), row.behavior, row.projects, row.source]);
+  const outcomes = BENCH.map((row) => [nameOf(row), ...STORIES.map((story) => row.want[story])]);
+  return [
+    before,
+    "<!-- bench: made by npm run gen -->\n\n",
+    table(["network", "behavior", "as in", "source"], networks),
+    "\n",
+    table(["network", ...STORIES], outcomes),
+    "\n<!-- end of bench -->\n",
+    after,
+  ].join("");
+}
+
 export async function renderReference(): Promise<ReadonlyMap<string, string>> {
   const pages = {
     "errors.md": renderErrors(),
     "reasons.md": renderReasons(),
     "config.md": await renderConfig(),
+    "networks.md": renderNetworks(),
     "vm-fields.md": renderFields(NOTE),
     "rights.md": await renderRights(NOTE),
   };

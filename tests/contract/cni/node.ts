@@ -47,9 +47,10 @@ export class CniNode {
   #made = 0;
   readonly #links: string[] = [];
 
-  constructor() {
+  /** `prefix`: of the names of sandboxes and links; at most 10 characters. */
+  constructor(prefix?: string) {
     instances += 1;
-    this.#prefix = `pbc${String(process.pid % 10_000)}x${String(instances)}`;
+    this.#prefix = prefix ?? `pbc${String(process.pid % 10_000)}x${String(instances)}`;
   }
 
   get bridge(): string {

@@ -48,13 +48,15 @@ export interface PodRequest {
 
 interface AgentFlags {
   readonly hostProcess?: number | undefined;
+  /** Prefix of the names of sandboxes and links. */
+  readonly namePrefix?: string;
   /** Unset: the policy is enforced. */
   readonly tenantPolicyMode?: Flags["tenantPolicyMode"];
 }
 
 /** Close it at the end. */
 export class AgentMachine implements AsyncDisposable {
-  readonly node = new CniNode();
+  readonly node: CniNode;
   readonly #server: TestServer;
   readonly #runtime: FakeCriSandboxes;
   readonly admin: KubeClient;
@@ -62,10 +64,15 @@ export class AgentMachine implements AsyncDisposable {
   readonly #metrics = createMetrics("net-agent");
   #running: Promise<void> = Promise.resolve();
 
-  private constructor(server: TestServer, runtime: FakeCriSandboxes, admin: KubeClient) {
-    this.#server = server;
-    this.#runtime = runtime;
+  private constructor(
+    parts: { readonly server: TestServer; readonly runtime: FakeCriSandboxes },
+    admin: KubeClient,
+    node: CniNode,
+  ) {
+    this.#server = parts.server;
+    this.#runtime = parts.runtime;
     this.admin = admin;
+    this.node = node;
   }
 
   /**
@@ -79,7 +86,9 @@ export class AgentMachine implements AsyncDisposable {
     const server = await startTestServer();
     const admin = await server.client("kubernetes-admin", ["system:masters"]);
     await prepare(admin);
-    const machine = new AgentMachine(server, await FakeCriSandboxes.start(), admin);
+    const runtime = await FakeCriSandboxes.start();
+    const node = new CniNode(flags.namePrefix);
+    const machine = new AgentMachine({ server, runtime }, admin, node);
     await machine.#startAgent(flags);
     return machine;
   }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const BIN_DIR = "/opt/cni/bin";
 
-/** See `plugin.ts` for what each network does. */
+/** See `behaviors/` for what each network does. */
 type NetworkBehavior = "pins" | "chooses";
 
 interface ThirdPartyCni {
@@ -14,13 +14,15 @@ interface ThirdPartyCni {
   readonly remove: () => void;
 }
 
+/** Program of the plugin, for an executable in a directory of plugins. */
+export const THIRD_PARTY_PLUGIN = join(import.meta.dirname, "plugin.ts");
+
 /** Installs the plugin until `remove` is called. */
 export function installThirdPartyCni(): ThirdPartyCni {
   const createdDirectory = mkdirSync(BIN_DIR, { recursive: true });
   const type = `patchbay-third-party-${String(process.pid)}`;
   const path = join(BIN_DIR, type);
-  const plugin = join(import.meta.dirname, "plugin.ts");
-  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${plugin}'\n`);
+  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${THIRD_PARTY_PLUGIN}'\n`);
   chmodSync(path, 0o755);
   const remove = (): void => {
     rmSync(createdDirectory ?? path, { recursive: true });

@@ -1,95 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CNI plugin that behaves like networks of other projects. It delegates to Debian's `bridge` plugin, before and after which
-// a behavior changes the request and the result. `installThirdPartyCni` installs it under a name of its own.
-import { spawnSync } from "node:child_process";
-import { createHash, randomBytes } from "node:crypto";
+// A CNI plugin that behaves like networks of other projects: `behaviors/` has one file for each, with its source. Most delegate to
+// Debian's `bridge`, and change the request or act on the result. `installThirdPartyCni` installs it under a name of its own.
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { CHOOSES } from "./behaviors/chooses.ts";
+import { MOVES } from "./behaviors/moves.ts";
+import { NO_INTERFACE } from "./behaviors/no-interface.ts";
+import { PEER_ELSEWHERE } from "./behaviors/peer-elsewhere.ts";
+import { PINS } from "./behaviors/pins.ts";
+import { PERMANENT_NEIGHBOR, PROXY_ARP } from "./behaviors/slash-32.ts";
+import { SLOW } from "./behaviors/slow.ts";
+import { VLAN_TRUNK } from "./behaviors/vlan-trunk.ts";
+import { spawnPlugin, type Behavior, type Call, type Result } from "./call.ts";
 
-interface Interface {
-  readonly name: string;
-  readonly mac?: string;
-  readonly sandbox?: string;
-}
-
-interface Result {
-  readonly interfaces?: readonly Interface[];
-}
-
-interface Call {
-  readonly args: Readonly<Record<string, string | undefined>>;
-  readonly config: Readonly<Record<string, unknown>>;
-}
-
-/** Changes a call before the bridge plugin runs. */
-type Prepare = (call: Call) => Call;
-/** Acts on the result of ADD. */
-type Finish = (result: Result) => void;
-
-interface Behavior {
-  readonly prepare?: Prepare;
-  readonly finish?: Finish;
-}
-
-function run(command: string, args: readonly string[], input: string): void {
-  const { status, stdout, stderr } = spawnSync(command, args, { input, encoding: "utf8" });
-  if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${stderr}${stdout}`);
-}
-
-/** Replaces the requested MAC by a random one. Source: Kube-OVN and OVN-Kubernetes assign MACs from their own database. */
-function chooseMac({ args, config }: Call): Call {
-  const { CNI_ARGS = "" } = args;
-  const others = CNI_ARGS.split(";").filter((each) => !each.startsWith("MAC=") && each !== "");
-  const mac = ["02", ...(randomBytes(5).toString("hex").match(/../g) ?? [])].join(":");
-  return {
-    args: { ...args, CNI_ARGS: [...others, `MAC=${mac}`].join(";") },
-    config: { ...config, runtimeConfig: {} },
-  };
-}
-
-function tableOf(args: Call["args"]): string {
-  const key = `${args["CNI_CONTAINERID"] ?? ""} ${args["CNI_IFNAME"] ?? ""}`;
-  return `pbt-${createHash("sha256").update(key).digest("hex").slice(0, 16)}`;
-}
-
-/** Drops frames from other MACs than the result's. Source: Cilium, Kube-OVN and OVN-Kubernetes port security. */
-function pinMac({ interfaces = [] }: Result): void {
-  const mac = interfaces.find(({ sandbox = "" }) => sandbox !== "")?.mac ?? "";
-  const peer = interfaces.find(({ name, sandbox = "" }) => sandbox === "" && /^veth/.test(name));
-  const table = tableOf(process.env);
-  const rules = [
-    `add table netdev ${table}`,
-    `add chain netdev ${table} in { type filter hook ingress device ${peer?.name ?? ""} priority 0; }`,
-    `add rule netdev ${table} in ether saddr != ${mac} counter drop`,
-  ];
-  run("nft", ["-f", "-"], rules.join("\n"));
-}
-
-/** Behaviors by the configuration's member `behavior`. */
+/** Behaviors by the configuration's member `behavior`. Others are only a configuration of `bridge`. */
 const BEHAVIORS: Readonly<Record<string, Behavior>> = {
-  pins: { finish: pinMac },
-  chooses: { prepare: chooseMac, finish: pinMac },
+  pins: PINS,
+  chooses: CHOOSES,
+  "permanent-neighbor": PERMANENT_NEIGHBOR,
+  "proxy-arp": PROXY_ARP,
+  "no-interface": NO_INTERFACE,
+  slow: SLOW,
+  moves: MOVES,
+  "vlan-trunk": VLAN_TRUNK,
+  "peer-elsewhere": PEER_ELSEWHERE,
 };
+
+function print(result: Result): void {
+  process.stdout.write(JSON.stringify(result));
+}
+
+function delegate(call: Call, finish: Behavior["finish"]): void {
+  const { status, stdout } = spawnPlugin("bridge", call);
+  if (status === 0) finish?.(JSON.parse(stdout === "" ? "{}" : stdout) as Result, call);
+  process.stdout.write(stdout);
+  process.exitCode = status ?? 1;
+}
+
+/** With member `storePerNode`, host-local stores leases of pods named `target…` separately, as another node does. */
+function withNodeStore(config: Readonly<Record<string, unknown>>): Call["config"] {
+  const { storePerNode, ipam, ...rest } = config;
+  const isTarget = /(^|;)K8S_POD_NAME=target/.test(process.env["CNI_ARGS"] ?? "");
+  const { dataDir, ...others } = { ...(ipam as Readonly<Record<string, unknown>> | undefined) };
+  if (storePerNode !== true || !isTarget || typeof dataDir !== "string")
+    return ipam === undefined ? rest : { ...rest, ipam };
+  return { ...rest, ipam: { ...others, dataDir: `${dataDir}-target` } };
+}
 
 function main(): void {
   const config = JSON.parse(readFileSync(0, "utf8")) as Record<string, unknown>;
   const { behavior: name, ...rest } = config;
-  const { prepare = (call) => call, finish }: Behavior = BEHAVIORS[String(name)] ?? {};
-  const isAdd = process.env["CNI_COMMAND"] === "ADD";
-  const call = { args: process.env, config: { ...rest, type: "bridge" } };
-  const { args, config: changed } = isAdd ? prepare(call) : call;
-  if (process.env["CNI_COMMAND"] === "DEL") {
-    spawnSync("nft", ["delete", "table", "netdev", tableOf(process.env)]);
-  }
-  const directory = (process.env["CNI_PATH"] ?? "").split(":").at(-1) ?? "";
-  const done = spawnSync(join(directory, "bridge"), {
-    input: JSON.stringify(changed),
-    env: { ...process.env, ...args },
-    encoding: "utf8",
-  });
-  if (isAdd && done.status === 0) finish?.(JSON.parse(done.stdout) as Result);
-  process.stdout.write(done.stdout);
-  process.exitCode = done.status ?? 1;
+  const behavior: Behavior = BEHAVIORS[String(name)] ?? {};
+  const call = { args: process.env, config: { ...withNodeStore(rest), type: "bridge" } };
+  const command = process.env["CNI_COMMAND"];
+  if (command === "ADD" && behavior.add !== undefined) print(behavior.add(call));
+  else if (command === "ADD") delegate(behavior.prepare?.(call) ?? call, behavior.finish);
+  else if (command === "DEL" && behavior.remove !== undefined) behavior.remove(call);
+  else delegate(call, undefined);
 }
 
 main();
