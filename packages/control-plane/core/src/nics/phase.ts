@@ -91,7 +91,7 @@ function findLastUsedNic(
   return deviceTap === undefined ? "" : parseTapName(deviceTap);
 }
 
-/** Returns the current pod NIC. Prefers the NIC whose bridge contains the device's tap, or the spec's NIC if the guest has no device. */
+/** Returns the current pod NIC: preferably the NIC whose bridge contains the device's tap or, without a device, the spec's NIC. */
 function findCurrentNic(known: KnownNics, sources: NicSources): string {
   const { name, attachments, networkName, wantedNic } = known;
   if (!sources.hasDevice) {

@@ -72,9 +72,9 @@ export function choosePodNic(network: Network, sources: PodNicSources): string {
 }
 
 /**
- * Returns the current name of a pod NIC that KubeVirt's virt-handler renamed; undefined if the NIC was not renamed.
- * virt-handler makes the renamed NIC a bridge port and creates a dummy link with the old name. A renamed NIC without a bridge
- * is ignored as a leftover if another link has the old name. Source: KubeVirt network/setup/netpod/netpod.go.
+ * Returns the current name of a pod NIC that KubeVirt's virt-handler renamed; undefined if the NIC was not renamed. virt-handler makes the
+ * renamed NIC a bridge port and creates a dummy link with the old name. If another link has the old name and the renamed NIC is not a
+ * bridge port, the renamed NIC is ignored as a leftover. Source: KubeVirt network/setup/netpod/netpod.go.
  */
 export function findRenamedNic(
   links: readonly Pick<Link, "name" | "master">[],

@@ -147,7 +147,7 @@ function supportsPlug(
   return BINDINGS[binding.kind].live.canPlug;
 }
 
-/** Copies the VM's live fields. Marks a deleted interface as `absent`, and retains the mark if the VM reuses the name for another NIC. */
+/** Copies the VM's live fields. Marks an interface that the VM lacks `absent`. The mark remains if the name is reused for another NIC. */
 function syncIface(current: Iface, input: NicsSyncInput): Iface {
   const { desired, actual, bindings } = input;
   const wanted = findByName(desired.ifaces, current.name);

@@ -197,7 +197,7 @@ function toPlan(
   };
 }
 
-/** Returns the running VMI's interface that was removed from the VM and is being unplugged. */
+/** Returns the running VMI's interface of the requested name. It is being unplugged if it was removed from the VM. */
 function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
@@ -390,7 +390,7 @@ function findFieldCauses(
   });
 }
 
-/** Reports a missing binding name at the request's path, because schema validation would report a path of the spec. */
+/** Reports a missing binding name by its path in the request. Schema validation would report the path in the spec instead. */
 function findBindingNameCauses({ binding }: JsonObject): readonly Cause[] {
   if (!isJsonObject(binding) || typeof binding["name"] === "string") return [];
   const field = "binding.name";

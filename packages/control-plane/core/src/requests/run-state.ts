@@ -92,7 +92,7 @@ export interface RunStateFacts {
   readonly options?: RunStateOptions;
 }
 
-/** Changes of the VMI's grace period. virt-api writes them before all other changes, so that the stop uses them. */
+/** Patch of the VMI's grace period. virt-api applies it before all other writes, so that the stop uses the new period. */
 interface WithGracePeriod {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }
@@ -131,7 +131,7 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
-/** Checks whether the guest has started and not ended. The VMI must have a phase other than `Unknown`. Source: KubeVirt. */
+/** Returns whether the guest has started and not ended. False if the VMI has no phase or its phase is `Unknown`. Source: KubeVirt. */
 function isStarted(facts: RunStateFacts): boolean {
   const phase = facts.vmi?.status?.phase ?? "";
   return hasGuest(facts) && phase !== "" && phase !== "Unknown";
@@ -205,7 +205,7 @@ function buildStartRequest({ options }: RunStateFacts): StateChangeRequest {
     : { action: "Start" };
 }
 
-/** Returns the requests for a start. If the VMI's guest has ended, a stop request precedes the start request. */
+/** Returns the requests for a start. If the VM still has the VMI of an ended guest, a stop request comes first to remove that VMI. */
 function buildStartRequests(facts: RunStateFacts): readonly StateChangeRequest[] {
   const uid = facts.vmi?.metadata.uid;
   const startRequest = buildStartRequest(facts);

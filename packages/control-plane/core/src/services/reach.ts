@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Condition of a Service on a secondary network: whether clients that are not on the network's link are answered.
+// SPDX-License-Identifier: Apache-2.0 Condition of a Service on a secondary network: whether its guests answer clients outside the
+// network's link.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import {
   isJsonObject,
@@ -12,7 +12,7 @@ import { withTransitionTimes, type Conditions, type NewCondition } from "../stat
 import { statusPatch, versionTest } from "../status/patch.ts";
 import { parseServiceRequest } from "./service-request.ts";
 
-/** Condition of a Service whose annotations request a network. Source of the form: Kubernetes API conventions. */
+/** Condition of a Service whose annotations request a network. The type's format follows the Kubernetes API conventions. */
 const NETWORK_REACHABLE = "patchbay.io/NetworkReachable";
 
 interface ReachFacts {
@@ -55,12 +55,12 @@ function readConditions({ status }: Service): Conditions | undefined {
   return status?.conditions && [...status.conditions];
 }
 
-/** Checks whether the Service has the condition, also if its annotations no longer request a network. */
+/** Returns whether the Service has the condition, even if its annotations no longer request a network. */
 export function hasReachCondition(service: Pick<Service, "status">): boolean {
   return service.status?.conditions?.some(({ type }) => type === NETWORK_REACHABLE) === true;
 }
 
-/** Plans the patch of the Service's status. Retains conditions of other writers, and removes the condition without a request. */
+/** Patches the Service's status. Retains conditions of other writers. Removes the condition if the Service no longer requests a network. */
 export function planReachCondition(
   service: Service,
   facts: ReachFacts,

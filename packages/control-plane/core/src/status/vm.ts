@@ -217,7 +217,7 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes may wait for the next status write, except new IP addresses, MACs and PCI addresses. */
+/** Fields whose changes may wait for the next status write. Only new IP addresses, MACs and PCI addresses must be written at once. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "ipAddresses",
   "macAddresses",

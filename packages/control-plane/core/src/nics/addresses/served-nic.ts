@@ -73,9 +73,7 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
   return { ...dns, search: [guestDomain, ...dns.search.filter((each) => each !== guestDomain)] };
 }
 
-/**
- * Returns a warning if the default-route annotation names an interface that is missing but may be added later. `base`: path of `metadata`.
- */
+/** Returns a warning if the default-route annotation names an interface that is missing (yet). `base`: path of `metadata`. */
 export function findUnusedDefaultRoute(
   base: string,
   {
