@@ -36,7 +36,7 @@ export interface PluginCall extends KnownAttachment {
   readonly runtimeConfig: JsonObject;
   /** Attachments that GC must retain. GC removes all others. */
   readonly validAttachments: readonly KnownAttachment[];
-  /** Interface attributes from a `/delegate` request, which the agent adds to the configuration. Source: Multus pkg/server/api Request */
+  /** Interface attributes from a `/delegate` request. The agent adds them to the configuration. Source: Multus pkg/server/api Request */
   readonly attributes: JsonObject;
 }
 
@@ -103,7 +103,7 @@ function parseVersion(config: JsonObject): string {
   return reject(CNI_CODES.versionUnknown, `CNI version ${version} is not supported`);
 }
 
-/** Parses the attachments that GC must retain. Rejects a missing list, because GC would then remove all attachments. */
+/** Parses the attachments that GC must retain. Rejects a missing list: GC would treat it as empty and remove all attachments. */
 function parseValidAttachments(
   command: PluginCommand,
   config: JsonObject,

@@ -9,7 +9,7 @@ import type { Logger } from "@patchbay/base";
 export interface DeviceInfoFiles {
   /** Returns the absolute path of an attachment's file; `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
-  /** Before ADD, copies the device plugin's information about `device` to `path`. Does nothing if the device plugin wrote none. */
+  /** Before ADD, copies what the device plugin wrote about `device`, if anything, to `path`, from which the CNI plugin reads it. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
   /** Reads device information. Returns undefined if the file is missing or invalid. */
   read(path: string): Promise<JsonObject | undefined>;

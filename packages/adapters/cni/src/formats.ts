@@ -13,7 +13,7 @@ type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
   | { readonly ok: false; readonly causes: readonly Cause[] };
 
-/** Field of a NetworkAttachmentDefinition with the configuration. Paths in error causes begin with this field by default. */
+/** Field of a NetworkAttachmentDefinition that contains the configuration. By default, paths in error causes begin with it. */
 const DEFAULT_FIELD = "spec.config";
 /** Source: CNI pkg/utils ValidateNetworkName */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
@@ -409,8 +409,8 @@ function buildElement(
 const INTERFACES_SINCE = "0.3.0";
 
 /**
- * Checks whether the plugins created no NIC and assigned no address, which is normal for KubeVirt's network binding
- * plugin passt. Returns false for versions before 0.3.0, whose results cannot contain interfaces.
+ * Checks whether the plugins reported no NIC and no address, which is normal for KubeVirt's network binding plugin
+ * passt. Returns false for versions before 0.3.0: their results list no NICs even if the plugins created some.
  */
 function hasNoInterface({ cniVersion, interfaces = [], ips = [] }: CniResult): boolean {
   return interfaces.length === 0 && ips.length === 0 && isAtLeast(cniVersion, INTERFACES_SINCE);
@@ -466,7 +466,7 @@ function findDefaultNic(result: CniResult, interfaceName: string): string | unde
   return defaultNic === undefined ? interfaceName : defaultNic.nic.name;
 }
 
-/** Builds the `network-status` elements of a pod's default network. Sets `default` for the default NIC, otherwise for the first NIC. */
+/** Builds a default network's `network-status` elements. Sets `default` on the default NIC's element, or if it has none, on the first. */
 export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,

@@ -40,7 +40,7 @@ export interface JournalRow {
   readonly result?: CniResult;
   /** Whether the attachment is the pod's default network, which the container runtime adds and deletes. */
   readonly isDefault?: true;
-  /** Whether the container runtime added the attachment, reports it, and deletes it with the sandbox. */
+  /** Set if the container runtime, not this agent, added the attachment. The runtime also reports it, and deletes it with the sandbox. */
   readonly isAdopted?: true;
   /** Set if the attachment requested default routes. `replaced` lists the pod's default routes that the requested routes replaced. */
   readonly defaultRoute?: {
@@ -49,7 +49,7 @@ export interface JournalRow {
   };
   /** Host NICs that the attachment uses, with their settings before ADD. DEL restores these settings. */
   readonly nodeNics?: readonly NodeNic[];
-  /** Set after DEL of an attachment with host NICs, so that a restarted agent only restores the NICs. Until then, `state` is `begun`. */
+  /** Set when DEL has ended but the host NICs are not restored yet: a restarted agent must not repeat DEL. `state` is `begun` meanwhile. */
   readonly isUnmade?: true;
   readonly device?: JournalDevice;
   /** Device information that the plugin wrote during ADD. Source: NPWG device information 1.1 */

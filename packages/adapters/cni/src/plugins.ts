@@ -28,7 +28,7 @@ interface PluginHost {
   readonly limit: LimitFunction;
   /** Name of the plugins' process family, which stays the same when this process restarts. See {@link ProcessRunner.killProcessFamily}. */
   readonly family: string;
-  /** PID of a process in whose mount and network namespaces plugins run. Unset for this process's namespaces. */
+  /** PID of a process in whose mount and network namespaces plugins run. If unset, they run in this process's namespaces. */
   readonly hostProcess?: number;
 }
 
@@ -66,9 +66,9 @@ const MESSAGE_MAX = 1_000;
 const NO_SUCH_PROGRAM = 127;
 
 /**
- * Script for `unshare`, which creates a network namespace. The script adds a link with the addresses to the namespace,
- * and runs the plugin outside it. The kernel deletes the namespace when the script exits. The link is a veth, because a
- * plugin that masquerades creates veths, so the kernel supports this type.
+ * Script that `unshare` runs in a new network namespace. The script adds a link with the addresses to this namespace, but
+ * runs the plugin in the parent's namespace, with CNI_NETNS set to the new one. The kernel deletes the new namespace
+ * when the script exits. The link is a veth: plugins that masquerade create veths, so the kernel supports this type.
  */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
@@ -578,8 +578,8 @@ function delInvocation(
 }
 
 /**
- * Finds the addresses whose masquerading rules DEL would leave on the host, because the plugin cannot read addresses
- * from a deleted network namespace. Source: CNI plugins bridge and ptp, cmdDel
+ * Finds the addresses whose masquerading rules DEL would leave on the host: plugins find the rules by the addresses in
+ * the pod's network namespace, which no longer exists. Source: CNI plugins bridge and ptp, cmdDel
  */
 function findMasqueradedAddresses(
   plugin: Plugin,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watches sandboxes and containers over containerd's event service, or over CRI's event stream if the runtime lacks the
-// service. If the runtime lacks both, reports a change at least every ten seconds.
+// service. If it lacks both, reports a possible change at least every ten seconds, so that callers read the state again.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";
@@ -8,7 +8,7 @@ import type { Call, Endpoint } from "./grpc.ts";
 /** Delays before a stream is reopened, in milliseconds. `downMaxMs` is the maximum while the runtime does not answer, `maxMs` otherwise. */
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/** Delays in milliseconds before an event is reported again, because CRI may show the change late. Source: containerd CRI StartContainer */
+/** Milliseconds until an event is reported again, because CRI may show a change after its event. Source: containerd CRI StartContainer */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */

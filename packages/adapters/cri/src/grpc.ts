@@ -69,7 +69,7 @@ export function toCriError(error: unknown, call: FailedCall): AppError {
     : new AppError("CRI_FAILED", { call: method, status, reason }, { cause: error });
 }
 
-/** Format of decoded messages: 64-bit numbers as strings, enumerations as names, missing messages as null, defaults for other fields. */
+/** Decodes 64-bit numbers as strings and enumerations as names. A missing message is null; another missing field has its default. */
 const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const;
 
 /** Source: kubelet remote runtime, maxMsgSize. */
@@ -107,7 +107,7 @@ export interface Call {
   /** containerd namespace, which only containerd's own services require. */
   readonly namespace?: string;
   readonly signal?: AbortSignal;
-  /** Whether the response contains output of a tenant's program. Such a response over 64 KiB fails with RESOURCE_EXHAUSTED. */
+  /** Whether the response contains output of a tenant's program. If so, the call fails with RESOURCE_EXHAUSTED above 64 KiB. */
   readonly hasTenantOutput?: boolean;
 }
 

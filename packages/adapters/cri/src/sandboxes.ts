@@ -159,7 +159,7 @@ export interface SandboxConnection {
 interface SandboxConnectionOptions {
   /** Addresses of the runtime. Undefined selects the default addresses. */
   readonly endpoints: readonly string[] | undefined;
-  /** PID of a process in whose root directory the default addresses exist. Undefined selects this process. */
+  /** PID of the process below whose root directory the default sockets are. Undefined for this process's root directory. */
   readonly hostProcess: number | undefined;
   readonly namespaces: Namespaces;
   readonly clock: Clock;

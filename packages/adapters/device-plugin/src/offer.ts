@@ -70,7 +70,7 @@ export function allocateDirectories(ids: readonly string[]): ContainerAllocation
   return { devices: [], mounts };
 }
 
-/** Allocation of a writable mount with the socket directories of all pods, for the dataplane. */
+/** Allocation for the dataplane: a writable mount with the socket directories of all pods. */
 export const ALL_DIRECTORIES_ALLOCATION: ContainerAllocation = {
   devices: [],
   mounts: [
@@ -85,7 +85,7 @@ export const ALL_DIRECTORIES_ALLOCATION: ContainerAllocation = {
 export interface OfferPaths {
   /** Directory of kubelet, for example `/var/lib/kubelet`. */
   readonly kubeletDir: string;
-  /** Path of the node's root directory for this process: `/`, or for example `/proc/1/root` in a pod with `hostPID`. */
+  /** Path at which this process sees the node's root directory: `/`, or in a pod with `hostPID`, for example `/proc/1/root`. */
   readonly hostRoot: string;
 }
 

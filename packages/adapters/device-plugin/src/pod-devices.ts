@@ -26,7 +26,7 @@ function loadService(): ServiceDefinition {
   return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition;
 }
 
-/** gRPC statuses if `Get` is missing or disabled, or if the pod is unknown. Source: kubelet podresources, server_v1.go */
+/** gRPC statuses of `Get` if the kubelet lacks or disables it, or does not know the pod. Source: kubelet podresources, server_v1.go */
 const LISTABLE_STATUSES: readonly unknown[] = [status.UNIMPLEMENTED, status.UNKNOWN];
 
 function canList(error: unknown): boolean {

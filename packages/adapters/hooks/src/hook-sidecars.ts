@@ -30,7 +30,7 @@ interface OpenSocket {
 export interface HookSidecarsOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
-  /** User to which the child drops its privileges. If unset, the child retains the parent's user and privileges. */
+  /** User to which the child switches to drop its privileges. If unset, the child retains the parent's user and privileges. */
   readonly identity?: ProcessIdentity;
   /** Opens a hook's socket without following links. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
   readonly openSocket: (pod: LauncherPod, container: string) => OpenSocket;

@@ -32,7 +32,7 @@ export interface RecorderDeps {
 const COALESCE_MS = 5000;
 /** Maximum delay before repeats are written, in milliseconds. */
 const COALESCE_MAX_MS = 300_000;
-/** Milliseconds since the last repeat after which another repeat creates a new event. Source: client-go record/events_cache.go */
+/** Milliseconds without a repeat after which the next repeat becomes a new event. Source: client-go record/events_cache.go */
 const NEW_EVENT_AFTER_MS = 600_000;
 /** Rate limit of new warnings per object. Source: client-go record/events_cache.go (spam filter) */
 const NEW_WARNING_LIMIT = { burst: 25, refillMs: 300_000 };

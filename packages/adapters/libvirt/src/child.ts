@@ -138,7 +138,7 @@ async function call(request: Extract<Request, { kind: "call" }>, context: Contex
     const value = await runCall(request, context);
     context.reply({ kind: "result", connection, call: callNumber, value });
   } catch (error) {
-    // `reply` also throws if the result is too long. In that case, only this call fails.
+    // `reply` throws if the result is too long. Then the call fails, but the child continues.
     context.reply({ kind: "failed", connection, call: callNumber, error: toNativeError(error) });
   }
 }

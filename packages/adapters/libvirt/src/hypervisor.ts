@@ -338,7 +338,7 @@ export interface HypervisorOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** User to which the child drops its privileges. If unset, the child retains the parent's user and privileges. */
+  /** User to which the child switches to drop its privileges. If unset, the child retains the parent's user and privileges. */
   readonly identity?: ProcessIdentity;
   /** Time limit of each call, in milliseconds. Default: 40 000, above the 30 s that libvirt waits for a busy domain. */
   readonly callTimeoutMs?: number;

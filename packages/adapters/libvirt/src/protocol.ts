@@ -195,12 +195,12 @@ export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }
 
-/** Number of consecutive unanswered heartbeats at which the child counts as stuck. One answer may be late if this process is busy. */
+/** Consecutive unanswered heartbeats at which the child counts as stuck. One is too few: an answer is late if this process is busy. */
 const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {
   readonly clock: Clock;
-  /** Interval of heartbeats, in milliseconds. Also the maximum age of the last tick of libvirt's event loop. */
+  /** Interval of heartbeats, in milliseconds. A child whose libvirt event loop has not ticked for longer also counts as stuck. */
   readonly beatMs: number;
   /** Aborted when the child has ended. */
   readonly signal: AbortSignal;

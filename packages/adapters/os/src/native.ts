@@ -81,7 +81,7 @@ export interface OsNative {
   };
   /**
    * Returns the exit code, or -1 if a signal ended the program. `hasLeft` is true if processes remain in the program's
-   * group. Call it once, after the program ended.
+   * group. Callers must call this method exactly once, after the program has ended.
    */
   reapProgram(pid: number): {
     readonly code: number;
@@ -127,7 +127,7 @@ export interface OsNative {
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
   /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. Copies `netnsFd`, so the caller may close it. */
   readLinkCounters(netnsFd: number): Promise<string>;
-  /** Removes all groups and capabilities from all threads, empties the bounding set, and sets no_new_privs. */
+  /** Switches all threads to `uid` and `gid` without other groups and capabilities. Empties the bounding set, and sets no_new_privs. */
   dropPrivileges(uid: number, gid: number): void;
 }
 

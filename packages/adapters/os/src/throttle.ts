@@ -4,7 +4,7 @@
 /** Pause after an event, in milliseconds. */
 const SHORT_PAUSE_MS = 50;
 
-/** Maximum number of short pauses in a row. After every `LONG_PAUSE_MS`, one more short pause is allowed. */
+/** Number of short pauses in a row before long pauses follow. Every `LONG_PAUSE_MS`, one more short pause is allowed. */
 const SHORT_PAUSES_MAX = 10;
 
 /** Pause after an event when no short pause is allowed, in milliseconds. */

@@ -14,7 +14,7 @@ interface SocketLocation {
   readonly path: string;
 }
 
-/** Errno names of openat2(2) for a symbolic link, a path that leaves the directory, and a file in place of a directory. */
+/** Errno names of openat2(2) for a symbolic link, a path that leaves the directory, and a path component that is not a directory. */
 const REFUSED_ERRNOS: readonly (string | undefined)[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 function refusedError(location: SocketLocation, reason: string, cause?: unknown): AppError {

@@ -194,7 +194,7 @@ interface AddressServersOptions {
   readonly processFamily: string;
 }
 
-/** Time limit of a server process, after which it must be restarted. It is the maximum delay of a timer. Source: Node.js, setTimeout */
+/** Time limit of a server process: the longest delay of a timer, 25 days. Then a new process replaces it. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
 const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;

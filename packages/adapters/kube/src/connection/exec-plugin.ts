@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a kubeconfig's exec plugin, which issues credentials. Uses the client library, which takes 0.7 s and 42 MB to
-// load. Therefore, it is loaded only for users with an exec plugin.
+// Runs a kubeconfig's exec plugin, which issues credentials. Uses the Kubernetes client library, which takes 0.7 s and
+// 42 MB to load. Therefore, this module is loaded only if the kubeconfig's user has an exec plugin.
 import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestOptions } from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";

@@ -10,7 +10,7 @@ function encodeSegment(name: string): string {
   throw new AppError("API_MALFORMED", { what: "a name", reason: `it may not be "${name}"` });
 }
 
-/** Returns the path of the objects in `namespace`, or in all namespaces. @throws AppError with API_MALFORMED for `.` and `..` */
+/** Returns the path of all objects, or if `namespace` is set, of those in it. @throws AppError with API_MALFORMED for `.` and `..` */
 export function collectionPath(type: ResourceType<KubeObject>, namespace?: string): string {
   const root = type.group === "" ? "/api" : `/apis/${type.group}`;
   const scope =

@@ -215,7 +215,7 @@ export class HttpStore implements Store {
   }
 }
 
-/** Number of consecutive conflicts on a path at which the error code becomes KUBE_WRITES_LOST instead of KUBE_CONFLICT. */
+/** From this number of consecutive conflicts on a path, the error code is KUBE_WRITES_LOST instead of KUBE_CONFLICT. */
 const CONFLICTS_MAX = 5;
 const OBJECTS_MAX = 1000;
 

@@ -16,7 +16,7 @@ export interface Step {
   readonly scope: string;
   /** Name of the step, for example `attachDevice` with the name of a NIC. Must be the same at each attempt. */
   readonly name: string;
-  /** Inputs of the step, for example the generation of the spec. Must not contain times or error messages. */
+  /** Inputs of the step, for example the spec's generation. Must not contain times or error messages, because a change ends the backoff. */
   readonly inputs: string;
 }
 

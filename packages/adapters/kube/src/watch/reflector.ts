@@ -204,7 +204,7 @@ class Subscription<T extends KubeObject> {
     return this.#trim(omitBookkeeping(object));
   }
 
-  /** Counts and logs a failure. An expired resource version is a failure only in an unpaged list. Otherwise, a new list follows. */
+  /** Counts and logs a failure. An expired resource version counts only if the list was already unpaged; otherwise, a new list follows. */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;

@@ -67,9 +67,9 @@ interface WatchTarget {
 export interface WatchTimes {
   /** Time limit of the response headers, in milliseconds. */
   readonly headersMs: number;
-  /** Minimum watch timeout that is requested from the server, in seconds. The maximum is twice as long. */
+  /** Lower bound, in seconds, of the random timeout that the client requests for each watch. The upper bound is twice as high. */
   readonly serverSeconds: number;
-  /** Milliseconds after the requested timeout until the client ends the watch, in case a proxy hides that the server is dead. */
+  /** The client ends a watch this many milliseconds after the requested timeout, because a proxy may hide that the server is dead. */
   readonly overdueMs: number;
 }
 

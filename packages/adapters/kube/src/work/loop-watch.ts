@@ -3,7 +3,7 @@
 import type { Clock } from "@patchbay/base";
 
 /**
- * Milliseconds without progress after which a reconcile pass is stuck. The longest step takes about 400 s: ADD of four
+ * Milliseconds without progress after which a pass counts as stuck. The longest step takes about 400 s: ADD of four
  * CNI plugins with 60 s each, DEL with 30 s each, and some requests with 10 s each.
  */
 const STUCK_AFTER_MS = 600_000;
@@ -56,7 +56,7 @@ export class LoopWatch {
     };
   }
 
-  /** Checks whether all initial keys were processed, at least one of them successfully. Other keys may fail permanently. */
+  /** Checks whether every initial key has had a pass and at least one pass succeeded. Single keys may fail permanently. */
   isStarted(): boolean {
     return this.#keysWithoutPass?.size === 0 && this.#hasWorked;
   }

@@ -82,7 +82,7 @@ interface QueueOptions {
   /** Range of delays of failed keys. Default: from 100 ms to 60 s, doubled at each failure, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
-  /** Returns inputs that the loop does not write, such as the generation. Changed inputs end a failed key's delay. */
+  /** Returns the key's inputs, such as the generation. Changed inputs end a failed key's delay, so the loop must not write them itself. */
   readonly readInputs?: (key: string) => string;
   /** Returns the group of a key, for example its namespace. The queue takes keys from the groups in turn. */
   readonly toGroup?: (key: string) => string;

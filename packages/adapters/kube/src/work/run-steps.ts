@@ -144,7 +144,7 @@ export interface ObjectStepsResult extends Pick<
   readonly failures: readonly StepFailure[];
 }
 
-/** Error codes of failures that do not concern the step. The loop retries the whole key. */
+/** Error codes of failures that are not specific to the step. Instead of the step, the loop retries the whole key. */
 const TRANSIENT_CODES: readonly ErrorCode[] = [
   "KUBE_CONFLICT",
   "KUBE_NOT_FOUND",

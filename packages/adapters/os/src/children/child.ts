@@ -128,7 +128,7 @@ class Child implements ChildProcessHandle {
   async ready(program: ChildProgram): Promise<void> {
     const { promise: firstMessage, resolve } = Promise.withResolvers<"ready">();
     this.#channel.onMessage(() => {
-      // Pauses the channel at once, because the next message may already be received and must wait for the caller's listener.
+      // Pauses the channel at once: if the next message has already been received, it must wait until the caller adds a listener.
       this.#channel.pause();
       resolve("ready");
     });

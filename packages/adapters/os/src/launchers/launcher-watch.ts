@@ -106,7 +106,7 @@ class LauncherWatch {
   #pause(ms: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      // If the watch fails, for example because the limits of inotify are reached, retries after a long pause.
+      // If the new watch fails, for example because inotify's limits are reached, tries again after a long pause.
       if (!this.#tryWatchDeepest()) this.#pause(this.#throttle.longMs);
       // Reports the change again, because a socket exists before its server listens.
       this.#onChange();
@@ -119,7 +119,7 @@ class LauncherWatch {
       return true;
     } catch {
       this.#stopWatching();
-      return false; // The timer retries. The reason of the failure is reported when the launcher is opened.
+      return false; // The timer tries again. If the failure persists, its reason is reported when the launcher is opened.
     }
   }
 }

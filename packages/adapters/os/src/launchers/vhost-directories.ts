@@ -23,10 +23,13 @@ export type VhostDirectoriesOptions = Omit<VhostSocketsOptions, "podsDir">;
 
 /** Mode of the parent directories, which every user with access to a subdirectory must be able to traverse. */
 const PARENT_MODE = 0o755;
-/** Errno names that openat2(2) returns for a symbolic link, and for another file in place of a directory. */
+/** Errno names that openat2(2) returns for a symbolic link, and for a file that is not a directory. */
 const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
-/** Parent directories in the order of creation. The first must exist earlier, because it gets hard links to sockets in the second. */
+/**
+ * Parent directories, in the order of creation. Launchers' directories must exist before a dataplane creates sockets, because they
+ * get hard links to these sockets.
+ */
 const PARENT_DIRECTORIES: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 
 async function withFileError(path: string, action: () => Promise<void> | void): Promise<void> {

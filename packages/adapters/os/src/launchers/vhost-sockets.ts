@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Files there
-// are opened without following symbolic links, checked, and changed by descriptor. A launcher does not mount the
+// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Therefore, files
+// in them are opened without following symbolic links, checked, and changed by descriptor. A launcher does not mount the
 // dataplane's directories. It mounts a directory that only root can change, with hard links to the launcher's sockets.
 import {
   chmodSync,
@@ -46,7 +46,7 @@ export interface VhostSocketsOptions extends VhostOwners {
 const PERMISSION_BITS = 0o7777;
 const BIGINT_STATS = { bigint: true } as const;
 
-/** Errno names for a symbolic link, a path that leaves the root, and a file in place of a directory. Source: openat2(2) */
+/** Errno names for a symbolic link, a path that leaves the root, and a path component that is not a directory. Source: openat2(2) */
 const REFUSED_ERRNOS: readonly string[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 function isSameFile(a: BigIntStats, b: BigIntStats): boolean {
@@ -114,10 +114,10 @@ class HostVhostSockets implements VhostSockets {
     return withPathBeneath({ root: this.#options.podsDir, path }, "directory", use);
   }
 
-  /** Links the socket into the launchers' directory. Another file may replace it before link(2), so the new link's inode is checked. */
+  /** Links the socket into the launcher's directory. Then checks the link's inode, because a file may replace the socket before link(2). */
   #linkForLauncher({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
-    // If the links have the same inode, rename(2) does nothing, and the temporary link would remain.
+    // If the launcher's link already refers to this socket, rename(2) would do nothing and leave the temporary link.
     if (this.#isLinkedForLauncher(path, checkedSocket)) return;
     const name = basename(path);
     withPathBeneath(

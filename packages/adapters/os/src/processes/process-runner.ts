@@ -110,7 +110,7 @@ export function limitProcesses(runner: ProcessRunner, count: number): ProcessRun
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const KILL_AFTER_MS = 1000;
-/** Milliseconds after the program's end in which other processes may write to its output pipes. */
+/** Milliseconds for which output is still read after the program has ended, because other processes may have its pipes open. */
 const DRAIN_MS = 1000;
 /** Maximum output per stream, in bytes. A program with more output is killed. */
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;

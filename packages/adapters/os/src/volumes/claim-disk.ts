@@ -55,7 +55,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   ];
 }
 
-/** `discard` frees the blocks of deleted data. `noinit_itable` omits zeroing of inode tables, because holes of the file read as zeros. */
+/** `discard` frees the blocks of deleted data. `noinit_itable` does not zero the inode tables: in a sparse file, they read as zeros. */
 const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
 
 const COMMAND_TIMEOUT_MS = 60_000;
@@ -93,7 +93,7 @@ class HostClaimDisk implements ClaimDisk {
   ): Promise<void> {
     await requireExisting(file, "mount");
     if (!(await listMounts(directory)).includes(directory)) {
-      // A file with a loop device is mounted in another mount namespace. e2fsck must not check a mounted file system.
+      // A file that has a loop device is already mounted in another mount namespace, and e2fsck must not check a mounted file system.
       if ((await listLoopDevices(this.#runner, file)).length === 0) await this.#check(file);
       await this.#run("mkdir", "--parents", "--mode=0750", directory);
       await this.#run("mount", "-t", "ext4", "-o", MOUNT_OPTIONS, file, directory);

@@ -65,7 +65,7 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** For a gateway without a route: maximum number of probes, and milliseconds that are added to the probes' time limit. */
+/** For a gateway for which CNI returned no route: attempts per probe, and milliseconds that are added to the probes' time limit. */
 const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
@@ -156,7 +156,7 @@ async function chooseTarget(
   return (await answers(sources, { ...facts, target })) ? target : other;
 }
 
-/** Finds the target of the probes. The node is the gateway if its bridge has no uplinks and the node has NAT rules for the guest. */
+/** Finds the target of the probes. Takes the node for the gateway if its bridge has no uplinks and it has NAT rules for the guest. */
 async function findTarget(
   sources: DoctorSources,
   facts: ProbeFacts,
