@@ -20,14 +20,14 @@ interface RunDecision {
 
 export interface RunFacts {
   readonly strategy: RunStrategy;
-  /** Recorded run strategy. If it differs from the current strategy, a new automatic start is allowed. */
+  /** Run strategy in the VM's status. If the current strategy is another one, the VM may be started automatically again. */
   readonly lastStrategy: RunStrategy | undefined;
   readonly requests: readonly StateChangeRequest[];
   readonly guest: "none" | "alive" | "succeeded" | "failed" | "leaving";
   readonly uid: string | undefined;
 }
 
-/** Checks whether the strategy permits the request. Halted permits a start with options: virt-api writes the new strategy later. */
+/** Returns whether the strategy permits the request. Halted permits a start with options, because virt-api sets the new strategy later. */
 function isPermitted({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";

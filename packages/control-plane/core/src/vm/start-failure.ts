@@ -60,7 +60,7 @@ function hasEndedByItself(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** Checks whether the start succeeded. The guest must have run long enough, shut down by itself, or failed for a reported reason. */
+/** Returns whether the start succeeded: the guest ran long enough, or it ran and then shut down or failed for a reported reason. */
 function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
   if (computeRunningMs(vmi, nowMs) >= SUCCESSFUL_RUN_MS) return true;
   const hasRun = findPhaseStartMs(vmi, (phase) => phase === "Running") !== undefined;

@@ -145,7 +145,7 @@ export function findOwnerVm(vmi: VirtualMachineInstance): ReturnType<typeof find
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
-/** Checks whether the VMI is being deleted, or belongs to a deleted VM of the same name and is therefore garbage-collected. */
+/** Returns whether the VMI will be gone soon: it is being deleted, or it belonged to a deleted VM of this name and is garbage-collected. */
 export function willReleaseName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const owner = findOwnerVm(vmi);
   const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;

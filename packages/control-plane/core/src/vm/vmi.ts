@@ -66,7 +66,7 @@ function toDeletion(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
   return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
 }
 
-/** Checks whether the pod is being deleted with at most the guest's grace period, which a stop request may have shortened. */
+/** Returns whether the pod is being deleted within the guest's grace period. A stop request may have shortened this period. */
 function isDeletedInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
   return (
@@ -140,7 +140,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: buildLauncherPod(vmi, buildLauncherRequest(facts)) }];
 }
 
-/** Returns the launcher pod if it would use image volumes. Creating it in a dry run shows whether the API server supports them. */
+/** Returns the launcher pod to create, if it has image volumes. Creating it in a dry run shows whether the API server supports them. */
 export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
@@ -149,7 +149,7 @@ export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** Deletes a launcher without image files, unless its guest runs. Image volumes are unsupported, so the next launcher copies the files. */
+/** Deletes a launcher that lacks an image's files, unless its guest runs. The next launcher copies the files instead of mounting them. */
 function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isDeletedOrRunning =
     pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";

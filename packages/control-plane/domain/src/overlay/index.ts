@@ -125,7 +125,7 @@ function findAttribute(element: XmlElement | undefined, name: string): string | 
   return element?.attributes.get(name);
 }
 
-/** Returns a device's alias without the prefix `ua-`, which libvirt omits in the XML for hooks. Source: libvirt formatdomain "alias". */
+/** Returns a device's alias. In the XML for hooks, libvirt omits the prefix `ua-`. Source: libvirt formatdomain "alias". */
 function findAlias(element: XmlElement): string | undefined {
   return findAttribute(findChild(element, "alias"), "name");
 }

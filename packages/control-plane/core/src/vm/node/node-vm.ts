@@ -345,7 +345,7 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   return mustReportFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
 }
 
-/** Plans the links for an incoming guest, which arrives with all NICs, including those with a pending unplug. */
+/** Plans the links for an incoming guest. The guest arrives with all its NICs, including NICs that are being unplugged. */
 function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain !== undefined) return [];
   const attached = facts.ifaces.filter(isInPod);

@@ -42,7 +42,7 @@ export interface DiskFacts {
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
 }
 
-/** Maximum size of an image of unknown size, in bytes. The value is the maximum file size of ext4. */
+/** Size limit in bytes for an image whose size is unknown. The value is the maximum file size of ext4. */
 const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
 /** Maximum disk space of a copied image or an overlay. */
 const OVERLAY_MIB = 64 * 1024;
@@ -248,7 +248,7 @@ class Files {
   }
 }
 
-/** Default user data. cloud-init ignores a disk that has no user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
+/** User data for a VM without any. cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
 const NO_USER_DATA: TextSource = { kind: "inline", text: "" };
 
 function buildFiles(

@@ -86,7 +86,7 @@ function buildImageVolume({ name, image, pullPolicy }: ImageFiles): PodVolume {
   return { name, image: { reference: image, pullPolicy } };
 }
 
-/** Builds volumes, or init containers that copy the files. Both variants provide the same paths in the launcher. */
+/** Builds image volumes if they are supported, otherwise init containers that copy the files. The paths in the launcher are the same. */
 export function buildImageParts(
   imageFiles: readonly ImageFiles[],
   request: PartsRequest,

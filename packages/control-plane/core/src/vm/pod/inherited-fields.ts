@@ -22,7 +22,7 @@ const EXCLUDED_ANNOTATIONS = [
   names.NETWORK_INFO_ANNOTATION,
 ];
 
-/** Builds the pod's labels. Services select the pod by the VMI's labels. Patchbay's labels take precedence. */
+/** Returns the VMI's labels, so that Services can select the pod by them, and Patchbay's labels, which take precedence. */
 export function buildPodLabels({
   metadata,
 }: VirtualMachineInstance): Readonly<Record<string, string>> {
