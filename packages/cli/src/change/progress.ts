@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a change, and its verdict: whether the change is done, is in progress, takes effect later or cannot complete.
+// Stages of a change, and the verdict on it: done, in progress, effective only later, or unable to complete.
 import {
   type VirtualMachine,
   type VirtualMachineInstance,

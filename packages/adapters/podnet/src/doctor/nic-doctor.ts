@@ -334,7 +334,7 @@ function isIpv4(address: string | undefined): address is string {
   return address !== undefined && parseIp(address)?.version === 4;
 }
 
-/** Lists the routes to look up. With masquerade: the pod's route to the target. If the node is the gateway: its route to the guest. */
+/** Lists the routes to look up: with masquerade, the pod's route to the target; if the node is the gateway, its route to the guest. */
 function listRouteLookups(facts: ProbeFacts): readonly RouteLookup[] {
   const { nic, links, target } = facts;
   const { wiring, addresses } = nic;

@@ -32,7 +32,7 @@ export interface ProbeFacts {
 
 /** Number of attempts per probe, each EXCHANGE_MS long. A busy guest may miss some probes. */
 const DEFAULT_ATTEMPTS = 6;
-/** Number of attempts to find a DHCP server, 3.4 s in total. A server may ping an address for 3 s first. Source: dnsmasq(8), --no-ping */
+/** Attempts to find a DHCP server, 3.4 s in total. Before an offer, a server may ping the address for 3 s. Source: dnsmasq(8), --no-ping */
 const DHCP_ATTEMPTS = 17;
 const LARGE_ATTEMPTS = 3;
 
@@ -201,7 +201,7 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
 
 /** Number of pings in a series. A link that loses half of them almost never passes all. The capture limit is 64 frames per port. */
 const SERIES_LENGTH = 13;
-/** Number of ARP requests in each direction before a series. On a link that loses half of the frames, at least one usually passes. */
+/** Number of ARP requests in each direction before a series. Even if the link loses half of the frames, at least one usually passes. */
 const INTRODUCTIONS = 6;
 
 /** Returns the MAC of the only host that answered. Returns undefined if no host or several hosts answered. */

@@ -128,7 +128,7 @@ function recordFrames(
   }
 }
 
-/** Converts the captures of a probe. Omits an unanswered probe after too few rounds, because a few lost frames prove nothing. */
+/** Converts the captures of a probe. Omits an unanswered probe that was sent in too few rounds, because a few lost frames prove nothing. */
 function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
   const { probeSeenAt, replySeenAt, repliedFrom, repliedTo, refusal, rounds, maxRounds } = trail;
   if (replySeenAt.size === 0 && rounds < Math.min(LOST_ROUNDS, maxRounds)) return [];

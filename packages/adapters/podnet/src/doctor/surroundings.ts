@@ -184,7 +184,7 @@ export async function readNodeRoute(
 /** RTN_UNICAST, and the offset of the route's type in its header. */
 const [UNICAST, ROUTE_TYPE_AT] = [1, 7];
 
-/** Returns the link index of a default IPv4 route of any table, or 0 if the route has several links. Returns [] for other messages. */
+/** Returns the link index of a default IPv4 route, in any table, or 0 if it has several links. Returns [] if it is another message. */
 function decodeDefaultLink(message: Message): readonly number[] {
   if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route) return [];
   const view = toView(message);
@@ -296,7 +296,7 @@ export interface ForwardedEnds {
   readonly guest: string;
 }
 
-/** Checks whether a rule drops every packet to or from the guest: it matches only the pod's links or the guest's address. */
+/** Checks whether a rule drops every packet to or from the guest, because it matches nothing but the pod's links or the guest's address. */
 function dropsAllPackets(rule: string, { links, guest }: ForwardedEnds): boolean {
   const rest = rule
     .replaceAll(/\b[io]ifname "([^"]*)"/g, (match: string, name: string) =>

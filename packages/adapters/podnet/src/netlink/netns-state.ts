@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the state of a pod's network namespace with netlink. Runs a program only if nftables rules have changed,
-// because every reconcile pass reads the state twice.
+// Reads the state of a pod's network namespace with netlink. Starts nft only if the rules have changed, because every
+// reconcile pass reads the state twice.
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import { parseRuleset, type RulesetTables } from "../nft/table.ts";
 import { runInNamespace } from "../run-in.ts";

@@ -155,7 +155,7 @@ const RULE_REQUESTS = [
 interface RulesState {
   /** Generation of the rules, in hexadecimal. Each change increases it. Undefined if the kernel reports none. */
   readonly generation: string | undefined;
-  /** Whether the namespace has nftables tables. True if the kernel rejects the request for tables. */
+  /** Whether the namespace has nftables tables. Also true if the kernel rejects the request for them. */
   readonly hasTables: boolean;
 }
 

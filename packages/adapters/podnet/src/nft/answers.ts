@@ -58,8 +58,8 @@ function readLength(destination: string): number {
 }
 
 /**
- * Redirects the guest's IPv4 traffic to permanent neighbors, for whose addresses the bridge answers ARP. ARP requests
- * get the sender 0.0.0.0, because the kernel ignores senders without a route (rp_filter).
+ * Lets the bridge answer ARP for permanent neighbors, and redirects the guest's IPv4 traffic to their MACs. Sets the
+ * sender of ARP requests to 0.0.0.0, because the kernel answers no sender to which it has no route (rp_filter).
  */
 function buildNeighborRules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { arp } = answers;

@@ -24,7 +24,7 @@ const LOOPBACK = "127.0.0.1";
 
 /** Source of connections from Istio's sidecar to the application. Source: Istio "Understanding traffic routing". */
 const SIDECAR = "127.0.0.6";
-/** Source of the kubelet's probes of pods in Istio's ambient mode, which no proxy intercepts. Source: Istio "Ambient and Kubernetes NetworkPolicy". */
+/** Source of kubelet probes in Istio's ambient mode. No proxy intercepts them. Source: Istio "Ambient and Kubernetes NetworkPolicy". */
 const AMBIENT_PROBES = "169.254.7.127";
 /** TCP ports of Istio's proxy. Source: Istio "Application requirements". */
 const PROXY_PORTS = [15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090];
@@ -89,7 +89,7 @@ function buildAcceptHook(type: Hook["type"], hookPoint: string): Pick<Chain, "ho
   return { hook: { type, point: hookPoint, policy: "accept" } };
 }
 
-/** Leaves TCP connections to the rules of the proxy, which redirect them. UDP and ICMP pass no proxy. */
+/** Leaves TCP connections to Istio's own rules, which redirect them to the proxy. UDP and ICMP do not pass through the proxy. */
 function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string[] {
   if (mesh === undefined) return [];
   return [`ip saddr != ${AMBIENT_PROBES}`, "meta nfproto ipv6"].map(
@@ -121,7 +121,7 @@ function buildInwardRules(
   );
 }
 
-/** Translates source addresses. The guest's address becomes the pod's. Addresses of programs in the pod that the guest cannot answer become the gateway's. */
+/** Translates source addresses: the guest's to the pod's, and sources in the pod that the guest cannot answer, to the gateway's. */
 function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const masqueradeRules = sides.map(

@@ -233,7 +233,7 @@ function buildLinkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreR
     .map(([, description, message]) => ({ description, message }));
 }
 
-/** Returns requests that restore addresses and routes. The kernel is expected to reject existing addresses and routes with EEXIST. */
+/** Returns requests that restore addresses and routes. EEXIST is not a failure: it means that an address or route still exists. */
 function buildAddressRequests({ index }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const flags = REQUEST_ACK | CREATE | EXCLUSIVE;
   return [

@@ -85,14 +85,14 @@ export function buildTapSteps(
       ? [buildLinkStep(false, name, { addressGeneration: "none" })]
       : buildAddressRemovalSteps(tap, wiring)),
     buildLinkStep(tap?.mtu === mtu, name, { mtu }),
-    // Before a migrated guest arrives, flooding to its tap is off, because the tap would queue up to 1000 stale frames.
+    // Until a migrated guest arrives, no frames are flooded to its tap, which would queue up to 1000 frames that are stale on arrival.
     ...buildPortSteps(tap, name, { ...wiring, floods: wiring.incomingPodUid === undefined }),
   ];
 }
 
 type Wiring = Omit<BridgeWiring, keyof TapOptions>;
 
-/** Kinds of links that share their parent's MAC, so that a guest with its own MAC receives no frames. Source: Linux ipvlan.rst */
+/** Kinds of links that share their parent's MAC. A guest with its own MAC would receive no frames through them. Source: Linux ipvlan.rst */
 const SHARED_MAC_KINDS = ["ipvlan", "ipvtap"];
 
 export function canCarryVm(nic: Link): boolean {
@@ -159,7 +159,7 @@ function buildAddressSteps(bridge: WiredLink | undefined, wiring: Wiring): reado
   ];
 }
 
-/** Returns steps that create and configure a bridge without forward delay. If `answers` is set, the bridge answers ARP requests. */
+/** Returns steps that create and configure a bridge without forward delay. The bridge answers ARP requests only if `answers` is true. */
 export function buildBridgeSteps(
   bridge: WiredLink | undefined,
   bridgeName: string,

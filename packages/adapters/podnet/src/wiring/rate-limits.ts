@@ -90,7 +90,7 @@ export function isLimited(state: NetnsState, wiring: LimitedWiring): boolean {
   return tap.length === 0 && limiter.length === 0 && rules === "";
 }
 
-/** Applies the limits. Rules send frames to the limiter only while it exists, because the kernel drops frames for a missing link. */
+/** Applies the limits. The rules that send frames to the limiter exist only while it does: the kernel drops frames for a missing link. */
 export async function applyLimits(
   pod: Pod,
   wiring: LimitedWiring,
