@@ -59,9 +59,21 @@ function gettersOfParts(): Readonly<Record<string, string>> {
 const MIGRATIONS =
   "only a guest that leaves its node needs it: packages/control-plane/virt-controller/src/migration.test.ts";
 
+/** Rights for IPAMClaims. Each network of these tests assigns addresses to pods. */
+function claimRights(): Readonly<Record<string, string>> {
+  const why =
+    "only a network with persistent addresses needs it: packages/control-plane/virt-controller/src/ipam-claims.test.ts";
+  const account = "system:serviceaccount:patchbay:virt-controller";
+  const rights = ["get", "create", "patch", "delete"].map(
+    (verb) => `${account} ${verb} ipamclaims.k8s.cni.cncf.io`,
+  );
+  return Object.fromEntries(rights.map((right) => [right, why]));
+}
+
 /** Rights that a run may or may not use. */
 const BY_CHANCE: Readonly<Record<string, string>> = {
   ...gettersOfParts(),
+  ...claimRights(),
   "system:serviceaccount:patchbay:binder patch events":
     "why a claim waits is counted only where it is told again, seconds later",
   "system:serviceaccount:patchbay:binder create persistentvolumeclaims": FILLS,

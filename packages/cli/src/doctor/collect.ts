@@ -15,6 +15,7 @@ import {
   LEASES,
   MUTATING_WEBHOOKS,
   names,
+  IPAM_CLAIMS,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   isDataplaneEnabled,
@@ -103,12 +104,15 @@ async function readJson({ client }: Session, path: string): Promise<JsonObject> 
 }
 
 function wantedApis(): readonly WantedApi[] {
-  const kinds = customResourceDefinitions().flatMap(({ spec }) =>
-    spec.versions.map(({ name }) => ({
-      groupVersion: `${spec.group}/${name}`,
-      resource: spec.names.plural,
-    })),
-  );
+  // Only clusters whose network offers persistent addresses serve IPAMClaims.
+  const kinds = customResourceDefinitions()
+    .filter(({ spec }) => spec.names.kind !== IPAM_CLAIMS.kind)
+    .flatMap(({ spec }) =>
+      spec.versions.map(({ name }) => ({
+        groupVersion: `${spec.group}/${name}`,
+        resource: spec.names.plural,
+      })),
+    );
   const byGroup = Map.groupBy(kinds, ({ groupVersion }) => groupVersion);
   const ofKinds = [...byGroup].map(([groupVersion, all]) => ({
     groupVersion,

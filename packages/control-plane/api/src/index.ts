@@ -46,6 +46,7 @@ export {
   ENDPOINT_SLICES,
   EVENTS,
   INSTANCETYPES,
+  IPAM_CLAIMS,
   KUBEVIRTS,
   LEASES,
   MIGRATION_POLICIES,
@@ -97,7 +98,7 @@ export {
   type MigrationPolicy,
   type MigrationState,
 } from "./kinds/migration.ts";
-export type { NetworkAttachmentDefinition, NodeProblem } from "./kinds/nad.ts";
+export type { IpamClaim, NetworkAttachmentDefinition, NodeProblem } from "./kinds/nad.ts";
 export * as names from "./names.ts";
 export type { GuestProbe, VmiSpec } from "./kinds/vmi-spec.ts";
 export {

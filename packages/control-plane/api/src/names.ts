@@ -125,6 +125,10 @@ export const NODE_GROUP_PREFIX = "patchbay.io:node:";
 /** Organization in the certificates that nodes use for migrations. The common name is the node's name. */
 export const RELAY_GROUP = "patchbay.io:migration";
 
+/** Finalizer that retains an IPAMClaim until no pod uses its addresses. Source: KubeVirt ipam-extensions. */
+export const IPAM_CLAIM_FINALIZER = "kubevirt.io/persistent-ipam";
+/** Label of an IPAMClaim with the name of its VM. Source: KubeVirt VirtualMachineLabel. */
+export const IPAM_CLAIM_VM_LABEL = "kubevirt.io/vm";
 /** Finalizer that retains a VMI until its launcher pod is deleted; owner: virt-controller. Source: KubeVirt. */
 export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";
 /** Finalizer that retains a migration until virt-controller has cleaned up. Source: KubeVirt VirtualMachineInstanceMigrationFinalizer. */

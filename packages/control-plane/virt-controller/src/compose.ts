@@ -7,6 +7,7 @@ import {
   evictionStrategyOf,
   KUBEVIRTS,
   MIGRATION_POLICIES,
+  IPAM_CLAIMS,
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
@@ -15,6 +16,7 @@ import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type IpamClaim,
   type KubeVirt,
   type MigrationPolicy,
   type NetworkAttachmentDefinition,
@@ -29,7 +31,12 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from "@patchbay/api/kubernetes";
-import { listClaimNames, listNetworkNames, trimLauncher } from "@patchbay/core/vm";
+import {
+  findIpamClaimOwner,
+  listClaimNames,
+  listNetworkNames,
+  trimLauncher,
+} from "@patchbay/core/vm";
 import { isEqual, KeyedMutex, type Clock } from "@patchbay/base";
 import { isNodeUnresponsive, isSchedulable, trimDefinition, trimNode } from "@patchbay/core/node";
 import { listMacs } from "@patchbay/core/nics";
@@ -77,6 +84,7 @@ import {
   type InstancetypeCaches,
 } from "./instancetype-caches.ts";
 import { createLeadership, leadingFamily, type Leadership } from "./leadership.ts";
+import { BY_OWNER } from "./reconcilers/ipam-claims.ts";
 import { reconcile, reconcileInstallation } from "./reconcilers/index.ts";
 import { BY_MAC } from "./reconcilers/vm/create-vmi.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
@@ -101,6 +109,7 @@ interface Caches {
   readonly claims: StartableCache<PersistentVolumeClaim>;
   readonly nodes: StartableCache<KubeNode>;
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
+  readonly ipamClaims: StartableCache<IpamClaim>;
   readonly instancetypes: InstancetypeCaches;
 }
 
@@ -224,6 +233,10 @@ function createCaches({ client, log }: DaemonContext): Caches {
       client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: trimDefinition, isOptional: true }),
       { logger },
     ),
+    ipamClaims: createCache(client.reflect(IPAM_CLAIMS, { isOptional: true }), {
+      indexes: { [BY_OWNER]: (claim) => [findIpamClaimOwner(claim)].flatMap((key) => key ?? []) },
+      logger,
+    }),
   };
 }
 
@@ -279,6 +292,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   enqueueChanged(caches.vms, queue, toKey);
   enqueueChanged(caches.vmis, queue, toKey);
   enqueueChanged(caches.pods, queue, findVmiKey);
+  enqueueChanged(caches.ipamClaims, queue, findIpamClaimOwner);
   enqueueMigratingVmis(caches.migrations, (key) => {
     queue.add(key);
   });

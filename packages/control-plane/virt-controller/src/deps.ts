@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dependencies of the reconcilers of VMs and VMIs.
 import type {
+  IpamClaim,
   KubeVirt,
   MigrationPolicy,
   NetworkAttachmentDefinition,
@@ -30,6 +31,8 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
+  /** Cache of IPAMClaims. The keys of its index `owner` are NAMESPACE/NAME of VMs. */
+  readonly ipamClaims: Cache<IpamClaim>;
   /** Reads instancetypes, preferences and their revisions from caches. If an object is not cached, reads it from the API server. */
   readonly instancetypes: Reader;
   readonly mutationCache: MutationCache;

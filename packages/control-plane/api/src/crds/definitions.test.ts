@@ -112,9 +112,10 @@ describe("custom resource definitions", () => {
         conversion: { strategy: "None" },
       },
     });
-    const nad = others.at(-1)?.spec;
+    const nad = others.find(({ spec }) => spec.names.shortNames.includes("nad"))?.spec;
     expect(Object.keys(nad?.names ?? {})).not.toContain("categories");
     expect(nad?.names.shortNames).toEqual(["net-attach-def", "nad"]);
+    expect(others.at(-1)?.metadata.name).toBe("ipamclaims.k8s.cni.cncf.io");
     const schema = nad?.versions[0]?.schema.openAPIV3Schema;
     expect(Object.keys(schema ?? {})).not.toContain("required");
     expect(Object.keys(schema?.["properties"] ?? {})).toEqual([

@@ -17,7 +17,12 @@ import {
 import { PRESERVE_UNKNOWN_FIELDS } from "../kinds/network.ts";
 import { toStructuralSchema, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
 import { MigrationSpecSchema, MigrationStatusSchema, MigrationPolicySpecSchema } from "../kinds/migration.ts";
-import { NadSpecSchema, NadStatusSchema } from "../kinds/nad.ts";
+import {
+  IpamClaimSpecSchema,
+  IpamClaimStatusSchema,
+  NadSpecSchema,
+  NadStatusSchema,
+} from "../kinds/nad.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
 import { VmiStatusSchema } from "../kinds/vmi.ts";
@@ -254,6 +259,21 @@ const DEFINITIONS: readonly Definition[] = [
     columns: [...PROBLEM_COLUMNS, AGE_COLUMN],
     spec: { schema: NadSpecSchema, required: false },
     status: NadStatusSchema,
+  },
+  {
+    group: NAD_GROUP,
+    version: "v1alpha1",
+    kind: "IPAMClaim",
+    plural: "ipamclaims",
+    singular: "ipamclaim",
+    shortNames: [],
+    columns: [
+      { name: "Network", type: "string", jsonPath: ".spec.network" },
+      { name: "IPs", type: "string", jsonPath: ".status.ips" },
+      AGE_COLUMN,
+    ],
+    spec: { schema: IpamClaimSpecSchema, required: false },
+    status: IpamClaimStatusSchema,
   },
 ];
 

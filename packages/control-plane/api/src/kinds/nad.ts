@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NetworkAttachmentDefinitions, with a status that Patchbay adds. Source: NPWG de-facto standard 1.3 section 3.
+// Kinds of the Network Plumbing Working Group: NetworkAttachmentDefinitions, with a status that Patchbay adds, and IPAMClaims.
+// Sources: NPWG de-facto standard 1.3 section 3; k8snetworkplumbingwg/ipamclaims.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
@@ -31,4 +32,41 @@ export interface NetworkAttachmentDefinition extends KubeObject {
   readonly spec?: { readonly config?: string };
   /** Unset if Multus installed the CRD, because Multus' CRD defines no status. */
   readonly status?: Static<typeof NadStatusSchema>;
+}
+
+const CLAIM_ADDRESS = Type.String({ description: "IP address with prefix length." });
+
+export const IpamClaimSpecSchema = Type.Object({
+  network: Type.String({ description: "Name of the network in its CNI configuration." }),
+  interface: Type.String({ description: "Interface of the pod." }),
+  ipRequests: Type.Optional(
+    Type.Array(CLAIM_ADDRESS, { description: "Addresses that a user requests.", maxItems: 2 }),
+  ),
+});
+
+const CLAIM_CONDITION = Type.Object({
+  type: Type.String({ description: "Type of the condition." }),
+  status: Type.String({ description: "True, False or Unknown." }),
+  reason: Type.Optional(Type.String({ description: "Reason in CamelCase." })),
+  message: Type.Optional(Type.String({ description: "Cause." })),
+  lastTransitionTime: Type.Optional(Type.String({ description: "Time of the last change." })),
+  observedGeneration: Type.Optional(
+    Type.Integer({ description: "Generation that the condition describes." }),
+  ),
+});
+
+export const IpamClaimStatusSchema = Type.Object({
+  ips: Type.Optional(
+    Type.Array(CLAIM_ADDRESS, {
+      description: "Addresses of the claim; writer: the network's controller.",
+    }),
+  ),
+  ownerPod: Type.Optional(Type.String({ description: "Pod that has the addresses." })),
+  conditions: Type.Optional(Type.Array(CLAIM_CONDITION, { description: "State of the claim." })),
+});
+
+/** Claim of addresses on a network. The network's controller assigns and retains the addresses, and writes the status. */
+export interface IpamClaim extends KubeObject {
+  readonly spec: Static<typeof IpamClaimSpecSchema>;
+  readonly status?: Static<typeof IpamClaimStatusSchema>;
 }

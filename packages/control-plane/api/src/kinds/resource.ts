@@ -18,7 +18,7 @@ import type { KubeVirt } from "./kubevirt-config.ts";
 import type { DataVolume } from "./guest/disks.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 import type { VirtualMachineInstanceMigration, MigrationPolicy } from "./migration.ts";
-import type { NetworkAttachmentDefinition } from "./nad.ts";
+import type { IpamClaim, NetworkAttachmentDefinition } from "./nad.ts";
 import type { Endpoints, EndpointSlice, Service } from "./kubernetes/service.ts";
 import { INSTANCETYPE_GROUP, KUBEVIRT_GROUP, MIGRATIONS_GROUP, NAD_GROUP } from "../names.ts";
 import type { Pod } from "./kubernetes/pod.ts";
@@ -254,6 +254,14 @@ export const NETWORK_ATTACHMENT_DEFINITIONS: ResourceType<NetworkAttachmentDefin
   version: "v1",
   resource: "network-attachment-definitions",
   kind: "NetworkAttachmentDefinition",
+  namespaced: true,
+};
+
+export const IPAM_CLAIMS: ResourceType<IpamClaim> = {
+  group: NAD_GROUP,
+  version: "v1alpha1",
+  resource: "ipamclaims",
+  kind: "IPAMClaim",
   namespaced: true,
 };
 

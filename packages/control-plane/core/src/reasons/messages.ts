@@ -236,6 +236,15 @@ export function networkChanged(
   return { reason: "NetworkChanged", message };
 }
 
+/** Describes why a network does not retain the addresses of a NIC. */
+export function addressNotClaimed(
+  network: string,
+  cause: string,
+): ReasonMessage<"AddressNotClaimed"> {
+  const message = `network ${network} offers persistent addresses, but the NIC has no IPAMClaim: ${cause}; the addresses may change at the next start`;
+  return { reason: "AddressNotClaimed", message };
+}
+
 /** Describes a requested network swap in a launcher of KubeVirt, where only a migration of the VM can swap the network. */
 export function swapNeedsMigration(
   name: string,

@@ -356,6 +356,16 @@ const REASONS_ON_NODE = {
     advice:
       "NICs do not follow edits of a definition; unplug the NIC and plug it again, swap its network, or restart the VM",
   },
+  AddressNotClaimed: {
+    ...WARNING_ON_NODE,
+    phases: "`Ready`",
+    meaning:
+      "the network offers persistent addresses, but the NIC has no IPAMClaim, so the network may assign other addresses at the next start; the message has the cause",
+    owner: "user, administrator",
+    next: "the NIC is unplugged and plugged again, or the VM is restarted, when a claim can be used",
+    advice:
+      "remove the cause, then unplug the NIC and plug it again, or restart the VM; the NIC works until then",
+  },
   MtuDiffers: {
     ...WARNING_ON_NODE,
     phases: "`Ready`",

@@ -30,6 +30,7 @@ const REASONS_BY_STEP: Readonly<Record<StepKind, string>> = {
   createDataVolume: "FailedCreate",
   createVmi: "FailedCreate",
   createClaim: "FailedCreate",
+  createIpamClaim: "FailedCreate",
   createPod: "FailedCreate",
   deleteVmi: "FailedDelete",
   deletePod: "FailedDelete",

@@ -14,7 +14,8 @@ import { findFailedHook } from "../hooks/hook-sidecars.ts";
 import { hasMissingImage, KERNEL_FILES, parseVolumeIndex } from "../vm/pod/image-files.ts";
 import { formatProblems, findVmiStartProblems } from "../vm/start-problems.ts";
 import { findStorageFault, type StorageFacts } from "../vm/storage.ts";
-import type { UnavailableNetworks } from "../node/definitions.ts";
+import type { Definitions, UnavailableNetworks } from "../node/definitions.ts";
+import type { IpamClaimFacts } from "../vm/ipam-claims.ts";
 import { findEventType } from "../reasons/table.ts";
 import { hasEverRun, type NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
@@ -180,6 +181,8 @@ export interface VmiStatusFacts {
   readonly storage: StorageFacts;
   readonly failures: readonly StepFailure[];
   readonly absences: UnavailableNetworks;
+  readonly definitions: Definitions;
+  readonly ipamClaims?: IpamClaimFacts;
   readonly nodeLoss?: NodeLoss;
 }
 

@@ -28,6 +28,7 @@ import { parseNetworkDns } from "../nics/addresses/resolver.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { DEFAULT_POD_INTERFACE, buildExtraInterfaceName } from "../nics/names.ts";
 import { isOnNetwork, findNetworkName, toPodNics, choosePodNic } from "../nics/pod-nic.ts";
+import { findClaimWarning, resolveIpamClaims } from "../vm/ipam-claims.ts";
 import type { NetworksOwner } from "../vm/pod/pod-networks.ts";
 import { defaultNetworkIgnored, macNotAssigned, networkNameInvalid } from "../reasons/messages.ts";
 import type { Reason } from "../reasons/table.ts";
@@ -390,6 +391,7 @@ export function attachmentStatuses(
     .map((listed) => withExtra(listed, findExtraNetwork(owner, listed), pod))
     .map((listed) => failIfNetworkAbsent(owner, pod, listed))
     .map((listed) => failIfNodeLost(nodeLoss, listed))
+    .map((listed) => ({ ...findClaimWarning(listed, owner.ipamClaims, pod.elements), ...listed }))
     .filter((attachment) => isReportable(attachment, previous));
 }
 
@@ -569,7 +571,8 @@ export function buildVmiStatus(facts: VmiStatusFacts, now: string): ControllerVm
   const { vmi } = facts;
   const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;
-  const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
+  const ipamClaims = resolveIpamClaims({ vmi, pod }, facts.definitions, facts.ipamClaims);
+  const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences, ipamClaims };
   const attachments =
     pod === undefined ? undefined : attachmentStatuses(owner, podNetworkFacts(pod), facts.nodeLoss);
   const phase = findPhase(facts, pod);

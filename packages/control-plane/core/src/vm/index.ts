@@ -9,6 +9,12 @@ export {
   type NodeVmFacts,
   planNodeVm,
 } from "./node/node-vm.ts";
+export {
+  findIpamClaimOwner,
+  listIpamClaimNames,
+  planIpamClaims,
+  type IpamClaimAction,
+} from "./ipam-claims.ts";
 export { hasImageVolume, hasMissingImage } from "./pod/image-files.ts";
 export { listNetworkNames } from "./pod/pod-networks.ts";
 export { trimLauncher } from "./pod/trimmed-launcher.ts";

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // virt-controller's actions for one VMI: create its launcher pod, update the pod's networks, and delete the pod.
-import { isVmiFinal, names, type NetworkConfig, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  isVmiFinal,
+  names,
+  type IpamClaim,
+  type NetworkConfig,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import { parseNetworks, printNetworks, type NetworkSelection } from "@patchbay/api/annotations";
 import {
   findController,
@@ -25,6 +31,12 @@ import {
 import { printNetworkInfo } from "./pod/network-info.ts";
 import { buildStateClaim } from "./pod/parts.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod/pod-networks.ts";
+import {
+  isAwaited,
+  resolveIpamClaims,
+  type IpamClaimFacts,
+  type IpamClaimState,
+} from "./ipam-claims.ts";
 import { planOwnNics } from "../nics/spec-plan.ts";
 import { findVmiStartProblems } from "./start-problems.ts";
 import { findStorageFault, type StorageFacts } from "./storage.ts";
@@ -33,6 +45,7 @@ export type VmiAction =
   | { readonly kind: "addFinalizer" }
   | { readonly kind: "removeFinalizer" }
   | { readonly kind: "createClaim"; readonly claim: PersistentVolumeClaim }
+  | { readonly kind: "createIpamClaim"; readonly claim: IpamClaim }
   | { readonly kind: "createPod"; readonly pod: Pod }
   | {
       readonly kind: "deletePod";
@@ -54,6 +67,8 @@ export interface VmiFacts {
   readonly definitions: Definitions;
   /** Networks for which the pod's node cannot create NICs. */
   readonly absences: UnavailableNetworks;
+  /** Set only if a network of the VMI offers persistent addresses. */
+  readonly ipamClaims?: IpamClaimFacts;
   readonly nodeLoss?: NodeLoss;
 }
 
@@ -125,7 +140,15 @@ export function buildLauncherRequest(facts: VmiFacts): LauncherRequest {
   const plan = planVmiTopology(vmi, network);
   const ports = plan.ok ? plan.topology.ports.length + plan.topology.bridges.length : 0;
   const { bindings, allowsHooks } = network;
-  return { ...settings, claims: storage.claims, ports, bindings, allowsHooks, definitions };
+  const ipamClaims = resolveIpamClaims(facts, definitions, facts.ipamClaims);
+  const claims = { claims: storage.claims, ipamClaims };
+  return { ...settings, ...claims, ports, bindings, allowsHooks, definitions };
+}
+
+function planClaims(states: readonly IpamClaimState[]): readonly VmiAction[] {
+  return states.flatMap((state) =>
+    state.kind === "missing" ? [{ kind: "createIpamClaim", claim: state.claim } as const] : [],
+  );
 }
 
 function planPod(facts: VmiFacts): readonly VmiAction[] {
@@ -137,7 +160,10 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   if (claim !== undefined && !storage.claims.has(claim.metadata.name)) {
     return [{ kind: "createClaim", claim }];
   }
-  return [{ kind: "createPod", pod: buildLauncherPod(vmi, buildLauncherRequest(facts)) }];
+  const request = buildLauncherRequest(facts);
+  const states = [...(request.ipamClaims?.values() ?? [])];
+  if (states.some(isAwaited)) return planClaims(states);
+  return [{ kind: "createPod", pod: buildLauncherPod(vmi, request) }];
 }
 
 /** Returns the launcher pod to create, if it has image volumes. Creating it in a dry run shows whether the API server supports them. */
@@ -175,9 +201,11 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (hasMissingImage(pod) && !isPodFinished(pod)) return planRecreation(facts, pod);
   // Changes wait until the migration has ended, so that only the final pod receives them.
   if (isMigrating) return planLabel(vmi, pod);
-  const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
+  const ipamClaims = resolveIpamClaims(facts, facts.definitions, facts.ipamClaims);
+  const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences, ipamClaims };
   return [
     ...planLabel(vmi, pod),
+    ...planClaims([...ipamClaims.values()]),
     ...planNetworks(owner, pod),
     ...planNetworkInfo(owner, pod),
     ...planNics(vmi),

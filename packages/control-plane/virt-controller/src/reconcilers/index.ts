@@ -8,6 +8,7 @@ import type { Cache, Store } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { reconcileEvacuation } from "./evacuation.ts";
+import { reconcileIpamClaims } from "./ipam-claims.ts";
 import { reconcileMigrations } from "./migration/index.ts";
 import { reconcileVm } from "./vm/index.ts";
 import { reconcileVmi } from "./vmi/index.ts";
@@ -50,16 +51,18 @@ function findDelayMs(next: Next): number | undefined {
   return next.kind === "after" ? next.ms : undefined;
 }
 
-/** Reconciles a VM, its VMI and its migrations. Any of these objects may be missing. @throws the first error, after all steps have run */
+/** Reconciles a VM, its VMI, its migrations and its IPAMClaims. Any of these objects may be missing. @throws the first error, after all steps have run */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await settle(reconcileVm(key, deps));
   // Migrations precede the VMI, so that a source pod that ends after a migration does not count as the guest's end.
   const migrations = await settle(reconcileMigrations(key, deps));
+  const claims = await settle(reconcileIpamClaims(key, deps));
   const vmi = await settle(reconcileVmi(key, deps));
   // Evacuation is last, so that it considers a migration that has ended in this reconcile pass.
   const evacuation = await settle(reconcileEvacuation(key, deps));
   if ("error" in vm) throw vm.error;
   if ("error" in migrations) throw migrations.error;
+  if ("error" in claims) throw claims.error;
   if ("error" in vmi) throw vmi.error;
   if ("error" in evacuation) throw evacuation.error;
   const ms = earliest([

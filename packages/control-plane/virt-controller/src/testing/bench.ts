@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs single passes without a server and queues. Tests set the contents of caches and the calls that the server rejects.
 import {
+  IPAM_CLAIMS,
   KUBEVIRTS,
   MIGRATION_POLICIES,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -10,6 +11,7 @@ import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
+  type IpamClaim,
   type KubeVirt,
   type MigrationPolicy,
   type NetworkAttachmentDefinition,
@@ -77,6 +79,7 @@ export class Bench {
   readonly kubevirts = new FilledCache<KubeVirt>();
   readonly claims = new FilledCache<PersistentVolumeClaim>();
   readonly nodes = new FilledCache<KubeNode>();
+  readonly ipamClaims = new FilledCache<IpamClaim>();
   readonly nads = new FilledCache<NetworkAttachmentDefinition>();
   /** Time of both clocks, in milliseconds. */
   nowMs = Date.UTC(2026, 0, 1);
@@ -112,6 +115,7 @@ export class Bench {
       claims: this.claims,
       nodes: this.nodes,
       nads: this.nads,
+      ipamClaims: this.ipamClaims,
       store,
       instancetypes: this.server,
       mutationCache: createMutationCache(),
@@ -155,6 +159,7 @@ export class Bench {
     await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims);
     await this.#learn(NODES, this.nodes);
     await this.#learn(NETWORK_ATTACHMENT_DEFINITIONS, this.nads);
+    await this.#learn(IPAM_CLAIMS, this.ipamClaims);
     this.calls = [];
   }
 

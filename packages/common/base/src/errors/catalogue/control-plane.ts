@@ -191,6 +191,13 @@ export const CONTROLLER_ERRORS = {
     retry: "backoff",
     http: 404,
   },
+  CONTROLLER_IPAM_CLAIM_TAKEN: {
+    summary:
+      "the IPAMClaim {object} still belongs to a deleted VM of this name; the VM waits until the claim is deleted",
+    owner: "environment",
+    retry: "backoff",
+    http: 409,
+  },
   CONTROLLER_NO_DATA_VOLUMES: {
     summary:
       "the DataVolume {object} cannot be created: this cluster does not serve cdi.kubevirt.io/v1beta1 DataVolumes; install CDI, or remove dataVolumeTemplates, create a PersistentVolumeClaim and name it in the volume",

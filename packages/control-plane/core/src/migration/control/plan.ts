@@ -11,7 +11,7 @@ import { findMigrationState, type MigrationFacts } from "./facts.ts";
 import { buildTargetPod } from "./target-pod.ts";
 import { buildVmiFields } from "./vmi-status.ts";
 import type { MigrationAction, VmiMigrationFields } from "./actions.ts";
-import { buildTargetPodView } from "./target-nics.ts";
+import { buildTargetPodView, findSourceClaims } from "./target-nics.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
@@ -39,7 +39,9 @@ function planNetworks(facts: MigrationFacts): readonly MigrationAction[] {
   const { guest, targetPod: pod, targetAbsences: absences } = facts;
   if (guest === undefined || pod === undefined) return [];
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
-  const owner = { vmi: buildTargetPodView(guest.vmi), bindings: guest.network.bindings, absences };
+  const vmi = buildTargetPodView(guest.vmi);
+  const ipamClaims = findSourceClaims(guest);
+  const owner = { vmi, bindings: guest.network.bindings, absences, ipamClaims };
   const currentElements = readPodNetworkElements(pod);
   const elements = planPodNetworks(owner, currentElements);
   if (isEqual(currentElements, elements)) return [];

@@ -19,6 +19,8 @@ import {
 import { findByName, ifacesOf, networksOf, withNics } from "../../nics/nics.ts";
 import { isEqual } from "@patchbay/base";
 import { attachmentStatuses, podNetworkFacts } from "../../status/vmi.ts";
+import { findIpamClaimsInUse, type IpamClaimStates } from "../../vm/ipam-claims.ts";
+import { readPodNetworkElements, type VmiFacts } from "../../vm/vmi.ts";
 import type { MigrationFacts } from "./facts.ts";
 
 interface MigratingNic {
@@ -116,6 +118,12 @@ export function buildTargetPodView(vmi: VirtualMachineInstance): VirtualMachineI
     spec,
     status: { ...withoutPorts(vmi.status), attachments, interfaces: [] },
   };
+}
+
+/** Returns the IPAMClaims of the source pod's NICs. */
+export function findSourceClaims({ vmi, pod }: VmiFacts): IpamClaimStates {
+  const elements = pod === undefined ? [] : readPodNetworkElements(pod);
+  return findIpamClaimsInUse(vmi.status?.attachments ?? [], elements);
 }
 
 export function targetAttachments(

@@ -12,7 +12,7 @@ import { buildLauncherPod, type LauncherRequest } from "../../vm/pod/launcher-po
 import { hasImageVolume } from "../../vm/pod/image-files.ts";
 import { buildLauncherRequest, type VmiFacts } from "../../vm/vmi.ts";
 import { launcherPodName } from "../owner.ts";
-import { buildTargetPodView } from "./target-nics.ts";
+import { buildTargetPodView, findSourceClaims } from "./target-nics.ts";
 
 /** Pattern of an image ID with a registry digest. An image that was imported on the node has no such ID. */
 const IMAGE_WITH_DIGEST = /^(?:[a-z-]+:\/\/)?[^\s@]+@(sha256:[0-9a-f]{64})$/;
@@ -137,7 +137,9 @@ function buildTargetRequest(facts: VmiFacts): LauncherRequest {
   const defaultRequest = buildLauncherRequest(facts);
   const request = { ...defaultRequest, ports: countTargetPorts(facts, defaultRequest.ports) };
   const { pod } = facts;
-  return pod === undefined ? request : { ...request, supportsImageVolumes: hasImageVolume(pod) };
+  if (pod === undefined) return request;
+  const ipamClaims = findSourceClaims(facts);
+  return { ...request, ipamClaims, supportsImageVolumes: hasImageVolume(pod) };
 }
 
 export function buildTargetPod(

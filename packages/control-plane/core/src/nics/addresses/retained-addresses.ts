@@ -24,7 +24,7 @@ import { findCondition, type Conditions, type NewCondition } from "../../status/
 type RecordedAddresses = NonNullable<VmStatus["ipAddresses"]>[number];
 
 /** Checks whether the interface's spec chooses the addresses. If so, no addresses are retained. */
-function hasOwnAddressing({ ips = [], ipamClaimName, cniArgs }: Iface): boolean {
+export function hasOwnAddressing({ ips = [], ipamClaimName, cniArgs }: Iface): boolean {
   return ips.length > 0 || ipamClaimName !== undefined || cniArgs?.["ips"] !== undefined;
 }
 

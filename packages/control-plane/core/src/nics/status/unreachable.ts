@@ -60,6 +60,7 @@ const READY_REASONS: readonly (string | undefined)[] = [
   "MtuDiffers",
   "MtuReduced",
   "NetworkChanged",
+  "AddressNotClaimed",
 ] satisfies readonly Reason[];
 
 function withReadyReason(status: IfaceStatus, previous: IfaceStatus | undefined): IfaceStatus {

@@ -25,6 +25,7 @@ import type { DiskFacts } from "./disk-parts.ts";
 import { listDiskImages, buildDiskParts, planDisks } from "./disks.ts";
 import { buildImageParts, listKernelImages } from "./image-files.ts";
 import { buildHookParts, type HookSettings } from "../../hooks/hook-sidecars.ts";
+import type { IpamClaimStates } from "../ipam-claims.ts";
 import { printMi, joinParts, buildStateParts, type PodParts } from "./parts.ts";
 import { buildNetworkInfoVolume } from "./network-info.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
@@ -46,6 +47,7 @@ export interface LauncherSettings {
 export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettings {
   readonly ports: number;
   readonly definitions: Definitions;
+  readonly ipamClaims?: IpamClaimStates;
 }
 
 /** Volumes of the launcher: one for sockets and the console log, and one for files of libvirt. */
@@ -151,12 +153,13 @@ export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherR
   const user = names.LAUNCHER_UID;
   const parts = collectParts(vmi, request);
   const { initContainers, secrets } = parts;
+  const { bindings, ipamClaims } = request;
   const info = buildNetworkInfoVolume({ vmi, bindings: request.bindings });
   const hooks = buildHookParts(vmi, request, info?.mount);
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: buildMetadata({ vmi, bindings: request.bindings }),
+    metadata: buildMetadata({ vmi, bindings, ...(ipamClaims && { ipamClaims }) }),
     spec: {
       restartPolicy: "Never",
       terminationGracePeriodSeconds: computePodGraceSeconds(vmi),

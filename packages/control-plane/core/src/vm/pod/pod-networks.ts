@@ -23,21 +23,24 @@ import { toPodNics, choosePodNic } from "../../nics/pod-nic.ts";
 import type { UnavailableNetworks } from "../../node/definitions.ts";
 import { findIfacesWithoutPort } from "../../nics/pcie/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifyName } from "../../nics/nics.ts";
+import { isAwaited, type IpamClaimStates } from "../ipam-claims.ts";
 
 /** Builds the interface's element. The keys are in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
 function toElement(
   iface: Iface,
   network: Network,
   names: { readonly podInterfaceName: string; readonly namespace: string },
-  { vmi, retainedMacs: retained = [] }: NetworksOwner,
+  { vmi, retainedMacs: retained = [], ipamClaims }: NetworksOwner,
 ): NetworkSelection {
   const networkName = networkNameOf(network, names.namespace) ?? "";
+  const state = ipamClaims?.get(iface.name);
+  const claimName = state?.kind === "usable" ? state.name : iface.ipamClaimName;
   return {
     ...splitNetworkName(network.multus?.networkName ?? "", names.namespace),
     ...requestMac(iface, vmi, { networkName, retained }),
     interface: names.podInterfaceName,
     ...(iface.ips === undefined ? {} : { ips: iface.ips }),
-    ...(iface.ipamClaimName === undefined ? {} : { "ipam-claim-reference": iface.ipamClaimName }),
+    ...(claimName === undefined ? {} : { "ipam-claim-reference": claimName }),
     ...(iface.cniArgs === undefined ? {} : { "cni-args": iface.cniArgs }),
   };
 }
@@ -47,6 +50,7 @@ function withPreferredAddresses(
   iface: Iface,
   lastAddresses: readonly RetainedAddresses[] = [],
 ): NetworkSelection {
+  if (element["ipam-claim-reference"] !== undefined) return element;
   const networkName = `${element.namespace ?? ""}/${element.name}`;
   const ips = findPreferredIps(iface, networkName, lastAddresses);
   return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
@@ -86,6 +90,8 @@ export interface NetworksOwner {
   readonly retainedAddresses?: readonly RetainedAddresses[];
   /** MACs that the networks assigned to the previous guest. Set only when a pod is created. */
   readonly retainedMacs?: readonly RetainedMac[];
+  /** Claims of persistent addresses, by interface. */
+  readonly ipamClaims?: IpamClaimStates;
 }
 
 /** Lists the elements of all wanted interfaces. Omits invalid names, because one invalid name invalidates the whole annotation. */
@@ -104,6 +110,8 @@ function listWantedElements(
     const binding = resolveBinding(iface, network, bindings);
     if (binding.kind === "refused") return [];
     const names = { podInterfaceName: choosePodNic(network, sources), namespace };
+    const isRequested = currentElements.some((each) => each.interface === names.podInterfaceName);
+    if (!isRequested && isAwaited(owner.ipamClaims?.get(iface.name))) return [];
     const { extraNetwork } = binding;
     return [
       ...(isDefaultNetwork(network)

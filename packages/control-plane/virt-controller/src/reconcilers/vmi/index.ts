@@ -52,6 +52,7 @@ import {
   rethrowFirst,
 } from "@patchbay/kube";
 import { AppError, isAppError } from "@patchbay/base";
+import { createIpamClaim, observeIpamClaims } from "../ipam-claims.ts";
 import {
   pointerToken,
   versionTest,
@@ -179,7 +180,8 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   const loss = nodeLoss === undefined ? {} : { nodeLoss };
   const definitions = findDefinitions(vmi, network, deps);
   const absences = findAbsences({ vmi, pod }, definitions, deps);
-  const facts = { network, storage, definitions, absences };
+  const claims = await observeIpamClaims(vmi, definitions, deps);
+  const facts = { network, storage, definitions, absences, ...claims };
   return withImageVolumes({ vmi, pod, settings, ...facts, ...loss }, deps);
 }
 
@@ -287,6 +289,9 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
       return;
     case "createClaim":
       await createClaim(action.claim, deps);
+      return;
+    case "createIpamClaim":
+      await createIpamClaim(action.claim, deps);
       return;
     case "createPod":
       await createLauncher(action.pod, vmi, deps);

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// IPAMClaims, by which a network retains the addresses of a VM's NICs. Source: KubeVirt ipam-extensions.
+import {
+  apiVersionOf,
+  IPAM_CLAIMS,
+  isAbsent,
+  isDefaultNetwork,
+  names,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type Attachment,
+  type IpamClaim,
+  type Network,
+  type NetworkAttachmentDefinition,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { parseNetworks, type NetworkSelection } from "@patchbay/api/annotations";
+import { isJsonObject, parseJson } from "@patchbay/api/json";
+import { findController, type KubeObject, type Pod } from "@patchbay/api/kubernetes";
+import type { Definitions } from "../node/definitions.ts";
+import { hasOwnAddressing } from "../nics/addresses/retained-addresses.ts";
+import { readText } from "../nics/definition/needs.ts";
+import { buildPodInterfaceName } from "../nics/names.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf } from "../nics/nics.ts";
+import { addressNotClaimed } from "../reasons/messages.ts";
+import { toLabelValue } from "./spec/guest-names.ts";
+
+/** Member of a CNI configuration with which OVN-Kubernetes offers persistent addresses. */
+const PERSISTENT_IPS = "allowPersistentIPs";
+
+export interface IpamClaimFacts {
+  /** Existing claims by name. */
+  readonly claims: ReadonlyMap<string, IpamClaim>;
+  /** Why virt-controller cannot use IPAMClaims. Unset if it can. */
+  readonly unavailable?: string;
+}
+
+/** State of a NIC's claim. `missing` must be created first; `ending` is deleted before a new claim can be created. */
+export type IpamClaimState =
+  | { readonly kind: "usable"; readonly name: string }
+  | { readonly kind: "missing"; readonly claim: IpamClaim }
+  | { readonly kind: "ending" }
+  | { readonly kind: "unusable"; readonly message: string };
+
+/** States by interface. Interfaces without a claim are omitted. */
+export type IpamClaimStates = ReadonlyMap<string, IpamClaimState>;
+
+interface PersistentNic {
+  readonly network: Network;
+  /** Name in the network's CNI configuration. */
+  readonly configName: string;
+}
+
+/** Returns the name in the CNI configuration of a network that offers persistent addresses; undefined for other networks. */
+export function findPersistentNetwork(
+  nad: NetworkAttachmentDefinition | undefined,
+): string | undefined {
+  const text = nad?.spec?.config;
+  if (nad === undefined || text?.includes(PERSISTENT_IPS) !== true) return undefined;
+  const config = parseJson(text);
+  if (!isJsonObject(config)) return undefined;
+  const plugins: readonly unknown[] = Array.isArray(config["plugins"]) ? config["plugins"] : [];
+  const isPersistent = [config, ...plugins].some(
+    (plugin) => isJsonObject(plugin) && plugin[PERSISTENT_IPS] === true,
+  );
+  return isPersistent ? (readText(config, "name") ?? nad.metadata.name) : undefined;
+}
+
+/** Lists the networks whose addresses no field of the interface chooses. */
+function listClaimingNetworks(spec: VmiSpec): readonly Network[] {
+  return ifacesOf(spec).flatMap((iface) => {
+    const network = findByName(networksOf(spec), iface.name);
+    if (network?.multus === undefined || isDefaultNetwork(network)) return [];
+    return isAbsent(iface) || hasOwnAddressing(iface) ? [] : [network];
+  });
+}
+
+function listPersistentNics(
+  { metadata, spec }: VirtualMachineInstance,
+  definitions: Definitions,
+): readonly PersistentNic[] {
+  return listClaimingNetworks(spec).flatMap((network) => {
+    const networkName = networkNameOf(network, metadata.namespace ?? "") ?? "";
+    const configName = findPersistentNetwork(definitions.get(networkName));
+    return configName === undefined ? [] : [{ network, configName }];
+  });
+}
+
+function buildClaimName({ metadata }: KubeObject, networkName: string): string {
+  return `${metadata.name}.${networkName}`;
+}
+
+/** Lists the names of the claims that the VMI's networks require. */
+export function listIpamClaimNames(
+  vmi: VirtualMachineInstance,
+  definitions: Definitions,
+): readonly string[] {
+  return listPersistentNics(vmi, definitions).map(({ network }) =>
+    buildClaimName(vmi, network.name),
+  );
+}
+
+/** Returns the reference to the VM, or to the VMI if the VMI has no VM. */
+function buildOwner(vmi: VirtualMachineInstance) {
+  const controller = findController(vmi);
+  const { apiVersion, kind, metadata } = vmi;
+  const owner =
+    controller?.kind === VIRTUAL_MACHINES.kind
+      ? controller
+      : { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
+  return { ...owner, controller: true, blockOwnerDeletion: true };
+}
+
+function buildIpamClaim(
+  vmi: VirtualMachineInstance,
+  { network, configName }: PersistentNic,
+): IpamClaim {
+  return {
+    apiVersion: apiVersionOf(IPAM_CLAIMS),
+    kind: IPAM_CLAIMS.kind,
+    metadata: {
+      name: buildClaimName(vmi, network.name),
+      namespace: vmi.metadata.namespace ?? "",
+      labels: { [names.IPAM_CLAIM_VM_LABEL]: toLabelValue(vmi.metadata.name) },
+      finalizers: [names.IPAM_CLAIM_FINALIZER],
+      ownerReferences: [buildOwner(vmi)],
+    },
+    spec: { network: configName, interface: buildPodInterfaceName(network) },
+  };
+}
+
+const OWNER_KINDS: readonly string[] = [VIRTUAL_MACHINES.kind, VIRTUAL_MACHINE_INSTANCES.kind];
+
+/** Returns NAMESPACE/NAME of the VM or VMI that owns the claim; undefined if neither does. */
+export function findIpamClaimOwner(claim: IpamClaim): string | undefined {
+  const owner = findController(claim);
+  if (owner === undefined || !OWNER_KINDS.includes(owner.kind)) return undefined;
+  return `${claim.metadata.namespace ?? ""}/${owner.name}`;
+}
+
+interface ClaimUsers {
+  readonly vmi: VirtualMachineInstance | undefined;
+  readonly pod: Pod | undefined;
+}
+
+function listReferences(pod: Pod | undefined): readonly string[] {
+  const annotation = parseNetworks(pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+  if (!annotation.ok) return [];
+  return annotation.elements.flatMap((element) => element["ipam-claim-reference"] ?? []);
+}
+
+/** Checks whether a NIC has, or may get, addresses of the claim. */
+function isInUse({ metadata }: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
+  if (vmi === undefined) return false;
+  const attachments = vmi.status?.attachments ?? [];
+  return (
+    attachments.some(({ name }) => buildClaimName(vmi, name) === metadata.name) ||
+    listReferences(pod).includes(metadata.name)
+  );
+}
+
+function describeOther(claim: IpamClaim, nic: PersistentNic): string {
+  const { name, namespace = "" } = claim.metadata;
+  return `IPAMClaim ${namespace}/${name} is for network ${claim.spec.network}, and the interface is on ${nic.configName}`;
+}
+
+function resolveExisting(
+  claim: IpamClaim,
+  nic: PersistentNic,
+  users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
+): IpamClaimState {
+  const { name, namespace = "", deletionTimestamp } = claim.metadata;
+  const owner = findController(claim);
+  if (owner !== undefined && owner.uid !== buildOwner(users.vmi).uid) {
+    // The garbage collector deletes the claims of an earlier VM with the same name.
+    const isPredecessor =
+      OWNER_KINDS.includes(owner.kind) && owner.name === users.vmi.metadata.name;
+    if (isPredecessor) return { kind: "missing", claim: buildIpamClaim(users.vmi, nic) };
+    const message = `IPAMClaim ${namespace}/${name} belongs to ${owner.kind} ${owner.name}`;
+    return { kind: "unusable", message };
+  }
+  const isReplaceable = owner !== undefined && !isInUse(claim, users);
+  if (deletionTimestamp !== undefined && isReplaceable) return { kind: "ending" };
+  if (claim.spec.network === nic.configName) return { kind: "usable", name };
+  return isReplaceable
+    ? { kind: "ending" }
+    : { kind: "unusable", message: describeOther(claim, nic) };
+}
+
+/** Returns the states of the claims that the VMI's networks require. `facts` is undefined if no network requires a claim. */
+export function resolveIpamClaims(
+  users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
+  definitions: Definitions,
+  facts: IpamClaimFacts | undefined,
+): IpamClaimStates {
+  if (facts === undefined) return new Map();
+  const { claims, unavailable } = facts;
+  return new Map(
+    listPersistentNics(users.vmi, definitions).map((nic): [string, IpamClaimState] => {
+      const { name } = nic.network;
+      const claim = claims.get(buildClaimName(users.vmi, name));
+      if (claim !== undefined) return [name, resolveExisting(claim, nic, users)];
+      return unavailable === undefined
+        ? [name, { kind: "missing", claim: buildIpamClaim(users.vmi, nic) }]
+        : [name, { kind: "unusable", message: unavailable }];
+    }),
+  );
+}
+
+/** Checks whether a NIC must wait for its claim, because a NIC gets no claim after it is attached. */
+export function isAwaited(state: IpamClaimState | undefined): boolean {
+  return state?.kind === "missing" || state?.kind === "ending";
+}
+
+/** Returns the claims that a source pod's NICs use, so that the target pod uses the same claims. */
+export function findIpamClaimsInUse(
+  attachments: readonly Attachment[],
+  elements: readonly NetworkSelection[],
+): IpamClaimStates {
+  return new Map(
+    attachments.flatMap(({ name, podInterfaceName }): readonly [string, IpamClaimState][] => {
+      const element = elements.find((each) => each.interface === podInterfaceName);
+      const claimName = element?.["ipam-claim-reference"];
+      return claimName === undefined ? [] : [[name, { kind: "usable", name: claimName }]];
+    }),
+  );
+}
+
+/** Returns a warning if the network would retain the addresses of an attached NIC, but the NIC has no claim. */
+export function findClaimWarning(
+  { name, state, networkName = "", podInterfaceName }: Attachment,
+  states: IpamClaimStates | undefined,
+  elements: readonly NetworkSelection[],
+): Pick<Attachment, "reason" | "message"> {
+  const claim = states?.get(name);
+  if (claim === undefined || state !== "Attached") return {};
+  const element = elements.find((each) => each.interface === podInterfaceName);
+  if (element?.["ipam-claim-reference"] !== undefined) return {};
+  const cause =
+    claim.kind === "unusable" ? claim.message : "the NIC was attached before its IPAMClaim existed";
+  return addressNotClaimed(networkName, cause);
+}
+
+export type IpamClaimAction =
+  | { readonly kind: "deleteIpamClaim"; readonly claim: IpamClaim }
+  | { readonly kind: "releaseIpamClaim"; readonly claim: IpamClaim };
+
+export interface IpamClaimOwners extends ClaimUsers {
+  readonly vm: VirtualMachine | undefined;
+  readonly definitions: Definitions;
+}
+
+/** Checks whether the NIC of the claim exists, on the claim's network. A missing definition is assumed to be unchanged. */
+function isWanted(
+  { metadata, spec }: IpamClaim,
+  { owner, nics, definitions }: { owner: KubeObject; nics: VmiSpec; definitions: Definitions },
+): boolean {
+  const network = listClaimingNetworks(nics).find(
+    ({ name }) => buildClaimName(owner, name) === metadata.name,
+  );
+  if (network === undefined) return false;
+  const nad = definitions.get(networkNameOf(network, metadata.namespace ?? "") ?? "");
+  return nad === undefined || findPersistentNetwork(nad) === spec.network;
+}
+
+/** Checks whether the owner exists and no longer has the NIC. The garbage collector deletes the claims of deleted owners. */
+function isObsolete(claim: IpamClaim, { vm, vmi, definitions }: IpamClaimOwners): boolean {
+  const uid = findController(claim)?.uid;
+  if (uid === undefined || (uid !== vm?.metadata.uid && uid !== vmi?.metadata.uid)) return false;
+  const isWantedBy = (owner: KubeObject | undefined, nics: VmiSpec | undefined): boolean =>
+    owner !== undefined && nics !== undefined && isWanted(claim, { owner, nics, definitions });
+  return !isWantedBy(vm, vm?.spec.template.spec) && !isWantedBy(vmi, vmi?.spec);
+}
+
+/** Plans the end of claims: deletes claims of removed NICs, and releases deleted claims as soon as no NIC uses them. */
+export function planIpamClaims(
+  claims: readonly IpamClaim[],
+  owners: IpamClaimOwners,
+): readonly IpamClaimAction[] {
+  return claims.flatMap((claim): readonly IpamClaimAction[] => {
+    const { finalizers = [], deletionTimestamp } = claim.metadata;
+    if (!finalizers.includes(names.IPAM_CLAIM_FINALIZER) || isInUse(claim, owners)) return [];
+    if (deletionTimestamp !== undefined) return [{ kind: "releaseIpamClaim", claim }];
+    return isObsolete(claim, owners) ? [{ kind: "deleteIpamClaim", claim }] : [];
+  });
+}

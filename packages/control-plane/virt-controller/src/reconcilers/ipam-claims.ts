@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// IPAMClaims of VMs: observation and creation for a VMI's NICs, and deletion when a VM no longer has the NIC.
+import { IPAM_CLAIMS, names, type IpamClaim, type VirtualMachineInstance } from "@patchbay/api";
+import { AppError, isAppError } from "@patchbay/base";
+import {
+  findIpamClaimOwner,
+  listIpamClaimNames,
+  planIpamClaims,
+  type IpamClaimAction,
+  type VmiFacts,
+} from "@patchbay/core/vm";
+import { ownerPodName } from "@patchbay/core/migration";
+import { networkNameOf, networksOf } from "@patchbay/core/nics";
+import { versionTest } from "@patchbay/core/status";
+import type { Definitions } from "@patchbay/core/node";
+import { done, keyOf, parseKey, printKey, type Next } from "@patchbay/kube";
+import type { Deps } from "../deps.ts";
+
+/** Index of IPAMClaims by NAMESPACE/NAME of the VM or VMI that owns them. */
+export const BY_OWNER = "owner";
+
+const NOT_SERVED = `the cluster does not serve ${IPAM_CLAIMS.resource}.${IPAM_CLAIMS.group}; install their CustomResourceDefinition`;
+const FORBIDDEN = `virt-controller may not read ${IPAM_CLAIMS.resource}.${IPAM_CLAIMS.group}; apply the roles of this version of Patchbay`;
+
+function explainUnavailable(error: unknown): string {
+  if (isAppError(error, "KUBE_NOT_FOUND")) return NOT_SERVED;
+  if (isAppError(error, "KUBE_FORBIDDEN")) return FORBIDDEN;
+  throw error;
+}
+
+/** Finds the claims that the VMI's networks require. Reads the API server if the cache lacks a claim that was just created. */
+export async function observeIpamClaims(
+  vmi: VirtualMachineInstance,
+  definitions: Definitions,
+  { ipamClaims, store }: Deps,
+): Promise<Pick<VmiFacts, "ipamClaims">> {
+  const { namespace = "" } = vmi.metadata;
+  const claimNames = listIpamClaimNames(vmi, definitions);
+  if (claimNames.length === 0) return {};
+  const claims = new Map<string, IpamClaim>();
+  try {
+    for (const name of claimNames) {
+      const key = { namespace, name };
+      const claim = ipamClaims.find(key) ?? (await store.find(IPAM_CLAIMS, key));
+      if (claim !== undefined) claims.set(name, claim);
+    }
+    return { ipamClaims: { claims } };
+  } catch (error) {
+    return { ipamClaims: { claims, unavailable: explainUnavailable(error) } };
+  }
+}
+
+/** Creates the claim. @throws AppError with CONTROLLER_IPAM_CLAIM_TAKEN if another owner has a claim with this name */
+export async function createIpamClaim(claim: IpamClaim, { store, log }: Deps): Promise<void> {
+  const object = printKey(keyOf(claim));
+  try {
+    await store.create(IPAM_CLAIMS, claim);
+    log.info("created ipam claim", { claim: object });
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    throw new AppError("CONTROLLER_IPAM_CLAIM_TAKEN", { object });
+  }
+}
+
+async function performOne({ kind, claim }: IpamClaimAction, { store, log }: Deps): Promise<void> {
+  const key = keyOf(claim);
+  const { finalizers = [], uid = "" } = claim.metadata;
+  if (kind === "deleteIpamClaim") {
+    await store.delete(IPAM_CLAIMS, key, { uid });
+    log.info("deleted ipam claim", { claim: printKey(key) });
+    return;
+  }
+  const value = finalizers.filter((finalizer) => finalizer !== names.IPAM_CLAIM_FINALIZER);
+  const operations = [
+    versionTest(claim),
+    { op: "add", path: "/metadata/finalizers", value },
+  ] as const;
+  await store.patch(IPAM_CLAIMS, key, { type: "json", operations });
+  log.info("released ipam claim", { claim: printKey(key) });
+}
+
+/** Deletes and releases claims that no NIC of the VM needs. */
+export async function reconcileIpamClaims(key: string, deps: Deps): Promise<Next> {
+  const claims = deps.ipamClaims
+    .listBy(BY_OWNER, key)
+    .filter((claim) => findIpamClaimOwner(claim) === key);
+  if (claims.length === 0) return done();
+  const object = parseKey(key);
+  const { namespace = "" } = object;
+  const vm = deps.vms.find(object);
+  const vmi = deps.vmis.find(object);
+  const pod = vmi && deps.pods.find({ namespace, name: ownerPodName(vmi) });
+  const specs = [vm?.spec.template.spec, vmi?.spec].flatMap((spec) => spec ?? []);
+  const networkNames = specs
+    .flatMap(networksOf)
+    .flatMap((network) => networkNameOf(network, namespace) ?? []);
+  const definitions: Definitions = new Map(
+    networkNames.flatMap((name) => {
+      const nad = deps.nads.find(parseKey(name));
+      return nad === undefined ? [] : [[name, nad] as const];
+    }),
+  );
+  for (const action of planIpamClaims(claims, { vm, vmi, pod, definitions })) {
+    await performOne(action, deps);
+  }
+  return done();
+}
