@@ -60,7 +60,7 @@ export interface Deps {
   /** Inode of the host's own network namespace, to which the agent never attaches a network. */
   readonly hostNetnsInode: string;
   readonly policy: CurrentPolicy;
-  /** Lists the node's own bridges: those in flags, and those with a port that belongs to neither a pod nor a guest. */
+  /** Lists the node's own bridges: bridges that flags name, and each bridge with a port that belongs to neither a pod nor a guest. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
   /** Returns why this node cannot create NICs on the network. `network` has the form NAMESPACE/NAME. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;

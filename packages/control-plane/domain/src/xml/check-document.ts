@@ -15,7 +15,7 @@ export function checkDocument(xml: string): void {
   SyntaxValidator.validate(xml);
 }
 
-/** Returns why the document was rejected. Attributes every parser error to the document, including a stack overflow. */
+/** Returns why the document was rejected. Any error of a parser counts as a fault of the document, even a stack overflow. */
 export function describeParseError(error: unknown): string {
   const reason = error instanceof Error ? error.message : "it is not well-formed";
   return reason.slice(0, MAX_REASON_LENGTH);

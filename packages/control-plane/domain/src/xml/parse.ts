@@ -7,7 +7,9 @@ import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/a
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, describeParseError } from "./check-document.ts";
 
-/** Elements whose paths {@link DomainFacts} omits: NicFacts has NICs' paths, and libvirt sets the others. Source: libvirt formatdomain. */
+/**
+ * Elements whose paths {@link DomainFacts} omits: NICs' paths are in NicFacts, and libvirt sets the others. Source: libvirt formatdomain.
+ */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
   "emulator",
@@ -173,7 +175,7 @@ function parseNic(device: XmlNode): NicFacts {
   };
 }
 
-/** Returns the addresses of devices. Omits nested addresses, because they are on another bus, for example the host's. */
+/** Returns the devices' addresses in the guest. Omits nested addresses, such as a host device's address on the host's bus. */
 function listPciAddresses(devices: XmlNode | undefined): readonly PciAddress[] {
   return Object.values(devices ?? {})
     .flat()

@@ -30,7 +30,7 @@ export interface CheckedDefinition {
   readonly reported: string | undefined;
   /** Whether the kind has no status subresource, as in the CRD of Multus. */
   readonly isWithoutStatus: boolean;
-  /** Monotonic time in milliseconds of the first pass that found other nodes' entries for an older definition; undefined if none exist. */
+  /** Monotonic time, in ms, at which other nodes' entries for an older definition were first found. Undefined if there are none. */
   readonly staleSinceMs: number | undefined;
   /** Monotonic time of the last lookup of other nodes, in milliseconds; undefined before the first lookup. */
   readonly nodesReadMs: number | undefined;

@@ -6,7 +6,7 @@ export interface NodeView {
   readonly pluginPath: string;
   hasPlugin(name: string): Promise<boolean>;
   listLinkKinds(): Promise<ReadonlyMap<string, string>>;
-  /** Returns undefined if the node has neither a bridge to inspect nor a readable kernel configuration. */
+  /** Returns whether bridges can filter VLANs. Undefined if the node has neither a bridge nor a readable kernel configuration. */
   supportsVlanFiltering(): Promise<boolean | undefined>;
   /** Returns the directory in which plugin host-local stores the network's leases. */
   buildLeaseDirectory(directory: string, networkName: string): string;

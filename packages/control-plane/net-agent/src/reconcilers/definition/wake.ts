@@ -52,7 +52,7 @@ function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Returns the pod's networks that have a known problem or are unfit for guests, and all its networks after a new attachment error. */
+/** Returns the networks to check again: the pod's networks with a problem or unfit for guests or, after a new attachment error, all. */
 function findAffectedNetworks(
   change: Change<Pod>,
   checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,

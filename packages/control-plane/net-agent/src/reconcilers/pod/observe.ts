@@ -110,7 +110,7 @@ interface RuntimeUnavailable {
   readonly report: AttachmentError;
 }
 
-/** Returns undefined unless the error means that the runtime is unavailable. Records an event for the first such error. */
+/** If the error means that the runtime is unavailable, returns it with its report, and records an event unless one was recorded before. */
 function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,
@@ -276,7 +276,7 @@ async function findLocation(
   }
 }
 
-/** Compares the journal with the network's definition, which users may edit while pods use it. */
+/** Adds the changes in the network's definition since ADD. Users may edit a definition while pods use it. */
 async function withDefinitionChanges(owned: OwnedRow, deps: Deps): Promise<OwnedRow> {
   const { row, network, state, isAdopted } = owned;
   // Adopted attachments are not compared, because their rows may contain a newer definition than the runtime's ADD used.

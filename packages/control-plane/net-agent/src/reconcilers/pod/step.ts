@@ -57,7 +57,7 @@ function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
   }
 }
 
-/** Builds the step of an action. The name of a step that reports an error includes the message, so that different errors are different steps. */
+/** Builds the step of an action. The name of an error report includes the message, so that different errors are different steps. */
 export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   const suffix = action.kind === "reportError" ? `: ${action.message}` : "";
   return {

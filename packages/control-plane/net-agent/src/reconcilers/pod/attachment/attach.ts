@@ -42,7 +42,7 @@ import {
 } from "./preferences.ts";
 import { reportLostAddresses, reportAttached } from "../report.ts";
 
-/** Attributes of a network selection that plugins receive unchanged, each with the CNI capability that it requires. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
+/** Attributes that plugins receive unchanged, with the capability that each requires. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
 const CAPABILITIES = [
   ["portMappings", "portMappings"],
   ["bandwidth", "bandwidth"],

@@ -60,7 +60,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** Returns whether DEL failed only because all NICs are back on the node. Restores the settings of NICs that are back. */
+/** Restores the settings of NICs that are back on the node. Returns true if all of them are back, which explains the failure of DEL. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,

@@ -66,7 +66,7 @@ export function selectRows(
   return isNothingLeft ? rows : rows.filter(({ isDefault }) => isDefault !== true);
 }
 
-/** Current sandbox and boot. A row of another sandbox or boot counts as stale, unless the runtime is unavailable. */
+/** Sandbox and boot with which rows are compared. A row of another sandbox or boot is stale, unless the runtime is unavailable. */
 interface CurrentPod {
   readonly sandbox?: Sandbox | undefined;
   readonly runtimeUnavailable?: unknown;

@@ -20,7 +20,7 @@ async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | 
   }
 }
 
-/** Finds a trusted network that uses a lease directory of `config`. Compares the default network by name, as its IPAM may be unknown. */
+/** Finds a trusted network that uses a lease directory of `config`. The default network is compared by name, as its IPAM may be unknown. */
 async function findPoolOwner(
   config: NetworkConfigList,
   deps: PoolOwners,
