@@ -36,7 +36,7 @@ export function createAccessReview(store: Store): MayReadNetwork {
   };
 }
 
-/** Returns why the user may not use the network. A network of another namespace requires permission to read its definition. */
+/** Returns why the user may not use the network, if so. A network of another namespace requires the right to read its definition. */
 export async function findForeignNetworkProblem(
   deps: { readonly mayReadNetwork: MayReadNetwork },
   user: User,
@@ -90,7 +90,7 @@ export async function denyForeignNetworks(
   specs: Specs,
 ): Promise<Verdict | undefined> {
   const { namespace, user } = request;
-  // Allows writes of Patchbay's services: virt-api has already checked its caller, and virt-controller only copies networks of VMs.
+  // Patchbay's services may write: virt-api has checked the user for whom it writes, and virt-controller only copies a VM's networks.
   if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
   for (const network of listNewNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";

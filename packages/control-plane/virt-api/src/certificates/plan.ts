@@ -36,7 +36,7 @@ export interface CertificatePlan {
   readonly nextCheckMs: number;
 }
 
-/** Delay of the check after a write, in milliseconds. The check is needed only if the watch event of the write is missing. */
+/** Delay in milliseconds until the next check after a write. Usually, the watch event of the write starts a check sooner. */
 const RECHECK_AFTER_WRITE_MS = 60_000;
 
 /** Returns the milliseconds until the renewal; 0 if the certificate is missing or due for renewal. */

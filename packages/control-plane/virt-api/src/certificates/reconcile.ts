@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciliation of virt-api's certificates. Replicas may run concurrently, because writes of Secrets test the resourceVersion.
+// Reconciles virt-api's certificates. Replicas may do so at the same time: a write fails if another replica has changed the Secret.
 import {
   API_SERVICES,
   MUTATING_WEBHOOKS,
@@ -191,7 +191,7 @@ async function issueHandlers(
   await writeData(handlers, printContents({ bundlePem, certPem, keyPem }), deps);
 }
 
-/** Builds operations that update all webhooks. The patch fails if the order of the webhooks has changed. */
+/** Builds a patch that writes the CA bundle to all webhooks. It addresses them by index, so it fails if their order has changed. */
 function buildWebhookOperations(
   webhooks: NonNullable<WebhookConfiguration["webhooks"]>,
   caBundle: string,

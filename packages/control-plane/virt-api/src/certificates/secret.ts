@@ -99,7 +99,7 @@ export function readCertificates(secret: Pick<Secret, "data">): ValidCertificate
   return { contents, authority, ...(serving !== undefined && { serving }) };
 }
 
-/** Returns the expiry of virt-handlers' certificate; undefined unless the current CA signed it and the bundle is current. */
+/** Returns when virt-handlers' certificate expires; undefined if it is invalid, another CA signed it, or their CA bundle is outdated. */
 export function findHandlersEnd(
   secret: Pick<Secret, "data">,
   { authority, contents }: ValidCertificates,

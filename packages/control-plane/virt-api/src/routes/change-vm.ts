@@ -210,7 +210,11 @@ async function execute(
   return toAcceptedAnswer(planned.plan.message);
 }
 
-/** Checks whether a plan from the cache is safe. A plan for the next start is unsafe, because its patch cannot detect a guest's start. */
+/**
+ * Checks whether a change that was planned from the cache may be written. A change for the next start may not, because
+ * its patch would not fail if a guest has started. A change of a VMI that a VM owns may not, because the VM should be
+ * changed instead.
+ */
 function isSafeOnCache(planned: PlannedChange): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;
@@ -396,7 +400,7 @@ function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise
   );
 }
 
-/** Responds with 202, 409 if a guest runs or starts automatically, or 422 if starting is impossible. */
+/** Starts the VM. The response is 202, 409 if the guest runs or starts without this request, or 422 if the VM cannot start. */
 export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }

@@ -92,7 +92,7 @@ function buildAggregatedVersion(version: string): object {
     version,
     kind: KINDS[resource],
   });
-  // The list contains only subresources, because another group serves the resources. Source: Kubernetes apiserver aggregated discovery.
+  // The resources have no verbs here, because group kubevirt.io serves them. Source: Kubernetes apiserver aggregated discovery.
   const owners = (Object.keys(KINDS) as readonly Resource[]).map((owner) => ({
     ...buildAggregatedResource(owner, [], {}),
     subresources: SERVED_SUBRESOURCES.filter(({ resource }) => resource === owner).map(

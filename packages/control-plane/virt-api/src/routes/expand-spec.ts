@@ -61,7 +61,7 @@ function toInvalidVmAnswer(fields: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message, causes });
 }
 
-/** Returns the VM in the body with the namespace of the request, or a response if the body contains no valid VM. */
+/** Returns the VM in the body, with the request's namespace, or a response if the VM is invalid or names another namespace. */
 function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer {
   const { spec } = asObject(body);
   const invalidFields = findMistypedFields(spec);

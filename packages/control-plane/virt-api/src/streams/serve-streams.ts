@@ -156,7 +156,7 @@ const WEB_SOCKETS = new WebSocketServer({
   handleProtocols: (offered) => (offered.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
 });
 
-/** Upgrades to a WebSocket and connects it to the guest until one side closes. Resolves with the traffic, or `{}` without an upgrade. */
+/** Upgrades to a WebSocket and joins it with the guest until one side closes. Resolves with the traffic, or `{}` if the upgrade fails. */
 function joinGuest(
   { request, socket, head }: UpgradeRequest,
   guest: Duplex,
