@@ -304,7 +304,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
   return queue;
 }
 
-/** Builds the reporter of repeated write conflicts. Events about a conflict reference the object in the cache. */
+/** Builds the reporter of repeated write conflicts. Its events refer to the cached version of the object. */
 function buildLostWrites(
   { vms, vmis, migrations, pods }: Caches,
   { events }: Deps,

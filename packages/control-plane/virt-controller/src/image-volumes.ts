@@ -7,7 +7,7 @@ import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
-  /** Checks whether the API server preserves image volumes. Each call creates `pod` in a dry run, until the result is known. */
+  /** Checks whether the API server preserves image volumes. Until the result is known, each call creates `pod` in a dry run. */
   areSupported(pod: Pod): Promise<boolean>;
   /** Records that image volumes are unsupported, because the API server stored a pod without its image volume. */
   reportLost(): void;

@@ -54,11 +54,11 @@ function findDelayMs(next: Next): number | undefined {
 /** Reconciles a VM, its VMI, its migrations and its IPAMClaims. Any of these objects may be missing. @throws the first error, after all steps have run */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await settle(reconcileVm(key, deps));
-  // Migrations precede the VMI, so that a source pod that ends after a migration does not count as the guest's end.
+  // Migrations are reconciled before the VMI. Otherwise, the end of the source pod after a migration would count as the guest's end.
   const migrations = await settle(reconcileMigrations(key, deps));
   const claims = await settle(reconcileIpamClaims(key, deps));
   const vmi = await settle(reconcileVmi(key, deps));
-  // Evacuation is last, so that it considers a migration that has ended in this reconcile pass.
+  // The evacuation is reconciled last, because it depends on whether a migration has ended in this pass.
   const evacuation = await settle(reconcileEvacuation(key, deps));
   if ("error" in vm) throw vm.error;
   if ("error" in migrations) throw migrations.error;

@@ -97,7 +97,7 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
-  // After a transient error, such as a conflict, the migration's status is not written, so that it is never newer than the VMI's.
+  // Throws transient errors, such as conflicts, before the migration's status is written. It must never be ahead of the VMI's status.
   rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
   const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);

@@ -49,7 +49,7 @@ export function listMigrations(
   return sortByAge(found).map((migration) => mutationCache.newest(migration));
 }
 
-/** Lists the source and target pods of a completed migration, except the pod with the guest. */
+/** Lists the pods of a completed migration, source or target, in which the guest does not run. */
 function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
@@ -59,7 +59,7 @@ function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/** Checks whether the VMI has an open migration, a target label or an unused pod, possibly of a deleted migration. */
+/** Checks whether a migration, even a deleted one, has left behind an open state in the VMI, a target label or an unused pod. */
 function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
@@ -135,7 +135,7 @@ async function readSettings(
 ): Promise<MigrationSettings> {
   const kubevirt = deps.kubevirts.list()[0];
   const cluster = kubevirt?.spec?.configuration?.migrations;
-  // Without a VMI, no policy applies. An open migration uses the configuration in its VMI's `migrationState`.
+  // Without a VMI, no policy applies. For an open migration, policies no longer matter: its configuration is in `migrationState`.
   if (guest === undefined || openMigration(guest) !== undefined) {
     return { configuration: buildMigrationConfig(cluster), policyName: undefined };
   }
@@ -165,7 +165,7 @@ function findCpuLabels(guest: VmiFacts | undefined, { nodes }: Deps): MigrationF
   return guest === undefined ? {} : findCpuRequirement(guest, nodes.find({ name })).labels;
 }
 
-/** Returns why no node can be the target. Returns undefined if a node can be the target, or after the migration has begun. */
+/** Returns why no node can be the target of a migration that has not begun. Returns undefined in all other cases. */
 function findNoTargetReason(
   guest: VmiFacts | undefined,
   migration: Migration | undefined,

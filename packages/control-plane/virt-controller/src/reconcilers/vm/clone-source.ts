@@ -114,8 +114,9 @@ async function mayClone(
 }
 
 /**
- * Returns the DataVolume with its source resolved. The service account of the VM's guest, or `default`, must be allowed
- * to copy from another namespace. @throws AppError with CONTROLLER_CLONE_FORBIDDEN, CONTROLLER_NO_DATA_SOURCE
+ * Returns the DataVolume with its source resolved. If the source is in another namespace, the guest's service account
+ * (`default` if the VM names none) must be allowed to copy it.
+ * @throws AppError with CONTROLLER_CLONE_FORBIDDEN, CONTROLLER_NO_DATA_SOURCE
  */
 export async function authorizeSource(
   dataVolume: DataVolume,

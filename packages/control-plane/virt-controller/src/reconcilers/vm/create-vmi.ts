@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creation of a VMI unless another guest uses one of its MACs. Reads the API server, because caches miss concurrent starts.
+// Creates a VMI unless another guest uses one of its MACs. Asks the API server, as caches may lack VMIs created at the same time.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, type KeyedMutex } from "@patchbay/base";
 import {

@@ -69,7 +69,7 @@ import {
 } from "@patchbay/core/status";
 import { createUniqueVmi } from "./create-vmi.ts";
 
-/** Finds the VMI with the VM's name. Reads the API server if the cache lacks a VMI that was created. */
+/** Finds the VMI with the VM's name. If the cache lacks it although the VM's status says that it was created, asks the API server. */
 async function findVmi(
   vm: VirtualMachine,
   key: ObjectKey,
@@ -389,7 +389,7 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const performed = await actVm(planVm(facts), facts, deps);
   const reportMs = await reportVm(facts, performed, deps);
   rethrowFirst(performed);
-  // No watch event follows the creation of DataVolumes, so the VM is reconciled again immediately.
+  // virt-controller does not watch DataVolumes. After it has created some, it reconciles the VM again at once to find them.
   const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
   const nextMs = earliest([
     performed.retryInMs,
