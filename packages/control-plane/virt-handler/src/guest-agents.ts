@@ -32,7 +32,7 @@ export interface GuestAgents {
   queryDueInMs(uid: string, inputs: string): number | undefined;
   /** Records an answer. Returns whether the VMI's status must be updated. */
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
-  /** Records whether the agent is silent: it hangs on an open channel (`isListening`), or it has disconnected after an answer. */
+  /** Records whether the agent is silent: its channel is open (`isListening`) but it hangs, or the channel closed after it had answered. */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
   /** Returns the RFC 3339 time since which the agent has been silent. Returns undefined if it answers or was silent only briefly. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;

@@ -147,7 +147,7 @@ async function handleFailedPass(
   return done();
 }
 
-/** Phases before the launcher's volume is known to be mounted. A watch would observe the directory below the mount and miss the socket. */
+/** Phases in which the launcher's volume may not be mounted. A watch would observe the directory below the mount and miss the socket. */
 const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
 /** Maximum number of rounds in a pass. Each round observes and acts; a plug takes about four rounds. */
 const ROUNDS_MAX = 5;

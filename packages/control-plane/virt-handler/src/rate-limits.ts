@@ -19,7 +19,7 @@ export interface RateLimits {
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: WiringBudget;
-  /** By UID of the VMI: monotonic time in milliseconds at which a transient change of the interface status was first postponed. */
+  /** Monotonic time in milliseconds since which the write of a transient interface status is postponed, by UID of the VMI. */
   readonly transientSince: Map<string, number>;
   /** Number of consecutive failed passes by UID of the VMI. */
   readonly failedPasses: Map<string, number>;
@@ -45,11 +45,11 @@ export function serializeInputs(vmi: VirtualMachineInstance | undefined): string
 
 /** Interval after which a VMI may have one more reconcile pass, in milliseconds. */
 export const PASS_REFILL_MS = 1_000;
-/** Limit of reconcile passes, for launchers whose libvirt sends events continuously. A start takes about 20 passes, a plug 10. */
+/** Limits a VMI's reconcile passes, because a launcher's libvirt may send events continuously. A start takes about 20 passes, a plug 10. */
 const PASS_LIMIT = { burst: 50, refillMs: PASS_REFILL_MS };
 /** Interval after which a VMI may have one more status write, in milliseconds. */
 export const WRITE_REFILL_MS = 10_000;
-/** Limit of status writes, for guests whose reports change continuously. A start and a plug take three writes each. */
+/** Limits a VMI's status writes, because a guest's reports may change continuously. A start and a plug take three writes each. */
 const WRITE_LIMIT = { burst: 20, refillMs: WRITE_REFILL_MS };
 
 /** Delay before the status shows that a plug waits for its pod or for the guest, in milliseconds. Most waits end sooner. */
@@ -82,7 +82,7 @@ function createBudget(clock: Clock, allowance: RateLimit): Budget {
 
 /** Interval after which the links of an iface may be created once more, in milliseconds. */
 export const WIRING_REFILL_MS = 10_000;
-/** Limit of link creations, for launchers that repeatedly break their links. A plug takes one or two creations. */
+/** Limits how often links are created, because a launcher may break them repeatedly. A plug creates them once or twice. */
 const WIRING_LIMIT = { burst: 10, refillMs: WIRING_REFILL_MS };
 
 interface WiringBudget {

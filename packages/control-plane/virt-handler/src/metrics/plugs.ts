@@ -81,7 +81,7 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Running";
 }
 
-/** Returns the age of the current phase, as an estimate for an operation that started before this process; 0 if unknown. */
+/** Returns how long the iface has been in its phase; 0 if unknown. For an operation older than this process, this estimates its age. */
 function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }

@@ -50,7 +50,8 @@ function isOffAtSource({ migration, run }: IncomingMigration): boolean {
 }
 
 /**
- * Returns whether libvirt still copies memory. Returns true if libvirt refuses the job statistics. Source: libvirt qemuDomainGetJobStats.
+ * Returns whether libvirt still copies memory. During the copy, libvirt refuses to return job statistics on the target,
+ * so a refusal counts as true. Source: libvirt qemuDomainGetJobStats.
  */
 async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<boolean> {
   try {

@@ -93,7 +93,7 @@ async function limitDowntime(
   }
 }
 
-/** Describes why a migration failed. Ignores libvirt's message if this process aborted the migration because it stalled. */
+/** Describes why a migration failed. If this process aborted it because it stalled, libvirt's message does not say so and is not used. */
 function describeFailure({ migration, run }: OutgoingMigration, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
   const seconds = readMigrationLimits(migration).stallTimeoutMs / 1000;

@@ -55,7 +55,7 @@ export function identityFromDirectory(files: Files, directory: string, node: str
 
 const IDENTITY_RETRY_INTERVAL_MS = 30_000;
 
-/** Reads the certificate until it is valid, so that problems are logged before the first migration starts. */
+/** Retries reading the certificate until it is valid, so that problems with it are logged before the first migration. */
 export async function waitForIdentity(
   read: ReadIdentity,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },

@@ -63,7 +63,7 @@ export type Greeting =
   | { readonly migration: string; readonly channel: Channel }
   | { readonly migration: string; readonly isGuestGone: true };
 
-/** Text in field `says` of the greeting that reports the guest's departure, and text of the answer. Older relays use the same texts. */
+/** Texts with which the source reports that the guest has left, and the target confirms the report. Older relays use the same texts. */
 const GUEST_GONE_TEXT = "gone";
 export const DEPARTURE_CONFIRMATION = "heard";
 
@@ -137,7 +137,7 @@ export function toTlsOptions(identity: RelayIdentity): SecureContextOptions {
   return { cert, key, ca, minVersion: "TLSv1.3" };
 }
 
-/** Returns whether the certificate is the relay certificate of the node. The caller has verified the certificate's signature. */
+/** Returns whether the certificate is the relay certificate of the node. The caller must have verified the certificate's signature. */
 export function isPeer({ subject }: Pick<PeerCertificate, "subject">, node: string): boolean {
   return subject.CN === node && subject.O === RELAY_GROUP;
 }

@@ -38,7 +38,7 @@ type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 /** Maximum console output buffered for a slow client, in bytes. The client is informed when further output is dropped. */
 const CONSOLE_BUFFER_MAX = 1024 * 1024;
 
-/** Copies the console's output. Reads even if the client does not, because the guest would block on a full console. */
+/** Copies the console's output. Keeps reading even if the client does not, because the guest would block on a full console. */
 function copyConsole(from: Duplex, to: Duplex): void {
   let dropped = 0;
   from.on("data", (chunk: Buffer) => {
@@ -66,7 +66,8 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
     from.on("end", () => to.end());
     from.on("close", () => {
       to.end();
-      // If the client closed, closes the guest's stream. Otherwise discards the client's input, because unread input would delay its end.
+      // If the client has closed, closes the guest's stream. If the guest has closed, discards input of the client,
+      // because the client's stream would not end while input is unread.
       if (to === guest) guest.destroy();
       else client.resume();
     });

@@ -98,7 +98,7 @@ class BackoffSessions implements Sessions {
   }
 }
 
-/** Includes the pod's name. Otherwise, a VMI with the UID of a foreign pod in its status could delay that pod's launcher. */
+/** The key includes the pod's name. Otherwise, a VMI with the UID of a foreign pod in its status could delay that pod's launcher. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -221,7 +221,7 @@ interface PodEntry {
 const FIRST_OPEN_TIMEOUT_MS = 5000;
 const MAX_OPEN_TIMEOUT_MS = 30_000;
 
-/** Includes the pod's name. Otherwise, a VMI with the UID of a foreign pod in its status could use that pod's session. */
+/** The key includes the pod's name. Otherwise, a VMI with the UID of a foreign pod in its status could use that pod's session. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -374,13 +374,13 @@ function stopsDeviceSteps(error: unknown): error is AppError {
   return isConnectionLost(error) || isDomainBusy(error);
 }
 
-/** Returns whether the step concerns only one iface, for which an earlier step has failed. */
+/** Returns whether the step concerns exactly one iface, and `before`, which failed, concerned the same iface. */
 function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
   const [iface, ...others] = step.ifaces;
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** Runs the steps in order. After a lost connection or a busy domain, device steps fail with the same error without calling libvirt. */
+/** Runs the steps in order. If the connection is lost or the domain is busy, later device steps fail with that error without a call. */
 function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
   let stopError: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {

@@ -11,7 +11,7 @@ function listMacs({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);
 }
 
-/** Returns the MAC and the pod NIC of each device. The pod NIC is included, because after a swap the guest gets other addresses. */
+/** Returns the MAC and the pod NIC of each device. A swap changes the pod NIC, and thus the guest's addresses, but not the MAC. */
 function describeNicNetworks({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device, podInterfaceName }) =>
     device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],

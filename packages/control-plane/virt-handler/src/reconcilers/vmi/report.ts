@@ -356,7 +356,7 @@ export async function reportFailure(
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
   // During a migration, an unusable launcher is no failure, because the launcher exits when its guest has left.
   if (openMigration(vmi) !== undefined) return;
-  // A newer status, which is not in the cache yet, describes the failure more precisely.
+  // The cache lacks a newer status that this process has written. That status describes the failure more precisely.
   if (deps.mutationCache.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const blockedReason = buildBlockedFields(vmi, failure, now);
