@@ -60,7 +60,7 @@ const JSON_TYPE = "application/json";
 /** Content type of a JSON patch. Source: RFC 6902, section 6. */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Returns an ID. Of several changes with the same ID, only the newest remains pending. Link changes have their own IDs. */
+/** Returns the change's ID. A newer change replaces a pending change with the same ID. Link changes have IDs of their own. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":

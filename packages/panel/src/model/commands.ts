@@ -199,8 +199,9 @@ export function combinedRequest(
 }
 
 /**
- * Returns a verdict with the messages that only the combined dry run returned, or undefined if there are no such messages. `singleVerdicts`
- * are the verdicts of the changes' own dry runs, in order. New warnings are appended to the last verdict's text.
+ * Returns a refusal if the combined dry run was refused, otherwise the last of `singleVerdicts` with the new warnings
+ * appended. Returns undefined if the changes' own dry runs, whose verdicts are `singleVerdicts`, returned the same
+ * messages.
  */
 export function combinedVerdict(
   answer: Answer,

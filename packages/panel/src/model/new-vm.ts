@@ -125,7 +125,7 @@ function isNewSecret(body: object): body is NewSecret {
   return "kind" in body && body.kind === "Secret";
 }
 
-/** Makes the created VM the owner of a Secret. Returns other bodies unchanged. `answers` are earlier response bodies, including the VM. */
+/** If `body` is a Secret, makes the VM its owner; otherwise returns `body`. The VM is one of `answers`, the bodies of earlier responses. */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;
   const created = answers.map((text) => JSON.parse(text) as KubeObject);

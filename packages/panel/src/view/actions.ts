@@ -281,7 +281,7 @@ export class Actions {
     return answers;
   }
 
-  /** Sends dry runs of a new VM's objects first, so that a rejected object leaves no other object behind. */
+  /** Sends the change. For a new VM, first sends dry runs of all its objects, so that none is created if one of them is rejected. */
   async #sendChecked(change: Change): Promise<readonly Answer[]> {
     const answers = change.kind === "create" ? await this.#sendAll(change, true) : [];
     return answers.some(isRefusal) ? answers : this.#sendAll(change, false);

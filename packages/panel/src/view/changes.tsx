@@ -25,7 +25,7 @@ const OUTCOMES = {
   failed: "failed",
 } as const;
 
-/** Returns the verdict of the combined dry run, if any, unless the change's own dry run was refused. */
+/** Returns the verdict to show: the change's own if it is a refusal or there is no combined verdict, otherwise the combined verdict. */
 function effectiveVerdict({ verdict, combinedVerdict }: PendingChange): PendingChange["verdict"] {
   return verdict?.kind === "refused" ? verdict : (combinedVerdict ?? verdict);
 }

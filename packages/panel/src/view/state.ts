@@ -22,7 +22,7 @@ import { withSteps, type Steps } from "../model/nic/steps.ts";
 import { toUnit, UnitCache, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
 
-/** Progress of a sent change. `checking`: the applied plug is being checked. `unfit`: frames did not pass in this check. */
+/** Progress of a sent change. `checking`: the plug was applied and is being checked. `unfit`: the check found that frames do not pass. */
 export interface SentState {
   readonly kind: "sending" | "checking" | "done" | "unfit" | "failed";
   readonly text: string;
