@@ -42,7 +42,7 @@ export interface Admission {
   admitDeletion(request: AdmissionRequest): Promise<void>;
 }
 
-/** Admits all requests. Used to change or delete a pod after its Binding or Eviction was admitted. */
+/** Admits all requests. Used to write a pod after its Binding or Eviction was admitted, because that admission covers the write. */
 export const ADMIT_ALL: Admission = {
   mutate: (request) => Promise.resolve(request.object),
   validate: () => Promise.resolve(),

@@ -60,7 +60,7 @@ export function describeFailure(error: unknown, address: HostPort): string {
   return code === "ECONNRESET" || code === "EPIPE" ? "EOF" : messageOf(error);
 }
 
-/** Returns whether no connection was established, so that the request can safely be sent to another address. */
+/** Returns whether the error means that no connection was established. The request can then safely be sent to another address. */
 export function isConnectFailure(error: unknown): boolean {
   return DIAL_ERRORS[errorCode(error)] !== undefined;
 }
@@ -84,7 +84,7 @@ export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** Returns the option for SNI, which does not allow IP addresses. Without `servername`, Node.js compares the certificate with `host`. */
+/** Returns option `servername`, except for an IP address, which SNI does not allow. Node.js then compares the certificate with `host`. */
 function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }

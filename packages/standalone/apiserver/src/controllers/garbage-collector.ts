@@ -69,7 +69,7 @@ async function recordForeignOwner(
 }
 
 const ORPHAN_FINALIZER = "orphan";
-/** Maximum number of stored UIDs of deleted owners. The UIDs are needed for owners whose CustomResourceDefinition was deleted too. */
+/** Maximum number of stored UIDs of deleted owners. They show that an owner was deleted even if the definition of its kind is gone too. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // Passes the object as its own previous version, so that an object with live owners is queued only if it is being deleted.
+      // Passes the object as its own previous version, so that its owners count as unchanged and live owners are not checked again.
       this.#addIfNeeded(stored, stored);
     }
   }

@@ -120,7 +120,7 @@ export interface Kind {
 
 export interface CustomKind {
   readonly storageApiVersion: string;
-  /** Revision of the definition. Objects with a lower revision are pruned and defaulted again when they are read. */
+  /** Revision at which the definition's versions last changed. Objects stored earlier are pruned and defaulted again when read. */
   readonly schemaRevision: number;
   /** Text of the Warning header for a deprecated version. */
   readonly deprecationWarning?: string;

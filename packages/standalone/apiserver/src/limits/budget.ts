@@ -30,7 +30,7 @@ export class Budget {
     this.#admitWaiting();
   }
 
-  /** Waits until the amount fits, then spends it. Any amount fits an unused budget. Returns false if `signal` is aborted first. */
+  /** Waits until the amount fits, then spends it. An amount above the limit fits if nothing is spent. Returns false if `signal` aborts. */
   async reserve(amount: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return false;

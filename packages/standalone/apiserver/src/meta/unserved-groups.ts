@@ -13,8 +13,9 @@ const FEATURES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the message of a 400 that is sent instead of a 404. After a 404 for CDI's configuration, virtctl memory-dump
- * --create-claim would create a useless claim. Source: KubeVirt virtctl memorydump calcPVCNeededSize.
+ * Returns the message of a 400 to send instead of a 404, or undefined to send the 404. After a 404 for CDI's
+ * configuration, virtctl memory-dump --create-claim would create a useless claim. Source: KubeVirt virtctl memorydump
+ * calcPVCNeededSize.
  */
 export function explainMissingResource(group: string, resource: string): string | undefined {
   return group === "cdi.kubevirt.io" && resource === "cdiconfigs"

@@ -52,7 +52,7 @@ function convertMember(key: string, value: unknown, version: OpenApiVersion): un
     : value;
 }
 
-/** Returns whether to omit `properties`. OpenAPI v2 clients would reject all fields that are not in `properties`. */
+/** Returns whether to omit `properties` of a schema that allows unknown fields, because v2 clients reject all fields not listed there. */
 function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
   return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
 }

@@ -237,7 +237,7 @@ export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefin
   }
 }
 
-/** Returns false for a status without a field table: decoding drops fields with the value 0, and the write would delete these fields. */
+/** Returns false for a write of a status without a field table. Decoding would drop fields with value 0, so the write would delete them. */
 function canWrite(message: Message, subresource: string): boolean {
   return subresource !== "status" || message[3]?.type !== "empty";
 }

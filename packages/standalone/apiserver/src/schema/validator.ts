@@ -179,7 +179,7 @@ function libraries(): Libraries {
   };
 }
 
-/** Each schema is compiled by a separate Ajv instance, because an instance retains every schema that it has compiled. */
+/** Creates an Ajv instance. Each schema needs its own instance, because an instance retains every schema that it has compiled. */
 function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
   const ajv = new library.Ajv({
     strict: false,

@@ -68,7 +68,7 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
   return count;
 }
 
-/** Returns how often a number may be divided by 1,000: up to the largest suffix, or without limit for an exponent. */
+/** Returns how often a number may be divided by 1,000 for printing. The largest suffix limits this; an exponent has no limit. */
 function decimalStepsMax(family: ParsedQuantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }

@@ -68,7 +68,10 @@ export interface Store {
   /** Returns the objects, sorted by address. */
   list(scope: Scope): readonly StoredObject[];
   buckets(): readonly string[];
-  /** Returns undefined if the revision is compacted. Callers must load texts at once, before a compaction deletes them. */
+  /**
+   * Returns the objects at a revision, or undefined if it is compacted. Callers must load texts at once, before a
+   * compaction deletes them.
+   */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
   /** Returns at most `limit` changes, and fewer if their texts are long. Returns undefined if the revision is compacted. */
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;
@@ -82,7 +85,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Returns the first key of a scope, and the first key after the scope: `0` follows `/` in ASCII. */
+/** Returns the first key of a scope and the first key after it. The key after prefix `a/` is `a0`, because `0` follows `/` in ASCII. */
 export function keyRange(scope: Scope): readonly [string, string] {
   const { bucket, namespace, name } = scope;
   if (namespace === undefined) {

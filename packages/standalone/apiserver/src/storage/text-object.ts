@@ -108,7 +108,7 @@ export class TextCache {
     this.#evict();
   }
 
-  /** Loads the text of a replaced object. Readers may still need the text after the log has deleted it. */
+  /** Loads the text of a replaced object, because readers may need it after the log has deleted it. Stops counting it as cached text. */
   release(object: TextObject): void {
     object.loadText();
     if (this.#cachedObjects.delete(object)) {

@@ -84,7 +84,7 @@ function shortenGrace({ metadata }: KubeObject, grace: number): void {
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-/** Returns `begun` for a new or shorter grace period, `pending` for an unchanged period, or `none` without a period. */
+/** Starts or shortens the grace period. Returns `begun` if it did, `pending` if the period is unchanged, or `none` if there is none. */
 function applyGrace(
   kind: Kind,
   object: KubeObject,

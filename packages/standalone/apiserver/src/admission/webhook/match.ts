@@ -54,7 +54,7 @@ function readNamespaceLabels(store: Store, name: string): Readonly<Record<string
   return labelsOf(store.find({ bucket: "/namespaces", namespace: "", name })?.view());
 }
 
-/** Applies the namespaceSelector to the object's namespace, or to a Namespace object. Other cluster-scoped objects always match. */
+/** Applies the namespaceSelector to the object's namespace, or to the object if it is a Namespace. Other cluster-scoped objects match. */
 function matchesNamespace(webhook: Webhook, request: AdmissionRequest, store: Store): boolean {
   const { kind, object, operation, subresource } = request;
   if (!webhook.selectsNamespaces) {

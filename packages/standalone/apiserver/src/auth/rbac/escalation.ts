@@ -238,7 +238,7 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
   return equalJson(toComparable(object), toComparable(oldObject));
 }
 
-/** Throws a StatusError 403 if the write grants rights that the user lacks, unless RBAC grants the user the verb `escalate` or `bind`. */
+/** Throws a StatusError 403 if the write grants rights that the user lacks, unless the user has verb `escalate` or `bind` on the role. */
 export function checkEscalation(write: RoleWrite, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = write;
   const isUnchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);

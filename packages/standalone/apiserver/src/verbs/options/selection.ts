@@ -41,7 +41,7 @@ function parseTerm(text: string, kind: Kind): { field: string; isNegated: boolea
   return { field, isNegated: operator === "!=", value: value.replace(/\\(.)/g, "$1") };
 }
 
-/** Returns undefined for an empty selector. Throws a StatusError 400 for fields that the kind does not support. */
+/** Parses a field selector. Returns undefined if it is empty. Throws a StatusError 400 for fields that the kind does not support. */
 export function parseFieldSelector(text: string, kind: Kind): FieldSelector | undefined {
   const terms = text
     .split(/(?<!\\),/)

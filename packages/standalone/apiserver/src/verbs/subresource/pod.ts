@@ -91,7 +91,10 @@ function multipleBudgetsError(): StatusError {
   return new StatusError({ code: 500, reason: "InternalError", message });
 }
 
-/** Returns an error if a budget forbids the eviction. Allows an unhealthy pod if the policy is AlwaysAllow or enough pods are healthy. */
+/**
+ * Returns an error if the pod's budget forbids the eviction, or if it has several budgets. Allows an unhealthy pod if
+ * the policy is AlwaysAllow or enough pods are healthy.
+ */
 function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
   const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((stored) =>
     stored.view(),

@@ -72,7 +72,7 @@ export class WatchSender {
     }
   }
 
-  /** Sends a bookmark. Without `sendsIdleBookmarks`, sends none if no event was sent since the last bookmark. */
+  /** Sends a bookmark, unless `sendsIdleBookmarks` is false and no event was sent since the last bookmark. */
   sendBookmark(): void {
     if (!this.#hasSentEvents && !this.#deps.watchBehavior.sendsIdleBookmarks) {
       return;
