@@ -13,7 +13,8 @@ function readObject(object: JsonObject, name: string): JsonObject {
 }
 
 /**
- * Adds the process limit to ctr's default specification, because CRI cannot set it. Removes the limit of 1024 open files.
+ * Adds a process limit to ctr's default specification, because CRI cannot set one. Removes that specification's limit of
+ * 1024 open files.
  * @throws AppError with CONTAINERD_FAILED when `printed` is not a specification
  */
 export function buildBaseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
@@ -106,7 +107,7 @@ function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): 
     [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI_PATH, "containerd"],
-      // Annotates the snapshot of each layer with the image. node-runtime uses the annotation to find a pull that fills the disk.
+      // Makes containerd record the image in each layer's snapshot. node-runtime uses this to find a pull that fills the disk.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
     ...buildRuntime("runc", layout),

@@ -61,7 +61,7 @@ interface Growth {
   readonly remainingBytes: number;
 }
 
-/** Returns the time until the log reaches its limit at the current rate, within the bounds of CHECK_INTERVAL_MS. */
+/** Returns the delay until the next check: the time in which the log fills at its current rate, within the bounds of CHECK_INTERVAL_MS. */
 export function computeNextCheckMs({ bytes, tookMs, remainingBytes }: Growth): number {
   if (bytes <= 0 || tookMs <= 0) return CHECK_INTERVAL_MS.max;
   const untilFullMs = (remainingBytes * tookMs) / bytes;
@@ -131,7 +131,7 @@ class LogRotator {
       try {
         await this.#observeOnce();
       } catch (error) {
-        // Ignores an unavailable runtime, because the watch triggers another observation when the runtime responds again.
+        // Logs no warning if the runtime is unavailable: when it responds again, the watch triggers another observation.
         if (!isAppError(error, "CRI_UNAVAILABLE")) {
           this.#deps.log.warn("container logs cannot be rotated", { err: error });
         }

@@ -33,7 +33,7 @@ function parsePinnedName({ name }: ImageRecord): string | undefined {
   return digest === undefined ? undefined : head;
 }
 
-/** Selects the records of names, not of ids. Omits a name with a digest if its image also has a name without a digest. */
+/** Selects the records whose name is not an image id. Omits a name with a digest if its image also has a name without a digest. */
 export function selectNamedRecords(records: readonly ImageRecord[]): readonly ImageRecord[] {
   const names = records.filter((record) => !isId(record));
   const taggedDigests = new Set(
@@ -54,7 +54,7 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
     .map(({ name }) => name);
 }
 
-/** Returns `name`, and the image's name `REPOSITORY@DIGEST` unless another tag of the repository has the same digest. */
+/** Lists the names to remove with `name`: itself, and `REPOSITORY@DIGEST` of the image unless another tag of the repository has it. */
 export function listNamesToRemove(
   records: readonly ImageRecord[],
   name: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how much the sparse files of claims have grown recently, for each pod that uses the claims.
+// Measures, for each pod, how much the sparse files of its claims have grown recently.
 import type { Clock } from "@patchbay/base";
 import type { VolumeDisk } from "@patchbay/core/interfaces";
 import { GrowthTracker, type Growths } from "../volumes/storage/growth.ts";

@@ -119,7 +119,7 @@ class NodeClaims implements ClaimUses {
     throw volumeError(name, `claim ${claimName} does not have volume ${volumeName}`);
   }
 
-  /** Records that the pod uses the volume. Returns true if the pod is its only user. */
+  /** Records that the pod uses the volume. Returns true if it is the only user; throws if others use a volume that only one pod may use. */
   async #recordUser(
     { users }: ClaimPaths,
     pod: Pod,
@@ -142,7 +142,7 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /** Mounts the volume. Changes the files' group only if no other pod uses the volume, because another pod could rename files meanwhile. */
+  /** Mounts the volume. Its files get the pod's fsGroup only if no other pod uses it, because another pod could rename files meanwhile. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

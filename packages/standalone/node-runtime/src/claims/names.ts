@@ -30,7 +30,7 @@ export function buildClaimPaths(claimsDir: string, handle: string): ClaimPaths {
 }
 
 export const PROVISIONER = "patchbay.io/local";
-/** Finalizer that delays the deletion of a released PersistentVolume until its data is removed, except with policy Retain. */
+/** Finalizer that keeps a released PersistentVolume with reclaim policy Delete until its data is removed. */
 export const VOLUME_FINALIZER = "patchbay.io/local-volume";
 // Source: pv_helpers.go in component-helpers of Kubernetes.
 export const SELECTED_NODE_ANNOTATION = "volume.kubernetes.io/selected-node";

@@ -209,7 +209,7 @@ export class ExecSessions {
       await this.#killUntilEnded(containerId, startedIds);
   }
 
-  /** Waits until the runtime lists programs that are not in `existingIds`, and returns their ids. Closes the stream at the deadline. */
+  /** Waits for programs that the runtime lists besides `existingIds`, and returns their ids. Closes the stream if none start in time. */
   async #findStarted(
     containerId: string,
     existingIds: readonly string[],

@@ -21,7 +21,7 @@ const CHUNK_BYTES = 64 * 1024;
 /** Time during which the runtime may still write to the old file after a rotation. */
 const REOPEN_DELAY_MS = 100;
 
-/** Wakes a waiting loop. Stores a wake-up that occurs while the loop is not waiting. */
+/** Wakes a waiting loop. If the loop is not waiting, its next wait ends at once. */
 class Wakeup {
   #isDue = false;
   #wake: () => void = () => undefined;

@@ -207,7 +207,10 @@ export interface PodWithContainers {
   readonly containers: readonly ContainerSummary[];
 }
 
-/** Finds the run whose log is requested. While a container waits for a restart, `previous` selects its latest run. */
+/**
+ * Finds the run whose log is requested. `previous` selects the last exited run before the current one. A container that
+ * waits for a restart has no current run.
+ */
 export function findLogRun(
   podWithContainers: PodWithContainers | undefined,
   target: ContainerName,

@@ -73,7 +73,7 @@ async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | 
   }
 }
 
-/** Creates the Node object, or updates its status and labels if an update is due. Preserves labels of other clients. */
+/** Creates the Node object, or updates its status and labels if an update is due. Preserves labels that other clients set. */
 async function reportNode(
   deps: NodeDeps,
   previous: KubeNode | undefined,

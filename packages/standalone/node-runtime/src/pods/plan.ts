@@ -45,7 +45,7 @@ export type PodAction =
   | { readonly kind: "removeRemains" }
   | { readonly kind: "deleteObject" };
 
-/** Number of exited containers to retain for `kubectl logs --previous`, per container name, in addition to the latest container. */
+/** Number of exited runs to retain for each container, besides its latest run, for `kubectl logs --previous`. */
 const EXITED_CONTAINERS_RETAINED = 1;
 /** Source: default terminationGracePeriodSeconds of Kubernetes. */
 const GRACE_SECONDS = 30;
@@ -207,7 +207,7 @@ function planContainer(
   if (latest === undefined) return planStart(facts, container);
   const isCurrent = latest.sandboxId === findReadySandbox(facts)?.id;
   if (isCurrent || isAlive(latest)) return planExisting(facts, container, { ...options, latest });
-  // In a new sandbox, an ended container waits for its restart delay, but an init container starts immediately.
+  // In a new sandbox, a container that has ended waits for its restart delay, but an init container runs again immediately.
   const hasEnded = latest.state === "EXITED" && !options.isInit;
   return hasEnded
     ? planExited(facts, container, { ...options, latest })

@@ -313,7 +313,7 @@ interface StatusContext extends StatusFormat {
   readonly now: string;
 }
 
-/** Returns the addresses of the ready sandbox, or the node's address for a pod with host network; otherwise the reported addresses. */
+/** Returns the ready sandbox's addresses, or the node's address with host network; the reported addresses if no sandbox is ready. */
 function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
   const sandbox = findReadySandbox(facts);

@@ -38,7 +38,7 @@ function wasInterrupted({ reason, message, startedAt }: ContainerFacts): boolean
   return startedAt === 0n && reason === "StartError" && INTERRUPTED_START.test(message);
 }
 
-/** Returns whether to restart: always after an interrupted start, never after an init container's success, otherwise by restartPolicy. */
+/** Returns whether to restart. restartPolicy decides, but an interrupted start is always repeated, a successful init container never. */
 export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boolean {
   const { exitCode, container } = exit;
   if (container !== undefined && wasInterrupted(container)) return true;

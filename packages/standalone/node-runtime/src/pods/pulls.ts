@@ -184,7 +184,7 @@ function buildStartKey({ reference, startId }: ImageUse): string {
   return `${startId} ${reference}`;
 }
 
-/** Returns a backoff key per pod and image, because another pod's secret may be valid. Source: image_manager.go of the kubelet. */
+/** Returns a pull's backoff key. Each pod has its own, as another pod's secret may be valid. Source: image_manager.go of the kubelet. */
 function buildStepKey({ uid, reference }: ImageUse): {
   readonly scope: string;
   readonly name: string;

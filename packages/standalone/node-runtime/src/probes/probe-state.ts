@@ -61,7 +61,7 @@ export function updateProbeState(
   return { isSuccess, lastResult: outcome, streak };
 }
 
-/** The startup probe runs until it succeeds. The other probes run afterwards. Unhealthy containers are not probed. */
+/** Returns whether the probe must run: the startup probe until it succeeds, the others after that, and none on unhealthy containers. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
   const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;

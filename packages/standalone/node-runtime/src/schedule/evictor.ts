@@ -28,7 +28,7 @@ interface EvictorDeps {
   readonly nodes: Cache<KubeNode>;
 }
 
-/** First observation of the taint that evicts a pod, by pod key. `firstMs` is a time of the monotonic clock. */
+/** Time of the monotonic clock at which this process first observed the taint that evicts a pod, by pod key. */
 type FirstObservations = Map<string, { readonly id: string; readonly firstMs: number }>;
 
 function findEviction({ pods, nodes }: EvictorDeps, key: string) {

@@ -73,7 +73,7 @@ function listPodsOn({ placedPods }: ClusterState, node: KubeNode): readonly Pod[
     .map(({ pod }) => pod);
 }
 
-/** Lists why the pod cannot run on the node: all insufficient resources, or the first other reason. */
+/** Lists why the pod cannot run on the node. The list has more than one reason only if several resources are insufficient. */
 function listProblems(pod: Pod, node: KubeNode, cluster: ClusterState): readonly string[] {
   const allocatable = parseAllocatable(node);
   if (allocatable === undefined) return ["node(s) have not reported their resources"];

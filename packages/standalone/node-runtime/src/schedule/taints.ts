@@ -22,7 +22,7 @@ function listTolerations({ spec }: Pod, taint: Taint): readonly Toleration[] {
   return (spec.tolerations ?? []).filter((toleration) => toleratesTaint(toleration, taint));
 }
 
-/** Returns the toleration time: 0 if not tolerated, undefined if unlimited. Source: taint-eviction-controller of Kubernetes. */
+/** Returns how long the taint is tolerated: 0 if not at all, undefined if unlimited. Source: taint-eviction-controller of Kubernetes. */
 function findTolerationSeconds(pod: Pod, taint: Taint): number | undefined {
   const tolerations = listTolerations(pod, taint);
   const seconds = tolerations.map(({ tolerationSeconds }) => tolerationSeconds ?? Infinity);

@@ -97,7 +97,7 @@ function buildRejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/** Sets a variable. Throws if it is too long, or if the value is undefined because its expansion would be too long. */
+/** Sets a variable. Throws if the environment becomes too long, or if the value is undefined because its expansion would be too long. */
 function setVariable(
   variables: Variables,
   container: Container,

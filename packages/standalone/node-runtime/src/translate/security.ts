@@ -108,7 +108,7 @@ function isSet([, value]: readonly [string, unknown]): boolean {
 }
 
 /**
- * Returns the user and group. By default the gid equals the uid, because the image's author could choose any gid.
+ * Returns the user and group. The default gid is the uid, not the image's gid, which the image's author could choose freely.
  * @throws AppError with RUNTIME_CONTAINER_REFUSED when the user is or may be root
  */
 function findUser(pod: Pod, container: Container, image: ContainerImage): User {

@@ -48,7 +48,7 @@ async function makeOnDisk(deps: VolumeDeps, options: EmptyDirOptions): Promise<v
   const { disk, files, log, node } = deps;
   const { pod, name, path } = options;
   const image = buildImageFilePath(node.podsDir, pod.metadata.uid ?? "", name);
-  // Retains a directory without an image file, because it was created without a loop device and may contain files.
+  // A directory without an image file was created when no loop device was available. It may contain files, so it is retained.
   const hasImage = await files.exists(image);
   if ((await disk.readKind(path)) !== undefined && !hasImage) return;
   const access = toAccess(pod);

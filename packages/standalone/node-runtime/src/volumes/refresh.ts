@@ -36,7 +36,7 @@ async function logVolumeFailure(
   }
 }
 
-/** Refreshes each volume even if another one fails, so that a deleted ConfigMap does not let the pod's tokens expire. Source: kubelet. */
+/** Refreshes each volume even if another fails. For example, tokens must be replaced even if a ConfigMap was deleted. Source: kubelet. */
 async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
   const uid = uidOf(pod);
   await logVolumeFailure(deps, uid, async () => {

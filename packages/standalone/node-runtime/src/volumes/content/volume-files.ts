@@ -35,7 +35,7 @@ export function buildVolumeError(volume: string, reason: string): AppError {
   return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
 }
 
-/** Returns whether the path is valid. The prefix `..` is reserved for atomic updates. Source: Kubernetes validatePath. */
+/** Returns whether the path is valid. A path must not start with `..`, which is for atomic updates. Source: Kubernetes validatePath. */
 function isValidPath(path: string): boolean {
   const names = path.split("/");
   const isValid = (name: string): boolean =>
@@ -250,7 +250,7 @@ class FileCollector {
     if (token === undefined) throw buildVolumeError(volume, "its token has not been issued yet");
     const isPrivate = fsGroup !== undefined || onlyUser !== undefined;
     const mode = isPrivate ? PRIVATE_MODE : this.#mode;
-    // Members of an fsGroup can read the token. Without an fsGroup, the token belongs to the user that all containers share.
+    // With an fsGroup, its members can read the token. Otherwise, the token belongs to the user that all containers share, if any.
     const uid = fsGroup === undefined ? onlyUser : undefined;
     this.set.add(source.path, Buffer.from(token), { mode, ...(uid !== undefined && { uid }) });
   }
