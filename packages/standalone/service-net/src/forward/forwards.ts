@@ -13,7 +13,7 @@ export interface Forward {
   readonly nodePort?: number;
   /** Sorted endpoints in nftables notation, for example `10.0.0.5 . 80`. The list is not empty. */
   readonly endpoints: readonly string[];
-  /** Whether a client reaches the same endpoint while the endpoints do not change (sessionAffinity ClientIP). */
+  /** Whether a client always reaches the same endpoint, as long as the endpoints do not change (sessionAffinity ClientIP). */
   readonly isSticky: boolean;
 }
 
@@ -43,7 +43,7 @@ export function isEndpoint(address: string, { services }: Ranges): boolean {
   return isIPv4(address) && !NON_ENDPOINT.test(address) && !containsAddress(services, address);
 }
 
-/** Returns the first address of each ready endpoint; with `serving`, of each terminating endpoint that still serves. Source: KEP-1669. */
+/** Returns the first address of each ready endpoint or, with `serving`, each terminating endpoint that still serves. Source: KEP-1669. */
 function selectAddresses({ endpoints = [] }: EndpointSlice, state: "ready" | "serving") {
   return endpoints.flatMap(({ addresses, conditions = {} }) => {
     const { ready = true, serving = ready, terminating = false } = conditions;

@@ -83,7 +83,7 @@ async function ensureCertificate(
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** Remaining validity below which an authority is renewed. An authority must outlive the certificates that it signs. */
+/** Remaining validity below which an authority is renewed. It is so long that every certificate expires before its authority. */
 const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
 /** Name of the client certificate with which the API server passes user names in headers to aggregated servers. */

@@ -121,7 +121,7 @@ async function findPathKind(
   return exitCode === 0 ? stdout.trim() : undefined;
 }
 
-/** Calls `use` with a path at which `use` can create a directory. Removes the directory afterwards. */
+/** Calls `use` with the path of a work directory, which `use` may create. Removes the directory afterwards. */
 async function withWorkDirectory(
   { files, layout }: ContainerdAccess,
   use: (workDirectory: string, id: string) => Promise<void>,

@@ -23,7 +23,7 @@ export async function listImages(dataDir: string): Promise<readonly MachineImage
   return withContainerd(dataDir, listImagesWithSizes);
 }
 
-/** Lists names of added images if containerd runs, otherwise none. Never starts containerd: shell completion must be fast. */
+/** Lists the names of added images; empty if containerd does not run. Shell completion uses this, so it must not start containerd. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   if (!(await runsContainerd(createFiles(), buildPaths(dataDir)))) return [];
   return withContainerd(dataDir, listAddedNames);

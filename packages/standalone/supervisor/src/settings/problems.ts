@@ -115,7 +115,7 @@ const CHECKS: readonly (readonly [
   ["--dataplane-group", "dataplaneGroup", findGroupProblem],
 ];
 
-/** Returns the problems of changed values. Does not check unchanged values, because this machine's own bridge and routes would conflict. */
+/** Returns the problems of changed values. Unchanged values would seem to conflict with the machine's own bridge and routes. */
 export function findSettingProblems(
   requested: RequestedSettings,
   stored: Partial<RequestedSettings>,

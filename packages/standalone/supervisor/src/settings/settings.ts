@@ -27,8 +27,8 @@ export interface Settings {
   /** GID of the vhost-user dataplane; unset for root. */
   readonly dataplaneGroup?: number;
   /**
-   * Command that serves the API instead of this program. Its last argument is the JSON text that this program would receive.
-   * This setting exists only in the settings file.
+   * Command that serves the API instead of this program. The supervisor appends an argument, the JSON text that this
+   * program would receive. This setting exists only in the settings file.
    */
   readonly apiServerCommand?: Argv;
 }

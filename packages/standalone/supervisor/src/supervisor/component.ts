@@ -109,7 +109,7 @@ export class Component {
     return readNumber(await readFields(this.#deps.files, this.#stateFilePath()), "startedAtMs");
   }
 
-  /** Restarts the process and waits until it is ready. Rejects if readiness takes longer than {@link READY_TIMEOUT_MS}. */
+  /** Restarts the process, if it runs, and waits until it is ready. Rejects after {@link READY_TIMEOUT_MS}. */
   async restart(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
@@ -158,7 +158,7 @@ export class Component {
     return join(this.#deps.paths.logs, `${this.name}.log`);
   }
 
-  /** Returns the running process, if any. Stops a process that has other arguments, and returns undefined. */
+  /** Returns the process that an earlier supervisor started, if it runs. Stops it and returns undefined if its arguments differ. */
   async #adopt(): Promise<RunningProcess | undefined> {
     const { files, bootId, log, clock } = this.#deps;
     const fields = await readFields(files, this.#stateFilePath());

@@ -202,7 +202,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       paths.relayPki,
     ]),
     virtController: buildService(paths, "control-plane/virt-controller", [
-      // containerd cannot request a MAC from CNI plugins, but this network's bridge accepts every MAC, so guests retain their MACs.
+      // containerd cannot pass a guest's MAC to CNI plugins. Guests can use their MACs anyway, as this network's bridge accepts every MAC.
       "--pod-network-passes-any-mac",
     ]),
   };
