@@ -95,7 +95,7 @@ export function trimVm({
   return { apiVersion, kind, metadata, spec, ...(macAddresses && { status: { macAddresses } }) };
 }
 
-/** Removes the CNI configuration unless the configuration names a link that networks can share, for example a bridge. */
+/** Removes the CNI configuration. Retains it only if it names a link that networks can share, for example a bridge. */
 export function trimNetwork({
   apiVersion,
   kind,

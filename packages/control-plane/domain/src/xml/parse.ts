@@ -7,9 +7,7 @@ import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/a
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, describeParseError } from "./check-document.ts";
 
-/**
- * Elements whose paths {@link DomainFacts} omits: NICs' paths are in NicFacts, and libvirt sets the others. Source: libvirt formatdomain.
- */
+/** Elements whose paths {@link DomainFacts} omits. NICs' paths are in NicFacts; libvirt sets the others. Source: libvirt formatdomain. */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
   "emulator",

@@ -215,7 +215,9 @@ async function undoAll(
   }
 }
 
-/** Attaches the default network. Requests the MAC of the launcher's guest, or no MAC if the network rejects that request. */
+/**
+ * Attaches the default network with the MAC of the launcher's guest. If the network rejects this MAC, attaches it without a MAC request.
+ */
 async function addPreferringMac(
   network: DefaultNetwork,
   facts: PodFacts,
@@ -282,7 +284,7 @@ function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): 
 }
 
 /**
- * Answers ADD with the result of the default network. First writes all networks to the pod's status.
+ * Attaches all networks of a new sandbox, writes them to the pod's status, and answers ADD with the result of the default network.
  * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_POD_NOT_ATTACHED, and
  *   the errors of the default network's plugins
  */

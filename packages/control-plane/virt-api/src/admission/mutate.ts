@@ -122,7 +122,7 @@ function buildNicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly Js
   ];
 }
 
-/** Returns a new default NIC for a new object, or an existing object's default NIC, so that an update retains the NIC. */
+/** Returns the default NIC to add: a new NIC for a new object, or the NIC that the existing object has, so that an update retains it. */
 function findDefaultNic(
   deps: Deps,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },

@@ -340,7 +340,7 @@ async function validateVmi(
             bindings,
           ),
         ]),
-    // Omits these checks for a VMI of a VM, because admission of the VM has already validated MACs and PCI addresses.
+    // A VMI of a VM is not checked again, because admission of the VM has already validated its MACs and PCI addresses.
     ...(isOwned
       ? []
       : [

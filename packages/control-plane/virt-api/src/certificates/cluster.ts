@@ -62,7 +62,7 @@ function parseNames(text: string | undefined): readonly string[] | undefined {
   return isValid ? parsed : undefined;
 }
 
-/** Creates a trust source from the ConfigMap. A missing or malformed ConfigMap trusts no client. */
+/** Creates a trust source from the ConfigMap. If the ConfigMap is missing or malformed, trusts no client. */
 export function createTrustSource(configMaps: Cache<ConfigMap>): Source<Trust> {
   const read = (): Promise<Trust> => {
     const data = configMaps.find(AUTHENTICATION_KEY)?.data ?? {};
