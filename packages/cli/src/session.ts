@@ -41,7 +41,10 @@ async function findExisting(files: Files, paths: readonly string[]): Promise<str
   return undefined;
 }
 
-/** Returns the path from --kubeconfig, $KUBECONFIG, the data directory or ~/.kube/config. @throws AppError with KUBE_CONFIG_INVALID */
+/**
+ * Returns the path in --kubeconfig. If it is unset, returns the first existing file of $KUBECONFIG, the data directory and ~/.kube.
+ * @throws AppError with KUBE_CONFIG_INVALID if none exists
+ */
 export async function chooseKubeConfig(
   context: Pick<Context, "global" | "environment">,
   files: Files,

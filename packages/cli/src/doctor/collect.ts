@@ -140,7 +140,7 @@ function trialVm(session: Session, domain: object): VirtualMachine {
   };
 }
 
-/** Sends two dry runs: a VM without NICs, which admission completes, and a VM with an invalid NIC, which admission rejects. */
+/** Sends dry runs of two VMs: one without NICs, to which admission must add defaults, and one with an invalid NIC, which it must reject. */
 async function tryAdmission(session: Session): Promise<Trial> {
   const { store } = session.client;
   const { metadata, spec } = await store.create(

@@ -21,7 +21,7 @@ const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
 /** Maximum size of unread data, in bytes. If a browser tab exceeds the limit, its connection is closed and the page reconnects. */
 const UNREAD_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Interval and time limit of health requests, in milliseconds. The requests are needed, because a watch without events may hang. */
+/** Interval and time limit of health requests, in milliseconds. Without them, a hanging watch would look like one without events. */
 const PULSE_INTERVAL_MS = 4000;
 
 interface AccessReview {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Returns the maximum number of edits that may correct a misspelled name: half of the name's length, at least 1 and at most 3. */
+/** Returns the maximum number of edits between a misspelled name and its correction: half of its length, at least 1 and at most 3. */
 function computeEditsMax({ length }: string): number {
   return Math.min(3, Math.max(1, Math.floor(length / 2)));
 }

@@ -37,7 +37,7 @@ export interface DaemonContext {
   ready(): void;
 }
 
-/** Handles the first stop signal. A second signal of the same kind has no handler and ends the process. */
+/** Handles the first SIGTERM and the first SIGINT. A second signal of the same kind finds no handler, and ends the process. */
 export function stopSignals(
   { drainMs = 0 }: Pick<DaemonSettings, "drainMs">,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
@@ -62,7 +62,7 @@ export function stopSignals(
   return { drainSignal: drain.signal, signal: stop.signal };
 }
 
-/** Waits until the service ends. After a stop signal, limits the wait, because a server may never respond. */
+/** Waits until the service ends. After a stop signal, limits the wait, because a pending request may never be answered. */
 async function waitForEnd(
   service: Promise<void>,
   signal: AbortSignal,

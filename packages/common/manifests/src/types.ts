@@ -76,7 +76,7 @@ const ADMISSION = {
   namespaced: false,
 } as const;
 
-/** Types that are applied separately, because a server may lack them. Bindings come first, so that they are deleted first. */
+/** Types that are applied separately, because a server may lack them. They are deleted in this order, so bindings come first. */
 export const SEPARATE_TYPES: readonly ResourceType<KubeObject>[] = [
   {
     ...ADMISSION,

@@ -55,7 +55,7 @@ export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
 export const RETAINED_MACS_ANNOTATION = "patchbay.io/kept-macs";
 /** Annotation of a VMI. Its value is the version of the PCI layout. Source: KubeVirt PciTopologyVersionAnnotation. */
 export const PCI_TOPOLOGY_VERSION_ANNOTATION = "kubevirt.io/pci-topology-version";
-/** Annotation of a VMI. Its value is the number of PCIe ports for NICs, now or later. Source: KubeVirt PciInterfaceSlotCountAnnotation. */
+/** Annotation of a VMI: number of PCIe ports for NICs, including NICs plugged later. Source: KubeVirt PciInterfaceSlotCountAnnotation. */
 export const PCI_SLOT_COUNT_ANNOTATION = "kubevirt.io/pci-interface-slot-count";
 /** Annotation of a VMI. `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";

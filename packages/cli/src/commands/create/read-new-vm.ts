@@ -60,7 +60,7 @@ function findMacProblems(
   });
 }
 
-/** Returns MACs by interface name. A MAC without a name applies to the next `--network`, or to the pod network without `--network`. */
+/** Returns MACs by interface name. A MAC without a name is for the next `--network`; without any `--network`, for the pod network. */
 export function readMacs(
   values: readonly string[],
   names: readonly string[],

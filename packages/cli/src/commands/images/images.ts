@@ -83,7 +83,7 @@ async function runImageRemove(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Removes an image, unless a VM, VMI or pod uses the image. On a stopped machine, the users are unknown, so removes it with a warning. */
+/** Removes an image, unless a VM, VMI or pod uses it. If the machine is stopped, its users are unknown: removes it and prints a warning. */
 export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],

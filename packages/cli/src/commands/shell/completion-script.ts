@@ -65,7 +65,7 @@ function globalBranches(flags: readonly FlagSpec[]): readonly string[] {
     .map((flag) => printBranch(listFlagNames(flag), printValues(flag)));
 }
 
-/** Returns `case` branches for the arguments of commands. The patterns contain the command and the index of the argument. */
+/** Returns `case` branches for the arguments of commands. Each pattern is a command's name and the index of an argument. */
 function argumentBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
     (spec.values ?? []).map((values, index) =>

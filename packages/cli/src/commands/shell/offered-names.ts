@@ -56,7 +56,7 @@ async function listInCluster(session: Session, context: Context, input: Input): 
   }
 }
 
-/** Lists names of the kind in the first argument. For interfaces, the second argument is the VM. */
+/** Lists names that complete a word. The first argument is their kind. For interfaces, the second argument is the VM. */
 export async function listNames(context: Context, input: Input): Names {
   if (argumentAt(input, 0) === "images") {
     const { listRunningImages } = await import("@patchbay/supervisor");

@@ -5,7 +5,7 @@ import { createClock } from "@patchbay/os";
 
 /** Code of Ctrl-], the escape character of telnet and virsh. */
 const ESCAPE_KEY = 0x1d;
-/** Milliseconds without output from the guest after which the console closes, once the input (for example a file) has ended. */
+/** After the input (for example a file) has ended, the console closes when the guest has sent no output for this time, in milliseconds. */
 const SILENCE_MS = 1000;
 
 export interface TerminalStreams {

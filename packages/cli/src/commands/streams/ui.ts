@@ -18,7 +18,7 @@ function printLinks(context: Context, panel: Panel): void {
   });
 }
 
-/** Lists this machine's images. Returns none if the client uses another API server, or if containerd is not accessible. */
+/** Lists this machine's images. Returns none if the client's API server is not this machine's, or if containerd is not accessible. */
 async function listImages(
   { global: { dataDir } }: Context,
   { server }: Pick<KubeConfig, "server">,

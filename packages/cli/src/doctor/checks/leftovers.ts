@@ -6,7 +6,7 @@ import { parseTime } from "@patchbay/kube";
 import { serverNowMs, type Facts } from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 
-/** Maximum age of a launcher without a VMI, and maximum delay of a VMI's deletion, in milliseconds. */
+/** Milliseconds for which a launcher may exist without a VMI, and by which a VMI's deletion may exceed the guest's grace period. */
 const DELETION_MAX_MS = 120_000;
 /** Default grace period of a guest, in seconds. Source: KubeVirt. */
 const GRACE_SECONDS = 30;

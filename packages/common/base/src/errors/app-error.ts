@@ -43,7 +43,7 @@ export function minRetryDelayMs(error: unknown): number {
   return findRetryRule(error) === "backoff" ? 0 : ON_CHANGE_RETRY_DELAY_MS;
 }
 
-/** Returns whether a libvirt job locks the domain. If so, other calls on the domain would fail too. */
+/** Returns whether the error means that a libvirt job locks the domain, so that other calls on the domain would fail too. */
 export function isDomainBusy(error: unknown): boolean {
   return isAppError(error, "LIBVIRT_BUSY") || isAppError(error, "LIBVIRT_MIGRATING");
 }

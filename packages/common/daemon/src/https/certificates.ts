@@ -103,7 +103,7 @@ export class ClientAuthority {
     return caPem;
   }
 
-  /** Calls `listener`, which must call `read`, after each change of the authority's source, until the signal is aborted. */
+  /** Until the signal is aborted, calls `listener` after each change of the authority's source. `listener` must then call `read`. */
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#source.onChange(listener, signal);
   }

@@ -34,7 +34,7 @@ export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: B
 export interface ServerDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Signal after which each response closes its connection, so that clients connect to another server. */
+  /** Once this signal is aborted, each response closes its connection, so that clients connect to another server. */
   readonly drainSignal?: AbortSignal;
   /** Handler of upgrade requests; unset to treat them like other requests. */
   readonly onUpgrade?: UpgradeListener;
@@ -61,7 +61,7 @@ async function readCertificates(settings: ServerSettings): Promise<Certificates>
     key: keyPem,
     // An empty list is set too, because Node.js would trust the public authorities if `ca` were unset.
     ca: (await Promise.all(authorities)).filter((pem) => pem !== ""),
-    // Disables session resumption, so that every client presents its certificate. A reload without this option would enable it again.
+    // Disables session resumption, so that every client presents its certificate. Each reload must set it again, or resumption is enabled.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }

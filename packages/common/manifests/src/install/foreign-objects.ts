@@ -50,7 +50,7 @@ async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
   ];
   return [
     ...definitions.items.filter(definesExclusiveKind),
-    // Ignores APIServices without a service. The API server creates one for each group and version of a CRD.
+    // Ignores APIServices without a service: the API server itself creates them, one for each group and version of a CRD.
     ...services.items.filter(
       ({ spec }) => spec.service !== undefined && GROUPS.includes(spec.group),
     ),

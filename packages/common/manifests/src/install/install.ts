@@ -50,7 +50,7 @@ function listLines(value: unknown, path: string): readonly string[] {
   });
 }
 
-/** Lists the values that only one of the specifications has, for example `- net-agent: --mode=alone`. */
+/** Lists values that only one specification has: with `-` if only `before` has it, as in `- net-agent: --mode=alone`, else with `+`. */
 export function specDifferences(before: JsonObject, after: JsonObject): readonly string[] {
   const [oldLines, newLines] = [listLines(before, ""), listLines(after, "")];
   return [

@@ -44,7 +44,7 @@ const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
 /** Fields that are replaced as a whole, because a mixture of two values is invalid. */
 const ATOMIC_MEMBERS: ReadonlySet<string> = new Set(["strategy", "updateStrategy"]);
 
-/** Field that identifies the entries of a list, by the name of the list. Source: patchMergeKey in k8s.io/api/core/v1. */
+/** Maps the name of a list to the field that identifies its entries. Source: patchMergeKey in k8s.io/api/core/v1. */
 const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["containers", "name"],
   ["initContainers", "name"],
@@ -67,7 +67,7 @@ interface Versions {
 
 type Groups = ReadonlyMap<string, unknown>;
 
-/** Groups arguments by flag. A flag may be repeated, and its value may be the next argument. */
+/** Groups arguments by flag. A group contains all occurrences of the flag, and arguments that follow the flag as its values. */
 function groupByFlag(args: unknown): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, readonly string[]>();
   let flag = "";
@@ -149,7 +149,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Returns whether an object is merged member by member. An object that the manifest lacks must be a map of strings, such as labels. */
+/** Returns whether an object is merged member by member. If the manifest lacks it, only a map of strings, such as labels, is merged. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");

@@ -16,7 +16,7 @@ import { KUBECTL_APPLIED } from "./merge-objects.ts";
 import { definesExclusiveKind, isShared, describeObject } from "./foreign-objects.ts";
 
 const PATCHBAY_SELECTOR = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
-/** Maximum number of objects that a message names. If there are more, the message contains the number of the others. */
+/** Maximum number of objects that a message names. Of further objects, it only states the number. */
 const DESCRIBED_MAX = 5;
 
 export interface Removal {
@@ -97,7 +97,7 @@ async function findObjectsReason(
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Returns why a shared CRD may belong to another component. The Patchbay label is no proof: old versions labeled Multus' CRD. */
+/** Returns why a shared CRD may belong to another component. The Patchbay label does not exclude this: old versions labeled Multus' CRD. */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined

@@ -44,7 +44,7 @@ export interface ValueMark {
 /** Schema keyword with the check for supported values. CRDs omit the keyword. */
 const VALUES_KEYWORD = "patchbayValues";
 
-/** Returns the keyword for a field of which Patchbay supports only some values. A VM with another value does not start. */
+/** Builds the keyword for a field of which Patchbay supports only some values. A VM with another value is stored, but does not start. */
 export function supportedValues(isSupported: ValueMark["isSupported"], hint: string): JsonSchema {
   const mark: ValueMark = { isSupported, hint };
   return { [VALUES_KEYWORD]: mark };

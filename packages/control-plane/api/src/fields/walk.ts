@@ -68,7 +68,7 @@ function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValu
   return children;
 }
 
-/** Creates a predicate that is true if a schema or a descendant matches, so that traversals can skip subtrees without a match. */
+/** Creates a predicate that is true if a schema or one of its descendants matches. Traversals use it to skip subtrees without a match. */
 function createSubtreeCheck(
   matches: (schema: JsonSchema) => boolean,
 ): (schema: JsonSchema) => boolean {

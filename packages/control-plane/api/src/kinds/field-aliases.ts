@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Older field names of KubeVirt. Stored objects may contain them, so code that reads disks or volumes resolves them first.
+// Older field names of KubeVirt, which stored objects may contain. Code renames them before it reads disks or volumes.
 import type { VmiSpec } from "./vmi-spec.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 

@@ -8,7 +8,7 @@ import { PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
 const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
 const SWAP_PHASES = ["PodSwapping", "Switching"] as const;
 const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
-/** Phases of all operations: plug, swap and unplug. The phases of each operation are in order. */
+/** Phases of all operations: plug, swap and unplug. An operation passes through its phases in this order. */
 export const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
 export const HOTPLUG_TYPES = ["Plug", "Swap", "Unplug"] as const;
 

@@ -91,7 +91,7 @@ export type PolicyFieldName = keyof typeof POLICY_FIELDS;
 // The cast is safe, because the object has only the keys of its type.
 export const POLICY_FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyFieldName[];
 
-/** Tenant policy in the cluster's configuration. A flag of net-agent can replace a list on its node. An unset list has its default. */
+/** Tenant policy in the cluster's configuration. On a node, a flag of its net-agent can replace a list. An unset list has its default. */
 export type ClusterTenantPolicy = Readonly<Partial<Record<PolicyFieldName, readonly string[]>>>;
 
 const ENTRIES_MAX = 256;
