@@ -171,7 +171,7 @@ function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   return killLeftovers(createPacketCaptures({ runner: createProcessRunner(), processFamily }));
 }
 
-/** Creates the doctor, which finds where frames are lost. It uses the node's network namespace, which is open until this process exits. */
+/** Creates the doctor, which finds where frames are lost. It holds the node's network namespace open until this process exits. */
 function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDoctor {
   const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
   const hostNetns = createNamespaces().open(path);

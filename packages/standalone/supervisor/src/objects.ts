@@ -229,7 +229,7 @@ function toWebhook(webhook: Webhook, address: VirtApiAddress): object {
 /** API versions of the subresources, as in the cluster manifests. */
 const SUBRESOURCE_VERSIONS = ["v1", "v1alpha3"] as const;
 
-/** Connects the API server to virt-api, by a Service for aggregation and by URLs for admission. */
+/** Connects the API server to virt-api: through a Service for aggregated requests, and through URLs for webhooks. */
 export async function ensureVirtApi(store: Store, address: VirtApiAddress): Promise<void> {
   const { port, caPem } = address;
   const ports = [{ name: "https", port: 443, targetPort: port, protocol: "TCP" }];

@@ -7,7 +7,7 @@ const MS_PER_DAY = 24 * 3_600_000;
 export const SERVING_VALID_DAYS = 90;
 /** Remaining lifetime at which virt-api renews a serving certificate, in milliseconds. */
 const SERVING_RENEW_BEFORE_MS = (SERVING_VALID_DAYS / 3) * MS_PER_DAY;
-/** Remaining lifetime at which virt-api replaces the CA, in milliseconds. It exceeds the lifetime of all certificates that the CA signs. */
+/** Remaining lifetime at which virt-api replaces the CA, in milliseconds. All certificates that the CA signs are valid for less time. */
 const AUTHORITY_RENEW_BEFORE_MS = 365 * MS_PER_DAY;
 
 /** Object that contains the CA bundle for the API server: an APIService or a webhook configuration. */

@@ -60,7 +60,7 @@ export interface TokenPod {
 /** Finds the node of a pod. Returns undefined if the pod does not exist or is not scheduled. */
 export type FindPodNode = (pod: TokenPod) => Promise<string | undefined>;
 
-/** Maximum number of cached pods, one per node. Source: Kubernetes "Considerations for large clusters", nodes. */
+/** Maximum number of cached pods: one per node of the largest cluster. Source: Kubernetes "Considerations for large clusters", nodes. */
 const CACHED_PODS_MAX = 5000;
 
 /** Creates a lookup that caches nodes by pod uid, because a pod never changes its node. */
@@ -109,7 +109,7 @@ function findTokenPod({ extra }: User): TokenPod | undefined {
     : { namespace: names.SERVICES_NAMESPACE, name, uid };
 }
 
-/** Returns the agent's node; undefined if the credentials contain several nodes, or neither a node nor a scheduled pod. */
+/** Returns the agent's node; undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
 export async function findAgentNode(
   user: User,
   { findPodNode }: PodLookup,

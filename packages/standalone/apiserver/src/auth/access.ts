@@ -8,7 +8,7 @@ import { makeRbac } from "./rbac/rbac.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import type { User } from "./user.ts";
 
-/** Matches the user names of service accounts and nodes. For other users, only denials are logged. */
+/** Matches the user names of programs: service accounts and nodes. Rights that other users use are not logged, only their denials. */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
 /** Maximum number of logged rights. The rights are stored, so that each is logged once; without a limit, they could fill the memory. */

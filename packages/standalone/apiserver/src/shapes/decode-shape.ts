@@ -5,7 +5,7 @@ import { READERS, wrongType } from "./scalar.ts";
 import type { ObjectShape, Scalar, Shape } from "./shape.ts";
 
 interface DecodeContext {
-  /** Go struct of the field, then the field's path from the root, for example `PodSpec.spec.containers`. */
+  /** Field as Go's error messages name it: struct, then path from the root, for example `PodSpec.spec.containers`. */
   readonly field: string;
   /** Path without indexes, for example `spec.containers`. */
   readonly fieldPath: string;

@@ -172,7 +172,7 @@ export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
   return { type: "object", code: 201, object: createdObject };
 }
 
-/** A PUT of a missing object creates it, so the user also needs the verb `create`. Throws a StatusError 403 without that permission. */
+/** Throws a StatusError 403 if the user lacks the verb `create`, which is also required for a PUT that creates the object. */
 function checkCreateRight(call: Call, deps: VerbDeps): void {
   const { user, kind, namespace, name } = call;
   const { group, version, resource } = kind;

@@ -8,7 +8,7 @@ import { isExtendedResource } from "@patchbay/core/node";
 
 /** Memory reserved for services, containerd and shims, in KiB: twice their measured usage. */
 const RESERVED_MEMORY_KIB = 2 ** 20;
-/** Maximum share of the machine's memory that is reserved. On small machines, less than RESERVED_MEMORY_KIB is reserved. */
+/** Maximum share of the machine's memory that is reserved. It limits the reservation on machines with less than 4 GiB. */
 const RESERVED_MEMORY_SHARE = 0.25;
 /** Share of the machine's processes and threads that pods may use. The remainder is for services and a login shell. */
 const POD_PROCESSES_SHARE = 0.8;

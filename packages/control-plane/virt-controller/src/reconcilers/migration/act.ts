@@ -140,7 +140,7 @@ async function performOne(
   }
 }
 
-/** Runs the steps. A new generation of the VMI restarts the backoff of failed steps, because the new spec may prevent the failure. */
+/** Runs the steps. A new generation of the VMI resets the backoff of failed steps, because the new spec may have fixed the cause. */
 export function actMigrations(
   plan: readonly MigrationAction[],
   facts: MigrationFacts,

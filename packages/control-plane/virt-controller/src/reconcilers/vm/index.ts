@@ -342,7 +342,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   }
 }
 
-/** Runs the steps. A new generation of the VM or VMI restarts the backoff of failed steps, because the new spec may prevent the failure. */
+/** Runs the steps. A new generation of the VM or VMI resets the backoff of failed steps, because the new spec may have fixed the cause. */
 function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<ObjectStepsResult> {
   const { vm, vmi, hasNameConflict } = facts;
   const inputs = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");

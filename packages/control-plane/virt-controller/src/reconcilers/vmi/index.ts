@@ -321,7 +321,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** Runs the steps. A new generation restarts the backoff of failed steps, because the new spec may prevent the failure. */
+/** Runs the steps. A new generation resets the backoff of failed steps, because the new spec may have fixed the cause. */
 function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,

@@ -327,7 +327,7 @@ export function stepNameOf({ kind, iface }: Pick<IfaceAction, "kind" | "iface">)
   return `${kind} ${iface}`;
 }
 
-/** Builds the step of an action. A change of the guest's NICs restarts the step's backoff, because it may have freed a PCIe port. */
+/** Builds the step of an action. A change of the guest's NICs resets the step's backoff, because it may have freed a PCIe port. */
 function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
   if (action.kind === "wait") return buildWaitingStep(action, context);
   const { facts, deps } = context;
