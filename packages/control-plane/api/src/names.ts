@@ -86,7 +86,7 @@ export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-nam
  * KubeVirt DefaultInstancetypeLabel.
  */
 export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
-/** Label with the kind of the default instancetype; default: the cluster-wide kind. Source: KubeVirt DefaultInstancetypeKindLabel. */
+/** Label with the kind of the default instancetype. Without it, the kind is cluster-wide. Source: KubeVirt DefaultInstancetypeKindLabel. */
 export const DEFAULT_INSTANCETYPE_KIND_LABEL = "instancetype.kubevirt.io/default-instancetype-kind";
 export const DEFAULT_PREFERENCE_LABEL = "instancetype.kubevirt.io/default-preference";
 export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-preference-kind";
@@ -151,7 +151,7 @@ export const VHOST_USER_LAUNCHER_DIR = "/run/patchbay/vhost-user-shown";
 export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";
 /** emptyDir volume of a launcher pod for the sockets of libvirt and the console. */
 export const LAUNCHER_VOLUME = "launcher";
-/** Prefix of the name that a hook's container and emptyDir volume share. A number from 0 follows. Source: KubeVirt hook-sidecar-N. */
+/** Name prefix that a hook's container and emptyDir volume share. A number follows, counted from 0. Source: KubeVirt hook-sidecar-N. */
 export const HOOK_SIDECAR_PREFIX = "hook-sidecar-";
 /** Mount path of a hook's emptyDir volume, where the hook listens. Source: KubeVirt pkg/hooks HookSocketsSharedDirectory. */
 export const HOOK_SOCKETS_DIR = "/var/run/kubevirt-hooks";

@@ -76,7 +76,7 @@ export function listVmFields(): readonly SchemaField[] {
   return listSchemaFields(VmSpecSchema, "spec");
 }
 
-/** Returns the interface's first unsupported field that prevents a start, with a path relative to the interface. */
+/** Returns the interface's first unsupported field that keeps the VM from starting, with a path relative to the interface. */
 export function findUnbuiltField(iface: Iface): FieldProblem | undefined {
   return splitByMark(listUnsupportedFields(IfaceSchema, iface, "")).unbuilt[0];
 }

@@ -171,7 +171,7 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   ];
 });
 
-/** Checks whether the settings are weaker than mode `Addresses` without exceptions. The pod network always enforces that mode. */
+/** Checks whether the settings permit more than mode `Addresses` without exceptions, which the pod network always enforces. */
 function weakensSecurity({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
   const isWeakerMode = mode !== "" && mode !== "Addresses";

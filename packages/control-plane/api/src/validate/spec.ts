@@ -138,7 +138,7 @@ export function validateVmiSpec(
   return rules.flatMap((rule) => rule(validated));
 }
 
-/** Returns the guest's invalid fields, which prevent a start. Does not check networks and interfaces. */
+/** Returns the guest's invalid fields, which keep the VM from starting. Does not check networks and interfaces. */
 export const validateGuest: (spec: VmiSpec, base: string) => readonly FieldProblem[] = memoizeAt(
   (spec, base) => {
     const validated = toValidatedSpec(spec, base);

@@ -83,7 +83,7 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
   return [...new Set(entries.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
-/** Milliseconds for which a guest counts as booting: BOOT_MS without a reply from its agent, CONFIGURATION_MS with a reply. */
+/** Milliseconds after its start for which a guest counts as booting: BOOT_MS until its agent replies, CONFIGURATION_MS if it replies. */
 const [BOOT_MS, CONFIGURATION_MS] = [300_000, 60_000];
 
 function isBooting({ answer, runningMs }: PathSources): boolean {
@@ -161,7 +161,7 @@ function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): 
   return [...filterByVersion(4), ...filterByVersion(6)];
 }
 
-/** Returns the gateway to probe. Gateways that a route uses take precedence, then IPv4 gateways. */
+/** Returns the gateway to probe. Prefers gateways that a route uses, and among equals IPv4 gateways. */
 function findGateway({ attachment, remembered }: IfaceFacts): ProbeRequest["gateway"] {
   const routes = remembered?.routes ?? [];
   const defaultGateways = routes

@@ -78,7 +78,10 @@ function findLink(
   return name;
 }
 
-/** Guesses which bridge the peer left: a bridge in the guest's subnet, else the only bridge. Without a bridge, returns the peer. */
+/**
+ * Guesses which bridge the peer has left: the bridge in the guest's subnet, or the only bridge. Returns the peer if the node has no
+ * bridge, and undefined if it has several.
+ */
 function findLostBridge({ observed }: PathFacts): PathLink | undefined {
   const { bridges = [], nodePeer }: Partial<ObservedPath["links"]> = observed?.links ?? {};
   const guest = parseIp(observed?.source ?? observed?.target?.address ?? "");

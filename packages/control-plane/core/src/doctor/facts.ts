@@ -140,7 +140,7 @@ export interface GuestRoute {
 /** Why packets do not leave a node that is the guest's gateway. */
 export interface NodeUplinkFault {
   readonly problem: "noRoute" | "down" | "noCarrier";
-  /** Link of the default route, also after the link went down. Unset if the node has no such link. */
+  /** Link of the default route, or if that is missing because all uplinks are down, the first uplink. Unset if there is no such link. */
   readonly link?: string;
 }
 
@@ -166,7 +166,7 @@ export interface ProbeTarget {
 }
 
 export interface ObservedPath {
-  /** Whether the guest's frames reach the network with the guest's MAC. Otherwise the pod is the sender of the outward probes. */
+  /** Whether the guest's frames reach the network with the guest's MAC. If not, the outward probes have the pod NIC's MAC as sender. */
   readonly isBridged: boolean;
   readonly links: PathLinks;
   readonly wiringFaults: readonly WiringFault[];

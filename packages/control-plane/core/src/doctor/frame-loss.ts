@@ -184,7 +184,7 @@ const LOST_SHARE_MIN = 0.15;
 
 type Direction = "toward the guest" | "from the guest" | "or their answers";
 
-/** Returns the direction of the frames that were lost at a step of the path. At a probe's last step, the reply may be lost instead. */
+/** Returns the direction of the frames that were lost at a step. At the step from the probes to the replies, either may be lost. */
 function findDirection(probe: LossCount["probe"], step: number, probeSteps: number): Direction {
   if (step === probeSteps) return "or their answers";
   const isProbe = step < probeSteps;

@@ -115,7 +115,7 @@ function judgeNodeRoutes({ routeFaults, target, source }: ObservedPath): Verdict
   );
 }
 
-/** Judges the way out of a node that is the guest's gateway. A node without a default route may be isolated intentionally. */
+/** Judges the uplink of a node that is the guest's gateway. A missing default route may be intended, and is no proven fault. */
 function judgeNodeUplink({ nodeUplinkFault: fault }: ObservedPath): Verdict | undefined {
   if (fault === undefined) return undefined;
   const { link = "", problem } = fault;

@@ -245,7 +245,7 @@ function findThrough(facts: PathFacts, observed: ObservedPath): Through | undefi
 
 /**
  * Judges the pod's forwarding by a connection from the network. Its request must reach the tap, and the answer must reach the
- * pod NIC. A firewall may refuse only new connections, so a lost request proves no fault unless a rule drops all packets.
+ * pod NIC. A firewall may intentionally refuse new connections, so a lost request is a proven fault only if a rule drops all packets.
  */
 function judgeThrough(facts: PathFacts, observed: ObservedPath): Verdict | undefined {
   const through = findThrough(facts, observed);

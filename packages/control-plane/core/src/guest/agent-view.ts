@@ -15,8 +15,8 @@ interface PollHistory {
 /** Times of the first queries, in milliseconds after a change of NICs. A guest may need seconds to configure a new NIC. */
 const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
 /**
- * Interval of later queries, in milliseconds. After N failures in a row, 2^N times as long (N of 2 or more). Source:
- * KubeVirt's agent poller.
+ * Interval of later queries, in milliseconds. After N failures in a row, from N = 2 on, the interval is 2^N times as long.
+ * Source: KubeVirt's agent poller.
  */
 const POLL_INTERVAL_MS = 120_000;
 /** Delay of the query after the first failure in a row, in milliseconds. */
@@ -181,7 +181,10 @@ export function updateGuestView(
   };
 }
 
-/** Restores the agent's addresses of one family. Unknown unless the agent is a source; for an empty list, it must be the only source. */
+/**
+ * Restores the addresses of one family that the agent reported. They are unknown if the agent is not a source, or if the list is
+ * empty and the agent is not the only source.
+ */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,
   family: 4 | 6,

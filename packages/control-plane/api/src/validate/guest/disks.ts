@@ -241,7 +241,7 @@ const PRIVATE_FILE_SOURCES = [
   "ephemeral",
   "emptyDisk",
 ] as const satisfies readonly (keyof Volume)[];
-/** Cache modes that bypass the host's page cache, so that all nodes see each write to a shared disk. Empty: the mode is unset. */
+/** Cache modes that bypass the host's page cache, so that all nodes see each write to a shared disk. An unset mode is empty. */
 const UNCACHED_MODES: readonly string[] = ["", "none", "directsync"];
 
 /** Checks whether the guest can write to the disk. Source: libvirt qemu_validate.c, shared access of disks. */
