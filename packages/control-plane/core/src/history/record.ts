@@ -38,7 +38,7 @@ function withEvent(history: IfaceHistory, { name, operation }: OperationEvent): 
   );
 }
 
-/** Returns an upper bound of the JSON's size in bytes. A character outside printable ASCII counts as three bytes, or four beyond U+FFFF. */
+/** Returns an upper bound for the size of `value` as JSON, in bytes. Counts each character beyond printable ASCII as 3 or 4 bytes. */
 function countBytes(value: unknown): number {
   const text = JSON.stringify(value);
   return text.length + 2 * (text.match(/[^ -~]/gu) ?? []).length;

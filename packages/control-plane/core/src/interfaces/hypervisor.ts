@@ -178,7 +178,7 @@ export interface HypervisorConnection {
   readDomainXml(name: string, part: DeviceTarget | "moving"): Promise<string>;
   /** Source: libvirt virDomainDefineXMLFlags. */
   defineDomain(xml: string): Promise<void>;
-  /** Starts a defined domain, running or paused. Succeeds if the domain already runs. Source: libvirt virDomainCreateWithFlags. */
+  /** Starts a defined domain, paused if requested. Succeeds if the domain already runs. Source: libvirt virDomainCreateWithFlags. */
   startDomain(name: string, initialState?: "running" | "paused"): Promise<void>;
   /** Requests a shutdown from the guest. Succeeds if the domain is already off. Source: libvirt virDomainShutdown. */
   shutdownDomain(name: string): Promise<void>;

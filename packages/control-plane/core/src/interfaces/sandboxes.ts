@@ -15,6 +15,6 @@ export interface Sandbox {
 
 export interface Sandboxes {
   find(podUid: string): Promise<Sandbox | undefined>;
-  /** Returns whether the runtime runs the sandbox, even if its network namespace is not visible to this process. */
+  /** Returns whether the runtime reports the sandbox as ready, even if this process cannot see its network namespace. */
   isReady(id: string): Promise<boolean>;
 }

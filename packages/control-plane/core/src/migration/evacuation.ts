@@ -116,7 +116,7 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
-/** Returns a step that records a cordon of the node, or a step that removes the eviction request after the node was uncordoned. */
+/** Plans to record that the node was cordoned or, if it was uncordoned since then, to remove the eviction request. */
 function planDrainRecord(
   node: string,
   { vmi, isNodeSchedulable }: EvacuationFacts,

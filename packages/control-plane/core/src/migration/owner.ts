@@ -7,8 +7,8 @@ import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 
 /**
- * Maximum length of the VMI's name in the name of a launcher pod. The whole name has at most 253 characters, including a suffix
- * of 6. Source: Kubernetes names.
+ * Maximum length of the VMI's name in the name of a launcher pod. The whole name has at most 253 characters, including a suffix of 6
+ * characters. Source: Kubernetes names.
  */
 const VMI_PART_MAX = 253 - "virt-launcher-".length - 6;
 
@@ -19,7 +19,7 @@ export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: stri
   return `virt-launcher-${name.slice(0, VMI_PART_MAX)}-${sha256Hex(uids).slice(0, 5)}`;
 }
 
-/** Returns undefined if there is no migration, or if virt-controller has closed it by setting `completed`. */
+/** Returns the migration if it is open. Undefined if there is none, or if virt-controller has closed it by setting `completed`. */
 export function migrationIn(migration: MigrationState | undefined): MigrationState | undefined {
   if (migration?.migrationUid === undefined || migration.completed === true) return undefined;
   return migration;

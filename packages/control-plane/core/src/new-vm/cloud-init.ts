@@ -66,7 +66,7 @@ function makeLogins(login: Login | undefined, keys: readonly string[]): object {
   return { users: [administrator] };
 }
 
-/** Creates user data for a login with a password on the console, a login with SSH keys, and DHCP on plugged NICs. */
+/** Creates user data that configures a console login with a password, an SSH login with keys, and DHCP on plugged NICs. */
 export function makeUserData(login: Login | undefined, keys: readonly string[]): string {
   return printCloudConfig(
     new Document({

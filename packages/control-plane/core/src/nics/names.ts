@@ -5,7 +5,7 @@ import { sha256Hex } from "./sha256.ts";
 
 /** Name of the NIC on the pod's default network. Source: KubeVirt namescheme.PrimaryPodInterfaceName. */
 export const DEFAULT_POD_INTERFACE = "eth0";
-/** Number of hex digits in a link name: 15 characters (IFNAMSIZ - 1) minus 4 for KubeVirt's suffix `-nic`. */
+/** Number of hex digits in a link name. A name has at most 15 characters (IFNAMSIZ - 1), and KubeVirt's suffix `-nic` takes 4 of them. */
 const HASH_LENGTH = 11;
 const POD_PREFIX = "pod";
 const EXTRA_PREFIX = "bnd";

@@ -268,7 +268,7 @@ export function buildNicDefinition(facts: IfaceFacts, options: NicOptions): NicD
   };
 }
 
-/** Returns the existing device with the given link state; undefined if the device or its PCI address is missing. */
+/** Builds the definition of the existing device, with the given link state; undefined if the device or its PCI address is missing. */
 export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition | undefined {
   const { device } = iface;
   const pciAddress = parsePciAddress(device?.pciAddress ?? "");

@@ -343,7 +343,7 @@ export function decidePhase(facts: PhaseFacts): IfacePhase | undefined {
   return isWanted(facts) && !removing ? decidePlugPhase(facts) : decideUnplugPhase(facts);
 }
 
-/** Checks whether to unplug the device, because the interface is unwanted or its tap was recreated. QEMU does not reopen a tap. */
+/** Returns whether to unplug the device: its interface is unwanted, or its tap was recreated and QEMU still has the deleted tap open. */
 export function mustReleaseDevice(facts: PhaseFacts): boolean {
   const phase = decidePhase(facts);
   return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");

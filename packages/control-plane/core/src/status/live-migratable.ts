@@ -37,7 +37,7 @@ function diskProblem({ source }: GuestDisk, claims: MigrationFacts["claims"]): s
   return `cannot migrate VMI: PVC ${name} is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)`;
 }
 
-/** Checks whether the registered binding supports migration. Returns undefined if the interface has no binding plugin. */
+/** Returns whether the interface's binding plugin supports migration; undefined if the interface has no binding plugin. */
 function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | undefined {
   const name = iface.binding?.name;
   if (name === undefined) return undefined;

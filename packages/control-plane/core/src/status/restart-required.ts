@@ -143,7 +143,7 @@ function listOtherChanges(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
   return listDifferingLeaves(wantedRest, actualRest, SPEC_PATH);
 }
 
-/** Lists the paths of changed NIC fields for {@link Rollout.isStaged}. Ignores interfaces that are being unplugged. */
+/** Lists the changed NIC fields of a VM whose NIC changes all wait for the next start. Ignores interfaces that are being unplugged. */
 function listStagedNics({ desired, actual }: NicsSyncInput): readonly string[] {
   const [wantedIfaces, existingIfaces] = [desired, actual].map((nics) =>
     nics.ifaces.filter((candidate) => !isAbsent(candidate)),

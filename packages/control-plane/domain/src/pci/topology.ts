@@ -78,7 +78,7 @@ interface TopologyRequest extends Machine {
   readonly vcpus: number;
   /** Number of free ports to add for hot-plug. Machines of family `pc` have no ports; their free slots support hot-plug. */
   readonly reserve: number;
-  /** Target for the total number of ports, which replaces `reserve`. Devices may require more ports. */
+  /** Intended total number of ports. If it is set, `reserve` is ignored. Devices may require more ports. */
   readonly portCount?: number;
   /** Devices in addition to those that the layout requires. They get addresses in this order, before the NICs. */
   readonly devices: readonly UnplacedDevice[];

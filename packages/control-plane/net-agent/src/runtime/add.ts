@@ -215,9 +215,7 @@ async function undoAll(
   }
 }
 
-/**
- * Attaches the default network with the MAC of the launcher's guest. If the network rejects this MAC, attaches it without a MAC request.
- */
+/** Attaches the default network with the MAC of the launcher's guest. If the network rejects the MAC, attaches it without a MAC request. */
 async function addPreferringMac(
   network: DefaultNetwork,
   facts: PodFacts,

@@ -49,7 +49,10 @@ async function findInDirectory(
 /** Value of `source` with which the agent attaches a default network only to pods that name one. */
 export const NO_DEFAULT_NETWORK = "none";
 
-/** Reads the network. `source` is a file, a directory, a name in `confDir`, or {@link NO_DEFAULT_NETWORK}. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
+/**
+ * Reads the network. `source` is a file, a directory, a name in `confDir`, or {@link NO_DEFAULT_NETWORK}.
+ * @throws AppError with CNI_DEFAULT_NETWORK_MISSING
+ */
 export function readDefaultNetwork(
   files: Files,
   { source, confDir }: { readonly source: string; readonly confDir: string },

@@ -38,7 +38,7 @@ function findPriorityProblem(
   };
 }
 
-/** Returns why a running migration prevents a new migration. Reads the API server, because a cache may lack the newest migration. */
+/** Returns an error message if the VMI is already migrating. Reads the API server, because a cache may lack the newest migration. */
 async function findInFlight(
   { store }: Pick<Deps, "store">,
   vmi: VirtualMachineInstance,

@@ -8,9 +8,8 @@ export interface ClaimSize {
 }
 
 /**
- * Stores each claim in a sparse file. All calls are idempotent. Paths are absolute, and only Patchbay writes to their
- * parent directories. A mount replays the file system's journal and makes safe repairs. Nothing else
- * checks the contents of a file.
+ * Stores each claim in a sparse file. All calls are idempotent. Paths are absolute, and only Patchbay writes to their parent directories.
+ * `mount` replays the file system's journal and makes safe repairs. The contents of a file are not checked in any other way.
  */
 export interface ClaimDisk {
   /** Creates the claim's file unless it exists. Resolves when the file is written to disk. */

@@ -44,7 +44,7 @@ export interface VolumeDisk {
     },
   ): Promise<void>;
   /**
-   * Bind-mounts the directory `source` without device nodes and submounts. Keeps an existing mount.
+   * Bind-mounts the directory `source`, without its submounts and without access to device nodes. Keeps an existing mount.
    * @throws AppError with OS_PATH_REFUSED if the path of `source` contains a symbolic link or is not a directory
    */
   mountDirectory(path: string, source: string): Promise<void>;

@@ -30,7 +30,7 @@ export interface MigrationFacts {
   readonly targetPod: Pod | undefined;
   readonly targetLoss: NodeLoss | undefined;
   readonly targetAbsences: UnavailableNetworks;
-  /** Pods that the guest does not need: targets of failed migrations and sources of successful migrations. */
+  /** Pods that the guest no longer needs: targets of failed migrations and sources of successful migrations. */
   readonly leftoverPods: readonly Pod[];
   readonly mayBegin: boolean;
   readonly cpuLabels: Readonly<Record<string, string>>;

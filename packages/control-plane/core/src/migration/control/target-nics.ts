@@ -93,7 +93,9 @@ function withoutMac({ macAddress, ...iface }: Iface): Iface {
   return { ...iface, macAddress };
 }
 
-/** Removes the PCIe port counts. The target pod's view has no reported interfaces, so every NIC would seem to need a free port. */
+/**
+ * Removes the PCIe port counts. The target pod's view reports no interfaces, so with the counts, every NIC would seem to need a free port.
+ */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");
   return Object.fromEntries(otherFields) as VmiStatus;

@@ -77,7 +77,7 @@ export interface GuestLease {
   readonly ipv6?: Ipv6Lease;
 }
 
-/** Link-local address of the DHCP server, which no network's subnet contains. Source: KubeVirt, in-pod bridge of a NIC with addresses */
+/** Link-local address of the DHCP server. No network's subnet contains it. Source: KubeVirt, in-pod bridge of a NIC with addresses */
 const SERVER_ADDRESS = "169.254.75.10/32";
 /** Longest prefix length with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_LENGTH_MAX = 126;

@@ -73,7 +73,7 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
   return { ...dns, search: [guestDomain, ...dns.search.filter((each) => each !== guestDomain)] };
 }
 
-/** Returns a warning if the default-route annotation names an interface that is missing (yet). `base`: path of `metadata`. */
+/** Returns a warning if the interface that the default-route annotation names does not exist yet. `base`: path of `metadata`. */
 export function findUnusedDefaultRoute(
   base: string,
   {

@@ -39,7 +39,7 @@ export interface OwnedAttachment {
   readonly isStale: boolean;
   /** Whether the container runtime created the attachment. The runtime removes it with the sandbox; net-agent removes it on an unplug. */
   readonly isAdopted: boolean;
-  /** Paths of the definition that were edited since ADD. Unset if the definition is unchanged or cannot be read. */
+  /** Paths in the definition that were edited since ADD. Unset if the definition is unchanged or cannot be read. */
   readonly definitionChanges?: readonly string[];
   /** Whether the attachment uses a device that the kubelet allocated to the pod. */
   readonly hasDevice?: boolean;

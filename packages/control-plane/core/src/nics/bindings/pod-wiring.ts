@@ -28,7 +28,7 @@ export interface PodReplies {
   readonly arp?: ArpReplies;
 }
 
-/** Bucket that tokens fill at a rate. Each byte of a frame needs a token. */
+/** Bucket that fills with tokens at a constant rate. Each byte of a frame consumes a token. */
 export interface TokenBucket {
   readonly bytesPerSecond: number;
   /** Size of the bucket, at least one frame. */

@@ -4,9 +4,9 @@ import type { BandwidthLimit, Iface } from "@patchbay/api";
 import { frameBytes, parseBytes } from "@patchbay/api/values";
 import type { ObservedWiring, RateLimit } from "../bindings/pod-wiring.ts";
 
-/** Default duration of a burst at the average rate. Delays of kernel timers must be shorter, or else tokens are lost. */
+/** Default duration of a burst at the average rate. If a kernel timer were delayed for longer, tokens would be lost. */
 const BURST_SECONDS = 0.05;
-/** Duration of a burst at the peak rate. With a smaller bucket, the kernel would need a timer for each frame. */
+/** Duration of a burst at the peak rate. With a shorter burst, the kernel would need a timer for each frame. */
 const PEAK_BURST_SECONDS = 0.001;
 /** Longest wait of a frame in the queue at the average rate. Determines the queue's size, at least {@link QUEUED_FRAMES_MIN} frames. */
 const QUEUE_SECONDS = 0.1;

@@ -119,7 +119,7 @@ function enterPhase(previous: PhaseTimings, { phase, nowMs }: ObservedStage): Ph
   return { ...previous, phase, phaseMs: nowMs, spent: addSpent(previous.spent, ended) };
 }
 
-/** Checks whether a new operation starts, because a ready NIC is no longer ready or the kind of operation changed. */
+/** Returns whether a new operation starts: a ready NIC is no longer ready, or the kind of operation has changed. */
 function startsOperation(previous: PhaseTimings, { type, phase }: ObservedStage): boolean {
   return phase !== "Ready" && (previous.phase === "Ready" || previous.type !== type);
 }

@@ -52,7 +52,7 @@ function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Returns the networks to check again: the pod's networks with a problem or unfit for guests or, after a new attachment error, all. */
+/** Returns the pod's networks to check again: those with a known problem or unfit for guests. After a new attachment error, returns all. */
 function findAffectedNetworks(
   change: Change<Pod>,
   checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,
