@@ -94,7 +94,7 @@ function withoutMac({ macAddress, ...iface }: Iface): Iface {
 }
 
 /**
- * Removes the PCIe port counts. The target pod's view reports no interfaces, so with the counts, every NIC would seem to need a free port.
+ * Removes the PCIe port counts. With them, every NIC would seem to need a free port, because the target pod's view reports no interfaces.
  */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");

@@ -13,7 +13,7 @@ export interface Preferences {
   readonly request?: AttachmentRequest;
 }
 
-/** IPAM plugins that get no address request: static does not check it, dhcp assigns by MAC. Source: CNI plugins, plugins/ipam. */
+/** IPAM plugins that get no requested addresses: static does not check them, dhcp assigns by MAC. Source: CNI plugins, plugins/ipam. */
 const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
 /** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
 const ARGS_IPAM = "host-local";
