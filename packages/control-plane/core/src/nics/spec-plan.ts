@@ -147,7 +147,7 @@ function supportsPlug(
   return BINDINGS[binding.kind].live.canPlug;
 }
 
-/** Copies the VM's live fields. Marks an interface that the VM lacks `absent`. The mark remains if the name is reused for another NIC. */
+/** Copies the VM's live fields. If the VM lacks the interface, marks it as `absent`. The mark remains if another NIC reuses the name. */
 function syncIface(current: Iface, input: NicsSyncInput): Iface {
   const { desired, actual, bindings } = input;
   const wanted = findByName(desired.ifaces, current.name);

@@ -93,9 +93,7 @@ function withoutMac({ macAddress, ...iface }: Iface): Iface {
   return { ...iface, macAddress };
 }
 
-/**
- * Removes the PCIe port counts. With them, every NIC would seem to need a free port, because the target pod's view reports no interfaces.
- */
+/** Removes the PCIe port counts. The target pod's view reports no interfaces, so each NIC would seem to need one of these ports. */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");
   return Object.fromEntries(otherFields) as VmiStatus;
