@@ -319,7 +319,7 @@ function findRequestedNic(sandboxNics: readonly SandboxNic[], interfaceName: str
   return requestedNic ?? sandboxNics[0] ?? { index: undefined, nic: {} };
 }
 
-/** Selects the addresses of an interface. An address without a valid interface index belongs to the requested interface. */
+/** Selects the addresses of an interface. If `isRequested` is true, also selects addresses without a valid interface index. */
 function selectAddresses(
   result: CniResult,
   index: number | undefined,

@@ -62,7 +62,7 @@ export interface Journal {
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Lists the UIDs of pods with rows. Deletes directories without rows, and therefore must be called before the first `write`. */
+  /** Lists the UIDs of pods with rows. Deletes directories without rows. Call it before `write`, which creates directories before rows. */
   listPods(): Promise<readonly string[]>;
 }
 

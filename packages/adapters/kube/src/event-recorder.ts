@@ -36,7 +36,7 @@ const COALESCE_MAX_MS = 300_000;
 const NEW_EVENT_AFTER_MS = 600_000;
 /** Rate limit of new warnings per object. Source: client-go record/events_cache.go (spam filter) */
 const NEW_WARNING_LIMIT = { burst: 25, refillMs: 300_000 };
-/** Rate limit of new normal events per object. A VM with 100 NICs may cause one event per NIC. */
+/** Rate limit, per object, of new events of type Normal. A VM with 100 NICs may cause one event per NIC. */
 const NEW_NORMAL_LIMIT = { burst: 128, refillMs: 30_000 };
 const EVENTS_MAX = 1000;
 /** Maximum length of a message, in characters. Source: Kubernetes core/validation NoteLengthLimit */

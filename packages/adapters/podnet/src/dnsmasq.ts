@@ -285,7 +285,7 @@ function buildCommand(user: string, nic: ServedNic): readonly [string, ...string
     CAPABILITIES,
     "--bounding-set",
     CAPABILITIES,
-    // Sets the parent-death signal after the change of the user ID, which clears this signal.
+    // Sets the parent-death signal after the user ID has changed, because this change clears the signal.
     "--pdeathsig",
     "KILL",
     "dnsmasq",

@@ -45,7 +45,7 @@ interface Selection {
 export interface ReflectOptions<T extends KubeObject> extends Selection {
   /** Removes unused fields of each object when it is received, so that long lists need less memory. Default: removes nothing. */
   readonly trim?: (object: T) => T;
-  /** Whether a missing or forbidden kind counts as an empty list and is retried every five minutes. Default: false. */
+  /** Whether a missing or forbidden kind is treated like a kind without objects, and listed again every five minutes. Default: false. */
   readonly isOptional?: boolean;
 }
 
@@ -65,9 +65,9 @@ const DEFAULT_BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 }
 const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 };
 /** Delays while the server refuses the first list of an optional kind. The first delay is short, because the startup waits for the list. */
 const FIRST_LIST_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, firstMs: 50 };
-/** Maximum duration of a useless watch, in milliseconds. A watch is useless if it ends this early without an event. */
+/** A watch that ends without an event within this time, in milliseconds, counts as useless. */
 const SHORT_WATCH_MS = 1000;
-/** Number of consecutive failures before the first warning. Each further warning requires twice as many failures. */
+/** Number of consecutive failures at which the first warning is logged. Each further warning requires twice as many failures. */
 const WARN_FROM_FAILURES = 3;
 
 interface ListResult<T> {

@@ -413,7 +413,7 @@ async function examine(
     requests,
     untilMs: endMs - LATER_PROBES_MS - computePingReserveMs(nic, seriesAndForwardingMs),
   });
-  // Counts lost pings before the large probes. Otherwise, random losses could look like a loss of all large frames.
+  // Counts lost pings first: on a lossy link, an unanswered large probe does not prove that all large frames are lost.
   const losses = await countLosses(sources, capturePoints, {
     probes: () => buildSeriesProbes(facts, first),
     untilMs: endMs - LATER_PROBES_MS,

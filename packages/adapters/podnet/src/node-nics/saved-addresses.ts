@@ -135,7 +135,7 @@ function hasGateway({ body }: Message): boolean {
   return decodeAttributes(body, MESSAGE_HEADER_BYTES.route).has(RTA.gateway);
 }
 
-/** Saves a NIC's routes in the main table, sorted so that routes without a gateway are restored first. */
+/** Saves the routes of the main table that use a NIC. Routes without a gateway come first, because they must be restored first. */
 export function saveRoutes(messages: readonly Message[], index: number): readonly string[] {
   const nicRoutes = messages.filter(
     (message) => isConfiguredRoute(message) && listLinkIndices(message).includes(index),

@@ -23,7 +23,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Lists the MACs that must not answer for the gateway: all but the node's if the node is the gateway, otherwise all but the first. */
+/** Lists the hosts that must not answer for the gateway: all but the node if the node is the gateway, otherwise all but the first. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
