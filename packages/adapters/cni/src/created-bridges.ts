@@ -86,7 +86,7 @@ function parseRecord(text: string | undefined, bootId: string): readonly Created
   return typeof name === "string" && typeof index === "number" ? [{ name, index }] : [];
 }
 
-/** Lists the bridges that were recorded in this state directory since the node booted. */
+/** Lists the bridges that `stateDir` records for the running boot, `bootId`. */
 export async function listCreatedBridges(
   files: Files,
   { stateDir, bootId }: Pick<RecorderDeps, "stateDir" | "bootId">,

@@ -7,7 +7,7 @@ import type { Logger } from "@patchbay/base";
 
 /** Files with device information. Device plugins write to the directory `dp`, and CNI plugins write to the directory `cni`. */
 export interface DeviceInfoFiles {
-  /** Returns the absolute path of an attachment's file; `network` is NAMESPACE/NAME. */
+  /** Returns the absolute path of an attachment's device information. `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
   /** Before ADD, copies what the device plugin wrote about `device`, if anything, to `path`, from which the CNI plugin reads it. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;

@@ -370,7 +370,7 @@ interface AdditionalFacts {
   readonly gateways?: readonly string[];
 }
 
-/** Lists `replacements`, then the result's default gateways of the IP versions without a replacement. */
+/** Lists `replacements`, then the result's default gateways of each IP version that has no replacement. */
 function listAllGateways(result: CniResult, replacements: readonly string[]): readonly string[] {
   const versions = new Set(replacements.map((gateway) => parseIp(gateway)?.version));
   const otherGateways = listGateways(result).filter(
@@ -405,7 +405,7 @@ function buildElement(
   };
 }
 
-/** First version whose results name interfaces. Source: CNI SPEC 0.3.0 */
+/** First CNI version whose results contain `interfaces`. Source: CNI SPEC 0.3.0 */
 const INTERFACES_SINCE = "0.3.0";
 
 /**

@@ -14,7 +14,7 @@ import type {
 export interface JournalDevice {
   /** ID of the device. Unset if the plugin creates the device. */
   readonly id?: string;
-  /** Resource name that the device plugin offers. Unset if the configuration names the device. */
+  /** Name of the device plugin's resource to which the device belongs. Unset if the configuration names the device. */
   readonly resource?: string;
   readonly infoPath: string;
 }
@@ -67,7 +67,7 @@ export interface Journal {
 }
 
 const SUFFIX = ".json";
-/** Pattern of pod UIDs and sandbox IDs, which become file names. */
+/** Pattern of pod UIDs and sandbox IDs that can safely become parts of a path. */
 const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 function isRow(value: unknown): value is JournalRow {

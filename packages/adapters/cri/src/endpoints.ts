@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Discovery of the container runtime: the first address that answers CRI v1.
+// Finds the address of the container runtime, which is the first address that answers CRI v1.
 import { AppError, isAppError, messageOf, type Clock } from "@patchbay/base";
 
 import { openEndpoint, type Endpoint } from "./grpc.ts";

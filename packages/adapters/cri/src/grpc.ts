@@ -104,7 +104,7 @@ export interface Call {
   readonly service: ServiceName;
   readonly method: string;
   readonly request: object;
-  /** containerd namespace, which only containerd's own services require. */
+  /** containerd namespace. Set only for calls to containerd's own services, because CRI has no namespaces. */
   readonly namespace?: string;
   readonly signal?: AbortSignal;
   /** Whether the response contains output of a tenant's program. If so, the call fails with RESOURCE_EXHAUSTED above 64 KiB. */

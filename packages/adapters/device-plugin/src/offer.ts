@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of an offer, and their allocation to containers. Pure.
+// Lists the devices that a device plugin offers, and allocates them to containers. Pure.
 import { join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError, type Logger } from "@patchbay/base";
@@ -91,7 +91,7 @@ export interface OfferPaths {
 
 export interface ResourceProvider {
   readonly offer: Offer;
-  /** Directory in which the resource appears and disappears. Unset if the resource always exists. */
+  /** Directory to watch, because the resource is created and deleted there. Unset if the resource always exists. */
   readonly watchedDirectory?: string;
   exists(): Promise<boolean>;
   /** Creates the files or directories that allocations require on the node. Idempotent. */

@@ -28,7 +28,7 @@ export interface RecorderDeps {
   readonly host?: string;
 }
 
-/** First delay before repeats are written, in milliseconds. Each consecutive write doubles the delay. */
+/** Delay before an event's repeats are first written, in milliseconds. Each further write of its repeats doubles the delay. */
 const COALESCE_MS = 5000;
 /** Maximum delay before repeats are written, in milliseconds. */
 const COALESCE_MAX_MS = 300_000;
@@ -101,7 +101,7 @@ class CoalescingRecorder implements EventRecorder {
     entry.note = note;
     entry.count += 1;
     entry.lastMs = nowMs;
-    if (entry.isWriting) return; // The running write also writes this repeat.
+    if (entry.isWriting) return; // The write in progress continues until it has also written this repeat.
     if (entry.key === undefined && !this.#newEvents[note.type].take(objectId(object))) return;
     entry.isWriting = true;
     const write = this.#writeAll(entry).finally(() => {

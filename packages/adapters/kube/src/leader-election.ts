@@ -45,7 +45,7 @@ export interface Elector {
 class LeaseElector implements Elector {
   readonly #deps: ElectorDeps;
   #observed: ObservedLease;
-  /** Start of the last successful renewal, in milliseconds of the monotonic clock. */
+  /** Monotonic time, in milliseconds, at which the last successful renewal started. */
   #renewedMs: number | undefined;
   #onChange: () => void = () => undefined;
 
@@ -184,7 +184,7 @@ export function createElector(deps: ElectorDeps): Elector {
 
 interface ObservedLease {
   readonly lease: Lease | undefined;
-  /** Time of the observation, in milliseconds of this process's monotonic clock. */
+  /** Monotonic time of this process, in milliseconds, at which it first observed this version of the Lease. */
   readonly sinceMs: number;
 }
 

@@ -44,7 +44,6 @@ export interface FailedCall {
   readonly device?: string;
 }
 
-/** Name of the call that migrates a domain. */
 export const MIGRATE_CALL = "virDomainMigrateToURI3";
 
 export function toAppError(error: NativeError, failed: FailedCall): AppError {

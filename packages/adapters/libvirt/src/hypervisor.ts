@@ -62,7 +62,7 @@ type CallAnswer =
 
 const CALL_WITHOUT_DEADLINE = "migrateDomain";
 
-/** Connection in the child process. All calls fail after the connection is lost. */
+/** Represents a libvirt connection that the child process holds. After the connection is lost, all calls fail. */
 export class LibvirtConnection implements HypervisorConnection {
   readonly closed: Promise<ConnectionEnd>;
   readonly #link: ConnectionLink;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pauses between events, because a tenant can cause events at any rate.
+// Decides how long to pause between events, because a tenant can cause events at any rate.
 
-/** Pause after an event, in milliseconds. */
+/** Pause after an event while short pauses are allowed, in milliseconds. */
 const SHORT_PAUSE_MS = 50;
 
 /** Number of short pauses in a row before long pauses follow. Every `LONG_PAUSE_MS`, one more short pause is allowed. */

@@ -129,7 +129,7 @@ export async function removeLink(
   try {
     await ipLink(access, netns, ["delete", "dev", name]);
   } catch {
-    // The link was already deleted, or is hardware.
+    // The link was already deleted, or it is a physical NIC, which cannot be deleted.
     if (await linkExists(access, netns, name)) {
       await ipLink(access, netns, ["set", "dev", name, "netns", INIT_PID]);
     }

@@ -99,7 +99,7 @@ export function toSandboxStatus(answer: WireSandboxStatusResponse): SandboxStatu
   const { pid, netnsPath } = parseSandboxInfo(answer.info);
   const summary = { ...toSandboxSummary(status), ...(pid === undefined ? {} : { pid }) };
   if (status.linux?.namespaces?.options?.network === "NODE") return { ...summary, ips: [] };
-  // If the path is missing, uses the network namespace of the sandbox's process.
+  // If the runtime reports no path, uses the network namespace of the sandbox's process.
   const path = netnsPath ?? (pid === undefined ? undefined : `/proc/${String(pid)}/ns/net`);
   return { ...summary, ips: listIps(status), ...(path === undefined ? {} : { netnsPath: path }) };
 }

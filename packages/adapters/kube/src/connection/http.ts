@@ -50,7 +50,7 @@ export function classifyRequest(request: ClassifiableRequest): RequestKind {
   return { verb: name === undefined && plural !== "none" ? "list" : "get", resource };
 }
 
-/** Rate limit: each warning text is logged at most once an hour. */
+/** Limits how often the same warning of the server is logged: once an hour. */
 const REPEATED_WARNINGS = { burst: 1, refillMs: 3_600_000 };
 
 /** Source: RFC 7234 5.5, Kubernetes apimachinery net.ParseWarningHeaders */

@@ -6,7 +6,7 @@ export interface Cluster {
   readonly name: string;
   /** URL of the server, without a trailing slash. */
   readonly server: string;
-  /** CA certificates: PEM, encoded in base64. */
+  /** Base64 of the CA certificates in PEM. */
   readonly caData: string | undefined;
   readonly caFile: string | undefined;
   readonly skipTlsVerify: boolean;
@@ -16,10 +16,10 @@ export interface Cluster {
 
 export interface User {
   readonly name: string;
-  /** Client certificate: PEM, encoded in base64. */
+  /** Base64 of the client certificate in PEM. */
   readonly certData: string | undefined;
   readonly certFile: string | undefined;
-  /** Private key: PEM, encoded in base64. */
+  /** Base64 of the private key in PEM. */
   readonly keyData: string | undefined;
   readonly keyFile: string | undefined;
   readonly token: string | undefined;

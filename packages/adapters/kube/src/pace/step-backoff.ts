@@ -30,7 +30,7 @@ export interface Failure<T> {
 
 export interface DelayedStep<T> {
   readonly summary: T;
-  /** Remaining delay, in milliseconds. */
+  /** Milliseconds until the step may run again. */
   readonly pauseMs: number;
   readonly failures: number;
 }
@@ -143,7 +143,7 @@ function stepId({ scope, name }: Pick<Step, "scope" | "name">): string {
   return JSON.stringify([scope, name]);
 }
 
-/** Hashes the inputs, which may be as long as a spec. */
+/** Returns a hash to store instead of the inputs, which may be as long as a spec. */
 function hashInputs({ inputs }: Step): string {
   return hash("sha256", inputs, "base64");
 }

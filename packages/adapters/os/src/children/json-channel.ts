@@ -13,7 +13,7 @@ const LINE_BYTES_MAX = 8 * 1024 * 1024;
 /** Maximum size of unsent messages, in bytes. A peer that reads too slowly is disconnected. */
 const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Maximum number of received descriptors that were not claimed. */
+/** Maximum number of received descriptors that the process has not claimed yet. */
 const DESCRIPTORS_MAX = 64;
 
 export class JsonChannel implements ChildChannel {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inotify events of a directory that a launcher can change.
+// Filters and counts the inotify events of a directory that a launcher can change.
 
 /** Number of irrelevant events after which the watch pauses, because a hostile launcher may cause any number of them. */
 const IRRELEVANT_EVENTS_MAX = 50;

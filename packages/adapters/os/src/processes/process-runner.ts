@@ -15,7 +15,7 @@ import { signalGroup, watchProcessEnd } from "./process-identity.ts";
 interface ProgramEnd {
   readonly exitCode: number;
   readonly isSignaled: boolean;
-  /** Whether other processes remain in the program's group. */
+  /** Whether processes of the program's group still run after the program has ended. */
   readonly hasLeftovers: boolean;
 }
 

@@ -233,7 +233,7 @@ async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly 
 function leadsOffPath({ at, mac, port }: FixedEntry, facts: ProbeFacts): boolean {
   const { podNic, nodePeer, uplinks } = facts.links;
   const isGuestMac = mac === findOutsideMac(facts);
-  // Skips the pod's entries for the guest's MAC, because `findWiringFaults` checks them.
+  // Ignores fixed entries for the guest's MAC in the pod, because `findWiringFaults` checks them.
   if (at === "pod") return !isGuestMac && port !== podNic?.name;
   if (isGuestMac) return port !== nodePeer?.name;
   return facts.target?.at === "beyond" && !uplinks.some(({ name }) => name === port);
@@ -364,7 +364,7 @@ async function readRouteFaults(
   return faults.flat();
 }
 
-/** Probes that hosts and pods may leave unanswered for other reasons than lost frames. */
+/** Probes that may stay unanswered even if no frame is lost. */
 const SEPARATE_PROBES: readonly ProbeName[] = ["through", "beyond"];
 
 function describeGuestRoute(

@@ -74,7 +74,7 @@ function recordRequests(
 interface ProbePlan {
   readonly probes: readonly Probe[];
   readonly untilMs: number;
-  /** Set if the ARP requests of the guest are recorded too. */
+  /** Receives the ARP requests that the guest sends during the probes. Unset if they are not recorded. */
   readonly requests?: GuestRequests;
 }
 

@@ -181,7 +181,7 @@ export async function readNodeRoute(
   return { ...hop, address, mac: link.mac, gatewayMac: gatewayNeighbor.mac };
 }
 
-/** RTN_UNICAST, and the offset of the route's type in its header. */
+/** RTN_UNICAST, and the offset of the route's type in struct rtmsg, in bytes. */
 const [UNICAST, ROUTE_TYPE_AT] = [1, 7];
 
 /** Returns the link index of a default IPv4 route, in any table, or 0 if it has several links. Returns [] if it is another message. */
@@ -384,7 +384,7 @@ export async function hasRulesForSource(
   return mentionsSource(await readRuleset(runner, node), address);
 }
 
-/** A route lookup, and the link to which it must lead. */
+/** A route lookup with `ip route get`, and the link that the route must use. */
 export interface RouteLookup {
   readonly at: Place;
   readonly args: readonly string[];

@@ -128,7 +128,7 @@ function decodeRateLimit(message: Message): readonly (readonly [number, RateLimi
   return [[view.getInt32(4, true), limit]];
 }
 
-/** Rate limits of Patchbay by link name. */
+/** Rate limits that Patchbay has set, by link name. */
 export type RateLimits = ReadonlyMap<string, RateLimit>;
 
 export function decodeRateLimits(

@@ -44,7 +44,7 @@ export interface Pod {
 
 type WiringOfKind<Union, Kind> = Extract<Union, { readonly kind: Kind }>;
 
-/** Operations of one kind of wiring. All operations are idempotent. */
+/** Functions that check, create and remove one kind of wiring. All functions are idempotent. */
 interface Wirer<Kind extends PodWiring["kind"]> {
   readonly isWired: (state: NetnsState, wiring: WiringOfKind<ObservedWiring, Kind>) => boolean;
   readonly wire: (
@@ -206,7 +206,7 @@ export const TAP_WIRER: Wirer<"tap"> = {
     return tap?.up === true && canOpen(tap);
   },
   wire: wirePluginTap,
-  // The CNI plugin created the tap and removes it.
+  // Does nothing, because the CNI plugin created the tap and also removes it.
   unwire: () => Promise.resolve(),
 };
 
