@@ -18,6 +18,6 @@ export function readEnvironment(): Environment {
 
 export function readVersion(): string {
   const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
-  const manifest = JSON.parse(text) as { readonly version: string }; // The package contains this file.
+  const manifest = JSON.parse(text) as { readonly version: string }; // The cast is safe, because the file is this package's own manifest.
   return manifest.version;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error for a child process in the foreground that failed, for example ssh.
 
-/** Error whose message is not shown, because the child process has already printed one. */
+/** Error that ends this program with the child's exit code. No message is shown, because the child has already printed one. */
 export class ProgramEnded extends Error {
   readonly exitCode: number;
 

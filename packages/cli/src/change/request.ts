@@ -28,7 +28,7 @@ import { hasFlag, numberOption, type Input } from "../input.ts";
 import { printResult } from "../print/output.ts";
 
 interface Goal {
-  /** Goal of the wait, for the error message. */
+  /** Describes in the error message what the command waited for. */
   readonly what: string;
   /** Called with each observation. Returns true to end the wait. */
   readonly visit: (observation: Observation) => boolean;

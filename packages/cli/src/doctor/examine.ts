@@ -24,5 +24,5 @@ export async function examine(
   const { signal } = context;
   const request = { method: "GET", path, timeoutMs: TIMEOUT_MS, signal } as const;
   const { text } = await session.client.requestRaw(request);
-  return JSON.parse(text) as DoctorReport; // virt-api answers with a report.
+  return JSON.parse(text) as DoctorReport; // The cast is safe, because virt-api answers with a report.
 }

@@ -22,7 +22,7 @@ export interface WantedApi {
   readonly resources: readonly string[];
 }
 
-/** Expected API, and the plural names that the server reports. */
+/** Expected API, and the plural names of the resources that the server reports. */
 export interface ServedApi extends WantedApi {
   readonly served: Observed<readonly string[]>;
 }
@@ -63,7 +63,7 @@ export interface Facts {
   readonly daemonSets: Observed<readonly DaemonSet[]>;
   /** Processes of a standalone machine; unset on a cluster. */
   readonly processes?: Observed<MachineProcesses>;
-  /** Result of starting a pod; set only on a running standalone machine. */
+  /** Result of starting a test pod; set only if a standalone machine runs. */
   readonly podTrial?: Observed<PodTrial>;
   /** SELinux state of this computer if it is the standalone machine; unset on a cluster. */
   readonly selinux?: Observed<Selinux>;

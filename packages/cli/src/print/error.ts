@@ -58,7 +58,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   RUNTIME_NOT_RUNNING: "start it with: patchbay up",
 };
 
-/** HTTP statuses of an aggregated API whose server does not respond. */
+/** HTTP statuses that mean that the server behind an aggregated API does not respond. */
 const UNAVAILABLE_STATUSES: ReadonlySet<unknown> = new Set([502, 503, 504]);
 
 /** Returns the exit code: 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 unreachable. */

@@ -5,7 +5,7 @@ import { findReasonOwner, nextStepFor } from "@patchbay/core/reasons";
 import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
 import { printPairs } from "./table.ts";
 
-/** Source: ARCHITECTURE.md, "The loops". */
+/** What happens next in each phase. Source: ARCHITECTURE.md, "The loops". */
 const NEXT_STEPS: Readonly<Record<IfacePhase, string>> = {
   Pending: "virt-controller names the network in the pod's annotation, then net-agent runs CNI ADD",
   PodAttaching: "net-agent runs CNI ADD in the pod",

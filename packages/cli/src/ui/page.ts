@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of the panel's page, and the headers of all responses.
+// Reads the files of the panel's page, and builds the headers of all responses.
 import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { NONCE_MARK, PANEL_DIRECTORY, PANEL_FILES } from "@patchbay/panel";

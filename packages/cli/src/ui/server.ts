@@ -85,7 +85,7 @@ class PanelServer implements Panel {
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port; // A TCP server has an AddressInfo.
+    return (this.#server.address() as AddressInfo).port; // The cast is safe, because a TCP server has an AddressInfo.
   }
 
   createLink(): string {

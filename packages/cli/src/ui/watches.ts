@@ -42,7 +42,7 @@ async function mayListEverywhere(
     },
   });
   if (status >= 300) return false;
-  const review = JSON.parse(text) as AccessReview; // The API server answers with the AccessReview.
+  const review = JSON.parse(text) as AccessReview; // The cast is safe, because the API server answers with an AccessReview.
   return review.status?.allowed === true;
 }
 

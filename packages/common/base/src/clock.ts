@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Time and delays for all code of the product. Tests replace the clock. */
+/** Source of the time and of delays for all code of the product. Tests replace it. */
 export interface Clock {
   now(): number;
   /** Returns the monotonic time in milliseconds, for durations. */

@@ -11,7 +11,7 @@ export class KeyedMutex {
   async runExclusive<T>(key: string, work: () => Promise<T>): Promise<T> {
     const previousWork = this.#lastWork.get(key);
     const ownWork = (async () => {
-      // Errors are ignored, because the earlier caller handles them.
+      // Ignores errors of the previous work, because its caller handles them.
       await previousWork?.catch(() => undefined);
       return work();
     })();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server of a service's metrics, which reveal all VMs and their traffic.
+// Serves a service's metrics. Can require authorization, because metrics reveal all VMs and their traffic.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 
@@ -28,7 +28,7 @@ interface ServedMetrics {
   readonly metrics: Pick<Metrics, "print" | "contentType">;
   /** Checks the tokens of clients over TLS; unset to serve metrics to everyone over plain HTTP. */
   readonly checkAccess?: AccessCheck;
-  /** State that `/healthz` reports to everyone, with the configuration version, as KubeVirt's services do. */
+  /** State and configuration version that `/healthz` reports to every client, as KubeVirt's services do. */
   readonly health: Pick<DaemonHealth, "isLive" | "configVersion">;
 }
 

@@ -31,7 +31,7 @@ cryptoProvider.set(webcrypto);
 /** Algorithm that every client of TLS 1.2 and 1.3 supports. */
 const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 
-/** Tolerated difference between the clocks of an installation, in milliseconds. */
+/** Tolerated difference between the clocks of an installation's machines, in milliseconds. */
 const CLOCK_SKEW_MS = 300_000;
 
 function generateKeys(): Promise<webcrypto.CryptoKeyPair> {

@@ -75,7 +75,7 @@ function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo 
 
 function redactField(name: string, value: unknown): unknown {
   const redacted = redactValue({ [name]: value });
-  return (redacted as Record<string, unknown>)[name]; // redactValue returns an object for an object.
+  return (redacted as Record<string, unknown>)[name]; // The cast is safe, because redactValue converts an object to an object.
 }
 
 const HEAD_FIELDS: ReadonlySet<string> = new Set([

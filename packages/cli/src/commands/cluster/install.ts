@@ -9,7 +9,7 @@ import { waitForObject } from "./wait-for-object.ts";
 /** Source: net-agent's flag `--mode`. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
 
-/** Returns the settings that flags set. Other settings stay unchanged. */
+/** Returns only the settings for which the user passed a flag, because all others must stay unchanged. */
 function readSettings(input: Input) {
   const image = textOption(input, "image");
   const launcherImage = textOption(input, "launcherImage");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests addinterface and removeinterface.
+// Requests the plug or unplug of an interface with the subresource `addinterface` or `removeinterface`.
 import {
   type Observation,
   findIfaceStage,

@@ -51,7 +51,7 @@ export const getInterfaces: Command = {
   run: runGetInterfaces,
 };
 
-/** Returns the VM's node, and why virt-handler cannot manage the VM. */
+/** Returns the VM's node, and the reason if virt-handler cannot manage the VM. */
 function readNodeDetails({ nodeName, blockedReason }: VmiStatus = {}): {
   readonly node?: string;
   readonly blockedReason?: string;
@@ -135,7 +135,7 @@ async function runHistory(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Shows the history, including unplugged interfaces and guests that have ended. */
+/** Shows the history of a VM's interfaces. It includes unplugged interfaces and guests that have stopped. */
 export const history: Command = {
   name: "history",
   args: ["<vm>", "[interface]"],

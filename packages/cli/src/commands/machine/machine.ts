@@ -114,7 +114,7 @@ export const restore: Command = {
   run: runRestore,
 };
 
-/** Port of kube-apiserver. */
+/** Default port of kube-apiserver. */
 const DEFAULT_PORT = 6443;
 
 async function runApiserver(context: Context, input: Input): Promise<void> {

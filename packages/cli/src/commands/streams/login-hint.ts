@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes how to log in to a guest, or which object contains its logins.
+// Describes how to log in to a guest, or names the object that contains its credentials.
 import { withCurrentFieldNames, SECRETS, type VirtualMachineInstance } from "@patchbay/api";
 import type { Secret } from "@patchbay/api/kubernetes";
 import { isAppError } from "@patchbay/base";

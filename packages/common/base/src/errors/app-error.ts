@@ -38,7 +38,7 @@ export function messageOf(error: unknown): string {
 /** Minimum retry delay for errors that only a change resolves, in milliseconds. If the change is watched, it triggers an earlier retry. */
 const ON_CHANGE_RETRY_DELAY_MS = 60_000;
 
-/** Returns the minimum delay before a failed step or reconcile pass is retried. */
+/** Returns the minimum delay, in milliseconds, before a step or reconcile pass that failed with `error` is retried. */
 export function minRetryDelayMs(error: unknown): number {
   return findRetryRule(error) === "backoff" ? 0 : ON_CHANGE_RETRY_DELAY_MS;
 }

@@ -82,7 +82,7 @@ function findCommonName(certificate: X509Certificate): string | undefined {
   return typeof subject["CN"] === "string" ? subject["CN"] : undefined;
 }
 
-/** Authority whose clients are trusted. Trusts no client before `read`. */
+/** Decides which clients with certificates of one authority are trusted. Trusts no client before the first `read`. */
 export class ClientAuthority {
   readonly #source: Source<Trust>;
   #names: readonly string[] = [];

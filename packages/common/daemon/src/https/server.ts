@@ -21,7 +21,7 @@ export interface ServerSettings {
   /** TCP port; 0 selects a free port. */
   readonly port: number;
   readonly certificate: Source<KeyPair>;
-  /** Authorities of trusted clients, which are read together with the certificate. */
+  /** Authorities whose clients may be trusted. They are read again whenever `certificate` is read. */
   readonly clientAuthorities: readonly ClientAuthority[];
   /** Whether the handshake fails without a client certificate. Defaults to false. */
   readonly demandsCertificate?: boolean;

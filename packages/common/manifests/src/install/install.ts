@@ -149,7 +149,7 @@ function sortByType(objects: readonly KubeObject[]): readonly KubeObject[] {
   return TYPES.flatMap((type) => objects.filter((object) => findType(object) === type));
 }
 
-/** Returns whether a dry run can validate the object. Its namespace must exist. */
+/** Returns whether a dry run can validate the object, which requires that the object's namespace exists. */
 async function canValidate(store: Store, object: KubeObject): Promise<boolean> {
   const [namespaces] = TYPES;
   const { namespace: name } = object.metadata;

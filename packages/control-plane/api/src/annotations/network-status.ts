@@ -88,7 +88,7 @@ export interface AttachmentError {
   readonly message: string;
 }
 
-/** Errors by the NIC's name in the pod. */
+/** Attachment errors, by the name of the NIC in the pod. */
 export type AttachmentErrors = Readonly<Record<string, AttachmentError>>;
 
 function isAttachmentError(value: unknown): value is AttachmentError {

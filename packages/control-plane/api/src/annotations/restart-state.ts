@@ -52,7 +52,7 @@ export interface RetainedMac {
   readonly name: string;
   /** NetworkAttachmentDefinition as NAMESPACE/NAME. Unset for the pod's network. */
   readonly networkName?: string;
-  /** Lower case with colons. */
+  /** MAC in lower case, with colons. */
   readonly macAddress: string;
 }
 

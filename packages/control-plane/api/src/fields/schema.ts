@@ -7,7 +7,7 @@ type Schema = Readonly<Record<string, unknown>>;
 /** Schemas of optional properties. A WeakSet marks them, because a flag in the schema would appear in its JSON. */
 const optionalSchemas = new WeakSet<Schema>();
 
-/** Key pattern of maps, equal to TypeBox's output for Record. */
+/** Pattern for the keys of maps, as TypeBox writes it for `Type.Record`. */
 const ANY_KEY = "^.*$";
 
 function buildPlainSchema(type: string): (options?: Schema) => Schema {

@@ -166,7 +166,7 @@ export function listQuantities(
 }
 
 export interface SchemaField {
-  /** Path with `[]` after a list and `{}` after a map. */
+  /** Path, with `[]` after the name of a list and `{}` after the name of a map. */
   readonly path: string;
   /** Type as in KubeVirt's API document, for example `string` or `string|integer|number`. For lists and maps, the type of the entries. */
   readonly type: string;

@@ -14,7 +14,7 @@ function omit(value: JsonObject, key: string): JsonObject {
 /** Maps the entries of a list. Returns other values unchanged; validation against the schema rejects them. */
 function mapEntries<T>(value: T, resolve: (entry: JsonObject) => JsonObject): T {
   if (!Array.isArray(value)) return value;
-  // `resolve` renames keys only, so the type of each entry stays the same.
+  // The cast is safe, because `resolve` only renames fields of the entries.
   return value.map((entry: unknown) => (isJsonObject(entry) ? resolve(entry) : entry)) as T;
 }
 

@@ -108,7 +108,7 @@ export const CPU_TOPOLOGIES = {
   preferAny: "any",
 } as const;
 
-/** Ways to spread vCPUs. Source: KubeVirt SpreadAcross. */
+/** Levels of the CPU topology across which vCPUs are spread. Source: KubeVirt SpreadAcross. */
 const SPREAD_TARGETS = ["SocketsCores", "CoresThreads", "SocketsCoresThreads"] as const;
 
 const PreferredCpuSchema = Type.Object(

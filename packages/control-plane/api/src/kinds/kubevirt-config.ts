@@ -349,11 +349,11 @@ export interface NetworkConfig {
   readonly isStaged: boolean;
   readonly autoBinding: AutoBinding;
   readonly allowsHooks: boolean;
-  /** Enabled feature gates of interface fields. */
+  /** Enabled feature gates that permit certain fields of interfaces. */
   readonly nicGates: readonly NicGate[];
 }
 
-/** Feature gates of interface fields. Source: KubeVirt pull request 18968, enhancements 422 and 235. */
+/** Feature gates that permit certain fields of interfaces. Source: KubeVirt pull request 18968, enhancements 422 and 235. */
 const NIC_GATES = [
   "InterfaceMTUOverride",
   "NetworkInterfaceQueueLimits",

@@ -306,7 +306,7 @@ export function isBinding(field: string): boolean {
   return BINDINGS.some((binding) => binding === field);
 }
 
-/** Lists the interface's bindings in API order. */
+/** Lists the bindings that the interface sets, in the order of {@link BINDINGS}. */
 export function listBindings(iface: Iface): readonly Binding[] {
   return BINDINGS.filter((binding) => (iface[binding] ?? undefined) !== undefined);
 }

@@ -68,7 +68,7 @@ export const listUnsupportedVmFields: (spec: VmSpec) => UnsupportedFields = memo
 });
 
 export const effectiveVmiSpec: (spec: VmiSpec) => VmiSpec = memoize(
-  // Harmless fields are optional, so the result is still a valid specification.
+  // The cast is safe, because harmless fields are optional, so the result is still a VmiSpec.
   (spec) => withoutHarmlessFields(VmiSpecSchema, { ...spec }) as unknown as VmiSpec,
 );
 

@@ -25,7 +25,7 @@ export function normalizeMac(text: string): string {
   return parseMac(text)?.join(":") ?? text.toLowerCase();
 }
 
-/** Checks the group bit. Source: IEEE 802, I/G bit. */
+/** Checks the group bit, which is set in multicast addresses. Source: IEEE 802, I/G bit. */
 export function isMulticastMac(pairs: readonly string[]): boolean {
   return (parseInt(pairs[0] ?? "00", 16) & 1) === 1;
 }

@@ -269,7 +269,7 @@ const cacheSuitsSharing = forEachDisk(({ shareable, cache = "" }, path) =>
   }),
 );
 
-/** A volume's use of a claim or of a file on the host. */
+/** How a volume uses a claim or a file on the host. */
 interface ImageUse {
   readonly image: string;
   readonly field: string;

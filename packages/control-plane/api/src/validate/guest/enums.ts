@@ -7,7 +7,7 @@ import type { Rule } from "../rule.ts";
 
 /** Field with a fixed set of values. An empty value counts as unset. */
 interface EnumField {
-  /** Path below the specification, with `[]` after a list. */
+  /** Path relative to the specification, with `[]` after the name of a list. */
   readonly path: string;
   readonly values: readonly string[];
   readonly reason?: Cause["reason"];
