@@ -177,7 +177,7 @@ function findOtherRouter(facts: PathFacts, gateway: string | undefined): string 
  */
 function judgeDefaultGateway(facts: PathFacts): Verdict | undefined {
   const doesReply = findTrace(facts, "ping")?.replySeenAt.includes("tap") === true;
-  // The firewall of Windows may refuse only pings from other networks.
+  // Ignores Windows guests, because the Windows firewall may refuse only the pings from other networks.
   if (!facts.offersDefaultRoute || !doesReply || facts.isWindows === true) return undefined;
   const values = findGuestGateway(facts);
   const router = findOtherRouter(facts, values.ADDRESS);

@@ -62,7 +62,7 @@ export function findMatchedType(
   );
 }
 
-/** Returns the kind for a matcher without a kind. Source: KubeVirt ClusterSingularResourceName. */
+/** Returns the kind that applies if a matcher names no kind. Source: KubeVirt ClusterSingularResourceName. */
 export function findDefaultKind(role: MatcherRole): string {
   return (MATCHED_TYPES[role][0]?.kind ?? "").toLowerCase();
 }

@@ -45,6 +45,6 @@ export interface ProcessRunner {
    * deadline, OS_DESCRIPTOR_STALE when a descriptor is closed or refers to another file (the program was not started)
    */
   run(command: Command): Promise<CommandResult>;
-  /** Kills all remaining programs of the family, including programs that a previous process started. */
+  /** Kills all remaining programs of the family, including those that an earlier process of Patchbay started. */
   killProcessFamily(family: string): Promise<void>;
 }

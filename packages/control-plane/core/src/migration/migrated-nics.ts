@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs of a migrating guest that the target expects, rewires and announces.
+// Lists a migrating guest's NICs, and how the source and the target pod rewire and announce them.
 import {
   names,
   type BindingRegistry,

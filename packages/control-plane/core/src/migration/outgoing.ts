@@ -96,7 +96,7 @@ function decideBeforeStart(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, call } = facts;
   if (typeof call === "object") return planSourceFailure(facts, call.failure);
   if (migration.abortRequested === true) return planSourceFailure(facts, "it was cancelled");
-  // An earlier process started the migration, and the migration failed.
+  // An earlier virt-handler process started the migration. It has failed, because the guest is still here.
   if (migration.startTimestamp !== undefined)
     return planSourceFailure(facts, "it ended, and the guest is here");
   return begin(facts);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node and pod that own a guest. `status.nodeName` contains the owning node.
+// Finds the node and the pod that own a guest. The owning node is in `status.nodeName`.
 import type { Iface, MigrationState, VirtualMachineInstance } from "@patchbay/api";
 import { findController, type Pod } from "@patchbay/api/kubernetes";
 import { isNicMac } from "@patchbay/api/values";
@@ -98,7 +98,7 @@ export function targetView(vmi: VirtualMachineInstance): VirtualMachineInstance 
   };
 }
 
-/** Fields of `status.migrationState` that each role writes. virt-controller writes all other fields. */
+/** Fields of `status.migrationState` that virt-handler writes, by its node's role. virt-controller writes all other fields. */
 export const NODE_MIGRATION_FIELDS = {
   owner: [
     "startTimestamp",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU topology of an instancetype's vCPUs. Source: KubeVirt pkg/instancetype/apply/cpu.go and
+// Chooses the CPU topology for an instancetype's vCPUs. Source: KubeVirt pkg/instancetype/apply/cpu.go and
 // preference/validation/cpu.go.
 import { CPU_TOPOLOGIES, type PreferenceSpec } from "@patchbay/api";
 import type { Cause } from "@patchbay/api/kubernetes";

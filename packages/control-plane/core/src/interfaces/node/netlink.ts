@@ -17,7 +17,7 @@ export interface NewTap {
   readonly isMultiQueue: boolean;
 }
 
-/** Test that a big-endian number in a frame has the expected value. */
+/** Tests whether a frame contains the big-endian number `value` at `offset`. */
 export interface FrameTest {
   readonly offset: number;
   readonly size: 1 | 2 | 4;

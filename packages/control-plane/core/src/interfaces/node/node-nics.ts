@@ -15,7 +15,7 @@ export interface NodeNic {
   readonly name: string;
   /** ifindex at the time of reading. The encoded `addresses` and `routes` contain this number. */
   readonly index: number;
-  /** Kind of link, as in {@link Link.kind}. Empty for hardware. */
+  /** Kind of link, as in {@link Link.kind}. Empty for a physical NIC. */
   readonly kind: string;
   readonly mac: string;
   /** Permanent MAC of the hardware. Unset if the kernel reports none. */

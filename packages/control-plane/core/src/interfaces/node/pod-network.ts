@@ -12,7 +12,7 @@ import type { NetnsHandle } from "../namespaces.ts";
 export interface Link {
   readonly name: string;
   readonly index: number;
-  /** Kind of the link, for example `veth`, `macvlan`, `bridge` or `tun`. Empty for hardware. */
+  /** Kind of the link, for example `veth`, `macvlan`, `bridge` or `tun`. Empty for a physical NIC. */
   readonly kind: string;
   readonly mac: string;
   readonly mtu: number;

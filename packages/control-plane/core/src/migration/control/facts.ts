@@ -39,7 +39,7 @@ export interface MigrationFacts {
   readonly now: string;
 }
 
-/** Returns the current migration's state in the VMI's status. */
+/** Returns the state of the current migration from the VMI's status. */
 export function findMigrationState({
   guest,
   migration,
