@@ -183,3 +183,79 @@ test("reaches hosts through a gateway with a permanent neighbor entry, which doe
     run("ip", "-n", guest, "neigh", "flush", "dev", "eth0");
   }
 });
+
+/** A pod NIC whose gateways are permanent neighbors that answer neither ARP nor ND; a host is behind them. */
+function addSilentNetwork(): { readonly pod: string; readonly own: BridgeWiring } {
+  const [host, pod] = [namespaces.add("host"), namespaces.add("pod")];
+  const own = guestWiring(1);
+  const inHost = (...text: readonly string[]): string => run("ip", "-n", host, ...text);
+  const inPod = (...text: readonly string[]): string => run("ip", "-n", pod, ...text);
+  const peer = ["type", "veth", "peer", "name", "pod1", "address", own.mac, "netns", pod];
+  inHost("link", "add", "eni1", "address", "02:00:00:00:5e:fd", ...peer);
+  inHost("link", "set", "eni1", "up");
+  inHost("-6", "route", "add", "fd09::5/128", "dev", "eni1");
+  inHost("addr", "add", "2001:db8::1/128", "dev", "lo", "nodad");
+  inPod("link", "set", "pod1", "up");
+  inPod("addr", "add", "10.9.0.5/32", "dev", "pod1");
+  inPod("addr", "add", "fd09::5/128", "dev", "pod1", "nodad");
+  for (const [family, gateway] of [
+    ["-4", "169.254.1.1"],
+    ["-6", "fd0f::1"],
+  ] as const) {
+    inPod(family, "route", "add", gateway, "dev", "pod1");
+    inPod(family, "route", "add", "default", "via", gateway, "dev", "pod1", "metric", "50");
+    const mac = ["lladdr", "02:00:00:00:5e:fd", "dev", "pod1", "nud", "permanent"];
+    inPod("neigh", "add", gateway, ...mac);
+  }
+  return { pod, own };
+}
+
+test("reaches hosts through an IPv6 gateway that does not answer ND, which the guest configured itself", async () => {
+  const { pod, own } = addSilentNetwork();
+  const guest = namespaces.add("guest");
+  const netns = namespaces.open(pod);
+  const network = makeNetwork();
+  const remembered = await network.readAddresses(netns, "pod1");
+  expect(remembered.gatewayMac).toBe("02:00:00:00:5e:fd");
+  const wiring = BINDINGS.bridge.buildWiring({ ...own, podAddresses: [], remembered });
+  if (wiring?.kind !== "bridge") throw new Error("the pod NIC has no bridge");
+  const taps = ["link", "add", own.tapName, "type", "veth", "peer", "name", "eth0"];
+  run("ip", "-n", pod, ...taps, "address", own.mac, "netns", guest);
+  run("ip", "-n", guest, "link", "set", "eth0", "up");
+  await network.wireTap(netns, { ...wiring, owner: 107, queues: 1 });
+  expect((await network.observe(netns)).isWired(wiring)).toBe(true);
+  const inGuest = (...text: readonly string[]): string => run("ip", "-n", guest, ...text);
+  inGuest("addr", "add", "fd09::5/128", "dev", "eth0", "nodad");
+  inGuest("-6", "route", "add", "fd0f::1", "dev", "eth0");
+  inGuest("-6", "route", "add", "default", "via", "fd0f::1", "dev", "eth0", "metric", "50");
+  expect(ping(guest, "-6", "2001:db8::1")).toContain(" 0% packet loss");
+});
+
+test("returns to the pod NIC with its routes and permanent neighbors", async () => {
+  const { pod, own } = addSilentNetwork();
+  const netns = namespaces.open(pod);
+  const network = makeNetwork();
+  // The kernel's own link-local address does not return.
+  const list = (): readonly string[] =>
+    [
+      ["-4", "route"],
+      ["-6", "route"],
+      ["neigh", "show", "nud", "permanent"],
+    ]
+      .flatMap((text) => run("ip", "-n", pod, ...text).split("\n"))
+      .map((line) => line.trim())
+      .filter((line) => line !== "" && !line.startsWith("fe80::/64"))
+      .toSorted();
+  const before = list();
+  expect(before).toContain("169.254.1.1 dev pod1 lladdr 02:00:00:00:5e:fd PERMANENT");
+  const paths = await network.readPaths(netns, "pod1");
+  if (paths === undefined) throw new Error("the NIC has no routes");
+  // The guest has another MAC, so the kernel deletes the neighbors.
+  const wiring = { ...own, mac: "02:00:00:00:5e:0f" };
+  await network.wireTap(netns, wiring);
+  await network.unwireTap(netns, wiring);
+  expect(list()).not.toEqual(before);
+  const addresses = ["10.9.0.5/32", "fd09::5/128"];
+  await network.restoreNic(netns, { name: "pod1", mac: own.mac, addresses, paths });
+  expect(list()).toEqual(before);
+});

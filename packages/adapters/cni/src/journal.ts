@@ -8,6 +8,7 @@ import type {
   CniResult,
   DefaultRoute,
   Files,
+  NicPaths,
   NodeNic,
 } from "@patchbay/core/interfaces";
 
@@ -38,6 +39,8 @@ export interface JournalRow {
   /** `begun` until ADD succeeds, then `attached`. After DEL, `removed` until the pod's status is updated. */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
+  /** Routes and permanent neighbors of the NIC after ADD, which DEL may need. Unset if the NIC had none, or is adopted. */
+  readonly paths?: NicPaths;
   /** Whether the attachment is the pod's default network, which the container runtime adds and deletes. */
   readonly isDefault?: true;
   /** Set if the container runtime, not this agent, added the attachment. The runtime also reports it, and deletes it with the sandbox. */

@@ -44,7 +44,14 @@ import {
   RTM,
 } from "./netlink/rtnetlink.ts";
 import type { RemovableWiring, PodWiring, ObservedWiring } from "@patchbay/core/nics";
-import { restoreNic, readAddresses, removeLink, restoreName } from "./pod-nic.ts";
+import {
+  restoreNic,
+  readAddresses,
+  readPaths,
+  removeLink,
+  restoreName,
+  restorePaths,
+} from "./pod-nic.ts";
 import { buildAnnouncements } from "./announcements.ts";
 import { createStateReader, type NetnsState, type StateSources } from "./netlink/netns-state.ts";
 import { runInNamespace } from "./run-in.ts";
@@ -417,7 +424,12 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
       assertValidNames([nic.podInterfaceName, nic.mac]);
       await netlink.sendFrames(netns, nic.podInterfaceName, buildAnnouncements(nic));
     },
-    restoreNic: (netns, nic) => restoreNic(toPod(access, netns), nic),
+    readPaths: (netns, name) => readPaths(netlink, netns, name),
+    restoreNic: async (netns, nic) => {
+      const pod = toPod(access, netns);
+      await restoreNic(pod, nic);
+      await restorePaths({ netlink, pod }, netns, nic);
+    },
     removeLink: (netns, name) => removeLink(access, netns, name),
     restoreName: async (netns, nic) => {
       assertValidNames([nic.name, nic.originalName, ...(nic.mac === undefined ? [] : [nic.mac])]);

@@ -7,11 +7,21 @@ import type {
   Link,
   Netlink,
   NetnsHandle,
+  NicPaths,
   ProcessRunner,
   RenamedNic,
 } from "@patchbay/core/interfaces";
 import { type LinkChange, parseList, toTextOrEmpty } from "./links.ts";
-import { queryLinks, queryNic, queryPermanentNeighbors } from "./netlink/queries.ts";
+import { describeErrno, encodeMessage, REQUEST_ACK } from "./netlink/message.ts";
+import {
+  queryLinkIndices,
+  queryLinks,
+  queryNic,
+  queryPermanentNeighbors,
+  queryRoutes,
+} from "./netlink/queries.ts";
+import { CREATE, encodePermanentNeighbor, EXCLUSIVE, REPLACE, RTM } from "./netlink/rtnetlink.ts";
+import { printRoute, saveRoutes } from "./node-nics/saved-addresses.ts";
 import type { StateSources } from "./netlink/netns-state.ts";
 import { runInNamespace } from "./run-in.ts";
 import type { Pod } from "./wiring/wirers.ts";
@@ -51,6 +61,8 @@ export async function readAddresses(
   };
   const gateway = findIpv6Gateway(nicAddresses);
   if (gateway === undefined) return nicAddresses;
+  const permanent = neighbors.find(({ address }) => address === gateway);
+  if (permanent !== undefined) return { ...nicAddresses, gatewayMac: permanent.mac };
   const args = ["-c", RESOLVE_GATEWAY, "sh", name, gateway];
   const gatewayMac = parseNeighborMac(await runInNamespace(runner, netns, { program: "sh", args }));
   return { ...nicAddresses, ...(gatewayMac === undefined ? {} : { gatewayMac }) };
@@ -93,6 +105,62 @@ export async function restoreNic(pod: Pod, borrowed: BorrowedNic): Promise<void>
     await pod.applyChanges([change]).catch((error: unknown) => refusals.push(error));
   }
   if (refusals.length > 0) throw refusals[0];
+}
+
+export async function readPaths(
+  netlink: Netlink,
+  netns: NetnsHandle,
+  name: string,
+): Promise<NicPaths | undefined> {
+  const index = (await queryLinkIndices(netlink, netns)).get(name);
+  if (index === undefined) return undefined;
+  const routes = saveRoutes(await queryRoutes(netlink, netns), index);
+  return { routes, neighbors: await queryPermanentNeighbors(netlink, netns, index) };
+}
+
+interface PathRequest {
+  readonly description: string;
+  readonly message: Uint8Array;
+}
+
+function buildPathRequests(index: number, { routes, neighbors }: NicPaths): readonly PathRequest[] {
+  const newRoute = { type: RTM.newRoute, flags: REQUEST_ACK | CREATE | EXCLUSIVE };
+  const newNeighbor = { type: RTM.newNeighbour, flags: REQUEST_ACK | CREATE | REPLACE };
+  return [
+    ...routes.map((body) => ({
+      description: `route ${printRoute(body)}`,
+      message: encodeMessage(newRoute, Buffer.from(body, "base64")),
+    })),
+    ...neighbors.map((neighbor) => ({
+      description: `neighbor ${neighbor.address}`,
+      message: encodeMessage(newNeighbor, encodePermanentNeighbor(index, neighbor)),
+    })),
+  ];
+}
+
+/** EEXIST: the NIC still has the route. Source: errno(3) */
+const EXISTS = 17;
+
+/** Restores routes and neighbors, which the kernel removed with the NIC's addresses and MAC. Sets the NIC up, because routes need it. */
+export async function restorePaths(
+  { netlink, pod }: { readonly netlink: Netlink; readonly pod: Pod },
+  netns: NetnsHandle,
+  { name, paths }: BorrowedNic,
+): Promise<void> {
+  const index = (await queryLinkIndices(netlink, netns)).get(name);
+  const requests =
+    index === undefined || paths === undefined ? [] : buildPathRequests(index, paths);
+  if (requests.length === 0) return;
+  await pod.applyChanges([{ op: "setLink", link: name, settings: { up: true } }]);
+  const messages = requests.map(({ message }) => message);
+  const answers = await netlink.exchangeMessages(netns, "route", messages);
+  const refusals = requests.flatMap(({ description }, at) => {
+    const errno = answers[at]?.errno ?? 0;
+    return errno === 0 || errno === EXISTS ? [] : [`${description}: ${describeErrno(errno)}`];
+  });
+  if (refusals.length === 0) return;
+  const message = `the kernel refused to restore on ${name}: ${refusals.join("; ")}`;
+  throw new AppError("PODNET_FAILED", { message });
 }
 
 interface NamespaceAccess {

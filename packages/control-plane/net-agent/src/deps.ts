@@ -36,7 +36,10 @@ export interface Deps {
   readonly podDevices: PodDevices;
   readonly deviceInfo: DeviceInfoFiles;
   readonly namespaces: Namespaces;
-  readonly podNetwork: Pick<PodNetwork, "listLinks" | "restoreNic" | "removeLink" | "restoreName">;
+  readonly podNetwork: Pick<
+    PodNetwork,
+    "listLinks" | "readPaths" | "restoreNic" | "removeLink" | "restoreName"
+  >;
   readonly defaultRoutes: DefaultRoutes;
   /** The node's own NICs, which plugins may move into pods. */
   readonly nodeNics: NodeNics;

@@ -106,19 +106,17 @@ export async function queryNic(
     : { index: nic.index, ...decodeNicAddresses(messages, nic.index) };
 }
 
-const NEIGHBORS_REQUEST = buildDumpRequest(
-  RTM.getNeighbour,
-  MESSAGE_HEADER_BYTES.neighbour,
-  AF_INET,
+const NEIGHBOR_REQUESTS = [AF_INET, AF_INET6].map((family) =>
+  buildDumpRequest(RTM.getNeighbour, MESSAGE_HEADER_BYTES.neighbour, family),
 );
 
-/** Lists the permanent IPv4 neighbors of a link. */
+/** Lists the permanent neighbors of a link. */
 export async function queryPermanentNeighbors(
   netlink: Netlink,
   netns: NetnsHandle,
   index: number,
 ): Promise<readonly NicNeighbor[]> {
-  return decodePermanentNeighbors(await dumpTables(netlink, netns, [NEIGHBORS_REQUEST]), index);
+  return decodePermanentNeighbors(await dumpTables(netlink, netns, NEIGHBOR_REQUESTS), index);
 }
 
 /** Reads links, forwarding entries and rate limits. Lists queueing disciplines only if a link has a limit. */

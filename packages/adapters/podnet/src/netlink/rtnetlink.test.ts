@@ -7,6 +7,7 @@ import {
   AF_INET6,
   decodeNicAddresses,
   decodePermanentNeighbors,
+  encodePermanentNeighbor,
   MESSAGE_HEADER_BYTES,
   IFA,
   IFA_FLAGS,
@@ -92,10 +93,26 @@ test.each<{ name: string; options: NeighborOptions; want: readonly object[] }>([
   },
   { name: "that answered ARP is not", options: { state: NUD.stale }, want: [] },
   { name: "of another NIC is not", options: { index: 3 }, want: [] },
-  { name: "of IPv6 is not", options: { address: V6 }, want: [] },
+  {
+    name: "of IPv6 is included too",
+    options: { address: V6 },
+    want: [{ address: "fd00::2", mac: "02:00:00:00:aa:01" }],
+  },
   { name: "without a MAC is not", options: { mac: Buffer.alloc(0) }, want: [] },
 ])("a neighbor $name", ({ options, want }) => {
   expect(decodePermanentNeighbors(decodeMessages(neighbor(options)), NIC)).toEqual(want);
+});
+
+test.each(["10.0.0.2", "fd00::2"])("encodes the permanent neighbor %s", (address) => {
+  const known = { address, mac: "02:00:00:00:aa:01" };
+  const flags = { type: RTM.newNeighbour, flags: 0 };
+  const message = encodeMessage(flags, encodePermanentNeighbor(NIC, known));
+  expect(decodePermanentNeighbors(decodeMessages(message), NIC)).toEqual([known]);
+  for (const invalid of [
+    { ...known, address: "gateway" },
+    { ...known, mac: "unknown" },
+  ])
+    expect(() => encodePermanentNeighbor(NIC, invalid)).toThrow("is not a neighbor");
 });
 
 function answering(...messages: readonly Uint8Array[]) {

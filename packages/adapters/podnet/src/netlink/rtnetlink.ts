@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-import { IP_BITS, MAC_BYTES, parseMac, printAddress, type IpPrefix } from "@patchbay/api/values";
+import {
+  IP_BITS,
+  MAC_BYTES,
+  parseIp,
+  parseMac,
+  printAddress,
+  type IpPrefix,
+} from "@patchbay/api/values";
+import { AppError } from "@patchbay/base";
 import type { NicAddresses, NicNeighbor, NicRoute } from "@patchbay/core/nics";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import {
   type Attributes,
   decodeAttributes,
+  encodeAttribute,
   findNumber,
   type Message,
   findText,
@@ -235,7 +244,32 @@ export function decodeNeighbor(message: Message): DecodedNeighbor | undefined {
   };
 }
 
-/** Decodes the permanent IPv4 neighbors of a NIC. */
+/** Encodes a permanent neighbor of a NIC. Source: struct ndmsg; ip-neighbour(8) */
+export function encodePermanentNeighbor(
+  nicIndex: number,
+  { address, mac }: NicNeighbor,
+): Uint8Array {
+  const ip = parseIp(address);
+  const macBytes = parseMac(mac);
+  if (ip === undefined || macBytes === undefined) {
+    const reason = `${JSON.stringify(`${address} ${mac}`)} is not a neighbor`;
+    throw new AppError("PODNET_ARGUMENT_INVALID", { reason });
+  }
+  const header = Buffer.alloc(MESSAGE_HEADER_BYTES.neighbour);
+  header[0] = ip.version === 4 ? AF_INET : AF_INET6;
+  header.writeInt32LE(nicIndex, 4);
+  header.writeUInt16LE(NUD.permanent, 8);
+  return Buffer.concat([
+    header,
+    encodeAttribute(NDA.destination, toAddressBytes(ip)),
+    encodeAttribute(
+      NDA.mac,
+      Uint8Array.from(macBytes, (byte) => parseInt(byte, 16)),
+    ),
+  ]);
+}
+
+/** Decodes the permanent neighbors of a NIC. */
 export function decodePermanentNeighbors(
   messages: readonly Message[],
   nicIndex: number,
@@ -243,7 +277,7 @@ export function decodePermanentNeighbors(
   return messages
     .flatMap((message) => decodeNeighbor(message) ?? [])
     .filter(({ index, isPermanent }) => index === nicIndex && isPermanent)
-    .filter(({ address, mac }) => !address.includes(":") && parseMac(mac)?.length === MAC_BYTES)
+    .filter(({ mac }) => parseMac(mac)?.length === MAC_BYTES)
     .map(({ address, mac }) => ({ address, mac }));
 }
 

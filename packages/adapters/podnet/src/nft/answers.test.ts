@@ -76,6 +76,45 @@ test("for permanent neighbors, the bridge answers ARP and forwards by the longes
   ]);
 });
 
+test("for permanent IPv6 neighbors, the bridge answers solicitations and forwards by the longest prefix", () => {
+  const solicited = [
+    {
+      address: "fe80::1",
+      mac: "02:00:00:00:00:0a",
+      destinations: ["fe80::1/128", "::/0", "fd50::/32"],
+    },
+    {
+      address: "fd09::2",
+      mac: "02:00:00:00:00:0b",
+      destinations: ["fd09::2/128", "fd50:1::/64", "fd51::9/128"],
+    },
+  ];
+  const addresses = ["fd09::/64", "fe80::1/128", "fd09::2/128"];
+  const wiring = { ...WIRING, answers: { addresses, gatewayMac: IPV6.gatewayMac, solicited } };
+  const toBridge = 'iifname "tap1" ether daddr 5e:00:00:00:00:01';
+  const redirect = (destination: string, last: string) =>
+    `${toBridge} ip6 daddr ${destination} ether daddr set 02:00:00:00:00:${last} accept`;
+  expect(listRules(wiring, "inward")).toEqual([
+    `${toBridge} icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept`,
+    redirect("fe80::1", "0a"),
+    redirect("fd09::2", "0b"),
+    redirect("fd51::9", "0b"),
+    `${toBridge} ip6 daddr fe80::/10 accept`,
+    `${toBridge} ip6 daddr fd09:: accept`,
+    redirect("fd50:1::/64", "0b"),
+    redirect("fd50::/32", "0a"),
+    `${toBridge} ether type ip6 ether daddr set 02:00:00:00:00:0a`,
+  ]);
+  const direct = [{ address: "fd09::2", mac: "02:00:00:00:00:0b", destinations: ["fd09::2/128"] }];
+  const answers = { addresses: ["fd09::/64", "fd09::2/128"], solicited: direct };
+  expect(listRules({ ...WIRING, answers }, "inward")).toEqual([
+    `${toBridge} icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept`,
+    redirect("fd09::2", "0b"),
+    `${toBridge} ip6 daddr fe80::/10 accept`,
+    `${toBridge} ip6 daddr fd09:: accept`,
+  ]);
+});
+
 test("without a gateway forwards nothing", () => {
   const answers = { addresses: ["169.254.75.10/32", "fd09::/64"] };
   expect(listRules({ ...WIRING, answers }, "inward")).toEqual([]);

@@ -2,7 +2,7 @@
 // nftables rules for a bridge on which the pod serves DHCP and router advertisements to its guest. The rules block
 // other servers and clients, redirect the guest's routed traffic to the network's gateway, and answer for permanent neighbors.
 // docs/design/guest-addresses.md explains them.
-import type { BridgeWiring } from "@patchbay/core/nics";
+import type { AnsweredNeighbor, BridgeWiring } from "@patchbay/core/nics";
 import { DHCP_REQUESTS } from "./counters.ts";
 import type { Table, TableName } from "./table.ts";
 
@@ -30,31 +30,62 @@ const IPV6_MATCHES = {
 const NEIGHBOR_DISCOVERY = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert }";
 const LINK_LOCAL = "fe80::/10";
 
-/** Redirects the guest's IPv6 traffic to the network's gateway, except traffic to the bridge's own addresses. */
-function buildGatewayRules(
-  { tapName, bridgeMac, answers }: AnswersWiring,
-  bridgeAddresses: readonly string[],
-): readonly string[] {
-  if (answers.gatewayMac === undefined) return [];
-  const toBridge = `iifname "${tapName}" ether daddr ${bridgeMac}`;
-  return [
-    ...[LINK_LOCAL, ...bridgeAddresses].map((address) => `${toBridge} ip6 daddr ${address} accept`),
-    `${toBridge} ether type ip6 ether daddr set ${answers.gatewayMac}`,
-  ];
-}
-
 function stripPrefixLength(address: string): string {
   return address.split("/")[0] ?? "";
 }
 
 /** Prints a destination as nft lists it. */
 function printDestination(destination: string): string {
-  return destination.endsWith("/32") ? stripPrefixLength(destination) : destination;
+  const hostSuffix = destination.includes(":") ? "/128" : "/32";
+  return destination.endsWith(hostSuffix) ? stripPrefixLength(destination) : destination;
 }
 
 /** Returns the prefix length of a destination. Longer prefixes take precedence. */
 function readLength(destination: string): number {
   return Number(destination.split("/")[1]);
+}
+
+interface Redirect {
+  readonly mac: string;
+  readonly destination: string;
+}
+
+/** Lists the destinations behind permanent neighbors, longer prefixes first. */
+function listRedirects(neighbors: readonly AnsweredNeighbor[]): readonly Redirect[] {
+  return neighbors
+    .flatMap(({ mac, destinations }) => destinations.map((destination) => ({ mac, destination })))
+    .toSorted((left, right) => readLength(right.destination) - readLength(left.destination));
+}
+
+function isDefault({ destination }: Redirect): boolean {
+  return readLength(destination) === 0;
+}
+
+/**
+ * Redirects the guest's IPv6 traffic to the network's gateway and to permanent neighbors, except traffic to the bridge's own
+ * addresses. Neighbor discovery reaches the bridge, which has the neighbors' addresses and answers for them.
+ */
+function buildIpv6Rules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
+  const { gatewayMac, solicited = [] } = answers;
+  if (gatewayMac === undefined && solicited.length === 0) return [];
+  const toBridge = `iifname "${tapName}" ether daddr ${bridgeMac}`;
+  const hosts = solicited.map(({ address }) => address);
+  const servers = answers.addresses
+    .filter((address) => address.includes(":"))
+    .map(stripPrefixLength)
+    .filter((address) => !hosts.includes(address));
+  const redirects = listRedirects(solicited);
+  const printRedirect = ({ mac, destination }: Redirect): string =>
+    `${toBridge} ip6 daddr ${printDestination(destination)} ether daddr set ${mac} accept`;
+  const isHost = ({ destination }: Redirect): boolean => destination.endsWith("/128");
+  const routerMac = redirects.find(isDefault)?.mac ?? gatewayMac;
+  return [
+    ...(hosts.length === 0 ? [] : [`${toBridge} ${NEIGHBOR_DISCOVERY} accept`]),
+    ...redirects.filter(isHost).map(printRedirect),
+    ...[LINK_LOCAL, ...servers].map((address) => `${toBridge} ip6 daddr ${address} accept`),
+    ...redirects.filter((redirect) => !isHost(redirect) && !isDefault(redirect)).map(printRedirect),
+    ...(routerMac === undefined ? [] : [`${toBridge} ether type ip6 ether daddr set ${routerMac}`]),
+  ];
 }
 
 /**
@@ -69,19 +100,17 @@ function buildNeighborRules({ tapName, bridgeMac, answers }: AnswersWiring): rea
     .filter((address) => !address.includes(":"))
     .map(stripPrefixLength)
     .filter((address) => !arp.neighbors.some((neighbor) => neighbor.address === address));
-  const redirects = arp.neighbors
-    .flatMap(({ mac, destinations }) => destinations.map((destination) => ({ mac, destination })))
-    .toSorted((left, right) => readLength(right.destination) - readLength(left.destination));
+  const redirects = listRedirects(arp.neighbors);
   return [
     ...arp.neighbors.map(
       ({ address }) =>
         `iifname "${tapName}" arp operation request arp daddr ip ${address} arp saddr ip set 0.0.0.0 accept`,
     ),
     ...servers.map((address) => `${toBridge} ip daddr ${address} accept`),
-    ...redirects.map(({ mac, destination }) =>
-      readLength(destination) === 0
-        ? `${toBridge} ether type ip ether daddr set ${mac} accept`
-        : `${toBridge} ip daddr ${printDestination(destination)} ether daddr set ${mac} accept`,
+    ...redirects.map((redirect) =>
+      isDefault(redirect)
+        ? `${toBridge} ether type ip ether daddr set ${redirect.mac} accept`
+        : `${toBridge} ip daddr ${printDestination(redirect.destination)} ether daddr set ${redirect.mac} accept`,
     ),
   ];
 }
@@ -108,7 +137,7 @@ export function buildAnswersTable(wiring: AnswersWiring): Table {
     `iifname "${podInterfaceName}"`,
     `iifname "${tapName}"`,
   ];
-  const toGateway = [...buildGatewayRules(wiring, ipv6), ...buildNeighborRules(wiring)];
+  const toGateway = [...buildIpv6Rules(wiring), ...buildNeighborRules(wiring)];
   const { neighbors = [], guestAddress = "" } = answers.arp ?? {};
   const buildHook = (hookPoint: string) =>
     ({ type: "filter", point: hookPoint, policy: "accept" }) as const;

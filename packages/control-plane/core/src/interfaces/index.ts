@@ -95,6 +95,7 @@ export type {
   AnnouncedNic,
   BorrowedNic,
   Link,
+  NicPaths,
   PodNetwork,
   PodView,
   RenamedNic,

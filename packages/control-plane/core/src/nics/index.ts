@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 export { findNewAddressChange } from "./addresses/retained-addresses.ts";
 export {
+  type AnsweredNeighbor,
   findIpv6Gateway,
   isIpv6LinkLocal,
   type NicAddresses,

@@ -36,8 +36,9 @@ export function crashingJournal(journal: Journal, life: Life): Journal {
 export function crashingPodNetwork(
   network: PodNetwork,
   life: Life,
-): Pick<PodNetwork, "listLinks" | "restoreNic" | "removeLink" | "restoreName"> {
+): Pick<PodNetwork, "listLinks" | "readPaths" | "restoreNic" | "removeLink" | "restoreName"> {
   return {
+    readPaths: (netns, name) => network.readPaths(netns, name),
     listLinks: (netns) => network.listLinks(netns),
     restoreNic: (netns, lent) => life.call(() => network.restoreNic(netns, lent)),
     removeLink: (netns, name) => life.call(() => network.removeLink(netns, name)),

@@ -323,6 +323,24 @@ export function describePodNetworkContract(
       expect(nic?.addresses).toEqual(expect.arrayContaining(borrowed.addresses));
     });
 
+    test("restores a NIC's permanent neighbors after it was wired, also when repeated", async () => {
+      await addNic();
+      const { podInterfaceName: name } = WIRING;
+      const paths = () => bench.network.readPaths(bench.netns, name);
+      expect(await paths()).toEqual({ routes: [], neighbors: [] });
+      const neighbors = ["169.254.1.1", "fe80::1"].map((address) => ({ address, mac: TAP_MAC }));
+      const borrowed = { name, addresses: ["10.55.0.2/24"], paths: { routes: [], neighbors } };
+      await bench.network.restoreNic(bench.netns, borrowed);
+      expect(await paths()).toEqual(borrowed.paths);
+      await bench.network.wireTap(bench.netns, WIRING);
+      await bench.network.unwireTap(bench.netns, WIRING);
+      await bench.network.restoreNic(bench.netns, borrowed);
+      await bench.network.restoreNic(bench.netns, borrowed);
+      expect(await paths()).toEqual(borrowed.paths);
+      expect(await find(name)).toMatchObject({ up: true });
+      expect(await bench.network.readPaths(bench.netns, "none")).toBeUndefined();
+    });
+
     test("restores nothing on a missing NIC", async () => {
       const borrowed = { name: "none", mac: MAC, addresses: ["10.55.0.2/24"] };
       await bench.network.restoreNic(bench.netns, borrowed);

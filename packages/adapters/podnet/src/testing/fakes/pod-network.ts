@@ -17,6 +17,7 @@ import type {
   BorrowedNic,
   Link,
   NetnsHandle,
+  NicPaths,
   PodNetwork,
   PodView,
   RenamedNic,
@@ -40,6 +41,8 @@ export interface FakePodNetwork extends PodNetwork {
     name: string,
     learned: { readonly routes: readonly NicRoute[]; readonly gatewayMac?: string },
   ): void;
+  /** Sets the routes and neighbors that a plugin gave the NIC. */
+  putPaths(netnsInode: string, name: string, paths: NicPaths): void;
   /** Deletes a link if it exists. */
   takeLink(netnsInode: string, name: string): void;
   /** Deletes the forwarding entries of a tap. */
@@ -66,6 +69,7 @@ type FakePodNetworkCall =
   | "unwireTap"
   | "readAddresses"
   | "announce"
+  | "readPaths"
   | "restoreNic"
   | "removeLink"
   | "restoreName";
@@ -82,6 +86,8 @@ class MemoryPodNetwork implements FakePodNetwork {
   readonly #failures = new Map<string, unknown>();
   /** Routes of NICs, by `INODE NAME`. */
   readonly #routes = new Map<string, Pick<RememberedAddresses, "routes" | "gatewayMac">>();
+  /** Routes and neighbors of NICs, by `INODE NAME`. */
+  readonly #paths = new Map<string, NicPaths>();
   /** Taps that have an entry for a MAC, as `INODE TAP MAC`. */
   readonly #forwarding = new Set<string>();
   /** Rules by `INODE TAP`, as {@link printRules} writes them. */
@@ -111,6 +117,10 @@ class MemoryPodNetwork implements FakePodNetwork {
     this.#routes.set(`${netnsInode} ${name}`, learned);
   }
 
+  putPaths(netnsInode: string, name: string, paths: NicPaths): void {
+    this.#paths.set(`${netnsInode} ${name}`, paths);
+  }
+
   takeLink(netnsInode: string, name: string): void {
     const links = this.#linksOf(netnsInode);
     const link = links.get(name);
@@ -118,6 +128,7 @@ class MemoryPodNetwork implements FakePodNetwork {
     links.delete(name);
     this.dropForwarding(netnsInode, name);
     this.#routes.delete(`${netnsInode} ${name}`);
+    this.#paths.delete(`${netnsInode} ${name}`);
     for (const link of links.values()) {
       if (link.master === name) links.set(link.name, withoutMaster(link));
     }
@@ -219,14 +230,25 @@ class MemoryPodNetwork implements FakePodNetwork {
     });
   }
 
-  restoreNic({ inode }: NetnsHandle, { name, mac, addresses }: BorrowedNic): Promise<void> {
+  readPaths({ inode }: NetnsHandle, name: string): Promise<NicPaths | undefined> {
+    return this.#call("readPaths", () =>
+      this.findLink(inode, name) === undefined
+        ? undefined
+        : (this.#paths.get(`${inode} ${name}`) ?? { routes: [], neighbors: [] }),
+    );
+  }
+
+  restoreNic({ inode }: NetnsHandle, { name, mac, addresses, paths }: BorrowedNic): Promise<void> {
     return this.#call("restoreNic", () => {
       const nic = this.findLink(inode, name);
       if (nic === undefined) return;
       const isOther = mac !== undefined && normalizeMac(mac) !== nic.mac;
       const restored = isOther ? { mac: normalizeMac(mac), up: false } : {};
       const all = [...new Set([...nic.addresses, ...addresses])];
-      this.putLink(inode, { ...nic, ...restored, addresses: all });
+      const hasPaths = [...(paths?.routes ?? []), ...(paths?.neighbors ?? [])].length > 0;
+      const up = hasPaths ? { up: true } : {};
+      this.putLink(inode, { ...nic, ...restored, ...up, addresses: all });
+      if (paths !== undefined) this.putPaths(inode, name, paths);
     });
   }
 

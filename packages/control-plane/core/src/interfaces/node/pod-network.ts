@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { RememberedAddresses } from "../../nics/addresses/lease.ts";
+import type { NicNeighbor, RememberedAddresses } from "../../nics/addresses/lease.ts";
 import type {
   BridgeWiring,
   RemovableWiring,
@@ -32,12 +32,21 @@ export interface PodView {
   readonly isWired: (wiring: ObservedWiring) => boolean;
 }
 
+/** Routes and permanent neighbors of a NIC. */
+export interface NicPaths {
+  /** Routes of the main table that the kernel did not add itself, as netlink messages in Base64. */
+  readonly routes: readonly string[];
+  readonly neighbors: readonly NicNeighbor[];
+}
+
 export interface BorrowedNic {
   readonly name: string;
   /** MAC to restore. Unset: the MAC is not changed. */
   readonly mac?: string;
   /** Addresses to restore, as ADDRESS/LENGTH. */
   readonly addresses: readonly string[];
+  /** Unset if no agent recorded them. */
+  readonly paths?: NicPaths;
 }
 
 export interface RenamedNic {
@@ -82,7 +91,12 @@ export interface PodNetwork {
    * @throws AppError with OS_FILE_FAILED when the NIC does not exist or is down
    */
   announce(netns: NetnsHandle, nic: AnnouncedNic): Promise<void>;
-  /** Restores the NIC's MAC and addresses. Succeeds if the NIC does not exist. @throws AppError with PODNET_FAILED */
+  /** Reads the routes and permanent neighbors of the NIC. Returns undefined if the NIC does not exist. */
+  readPaths(netns: NetnsHandle, name: string): Promise<NicPaths | undefined>;
+  /**
+   * Restores the NIC's MAC, addresses, routes and permanent neighbors. Succeeds if the NIC does not exist.
+   * @throws AppError with PODNET_FAILED
+   */
   restoreNic(netns: NetnsHandle, borrowed: BorrowedNic): Promise<void>;
   /** Removes a NIC without calling its CNI plugin. A hardware NIC moves to the node's namespace. Succeeds if the NIC does not exist. */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;

@@ -99,10 +99,17 @@ describe("a gateway outside the subnet", () => {
     }));
     const neighbors = [neighbor, own].flatMap((each) => each ?? []);
     const nic = { ...NIC, routes: [ON_LINK, GATEWAY], neighbors };
-    expect(listAnsweredNeighbors(nic)).toEqual([
+    expect(listAnsweredNeighbors(nic, 4)).toEqual([
       { ...neighbor, destinations: ["169.254.1.1/32", "0.0.0.0/0"] },
     ]);
-    expect(listAnsweredNeighbors(NIC)).toEqual([]);
+    expect(listAnsweredNeighbors(NIC, 4)).toEqual([]);
+    const router = { address: "fe80::1", mac: "02:00:00:00:00:0b" };
+    const routes = [GATEWAY, { destination: "::/0", gateway: "fe80::1" }];
+    const dual = { ...NIC, routes, neighbors: [...neighbors, router] };
+    expect(listAnsweredNeighbors(dual, 6)).toEqual([
+      { ...router, destinations: ["fe80::1/128", "::/0"] },
+    ]);
+    expect(listAnsweredNeighbors(dual, 4)).toHaveLength(1);
   });
 });
 

@@ -17,7 +17,7 @@ export interface NicRoute {
 
 /** Neighbor with a fixed MAC. */
 export interface NicNeighbor {
-  /** IPv4 address, without prefix length. */
+  /** IPv4 or IPv6 address, without prefix length. */
   readonly address: string;
   readonly mac: string;
 }
@@ -35,7 +35,7 @@ export interface RememberedAddresses extends NicAddresses {
   readonly index: number;
   /** MAC of the IPv6 gateway. Unset if the NIC has no gateway or the gateway did not answer. */
   readonly gatewayMac?: string;
-  /** Permanent IPv4 neighbors that the network's plugin set, because they do not answer ARP. Unset if there are none. */
+  /** Permanent neighbors that the network's plugin set, because they do not answer ARP or ND. Unset if there are none. */
   readonly neighbors?: readonly NicNeighbor[];
 }
 
@@ -123,14 +123,14 @@ function listGatewayRoutes(address: string, routes: readonly NicRoute[]): readon
     .map((gateway) => ({ destination: `${gateway}/${String(IP_BITS[4])}` }));
 }
 
-function listIpv4Routes({ routes }: NicAddresses): readonly NicRoute[] {
-  return filterByVersion(4, routes, ({ destination }) => destination).map(({ item }) => item);
+function listRoutes({ routes }: NicAddresses, version: 4 | 6): readonly NicRoute[] {
+  return filterByVersion(version, routes, ({ destination }) => destination).map(({ item }) => item);
 }
 
 function toIpv4Lease(remembered: NicAddresses): Ipv4Lease | undefined {
   const firstAddress = filterByVersion(4, remembered.addresses, (address) => address)[0];
   if (firstAddress === undefined) return undefined;
-  const routes = listIpv4Routes(remembered);
+  const routes = listRoutes(remembered, 4);
   return {
     address: firstAddress.item,
     server: SERVER_ADDRESS,
@@ -142,23 +142,25 @@ function toIpv4Lease(remembered: NicAddresses): Ipv4Lease | undefined {
   };
 }
 
-/** Neighbor for which the pod answers the guest's ARP requests. */
+/** Neighbor for which the pod answers the guest's ARP requests or neighbor solicitations. */
 export interface AnsweredNeighbor extends NicNeighbor {
   /** Destinations to which the guest sends through this neighbor, as ADDRESS/LENGTH. */
   readonly destinations: readonly string[];
 }
 
-/** Returns the permanent neighbors, except those whose address the NIC itself has. */
+/** Returns the permanent neighbors of the family, except those whose address the NIC itself has. */
 export function listAnsweredNeighbors(
   remembered: RememberedAddresses,
+  version: 4 | 6,
 ): readonly AnsweredNeighbor[] {
   const own = remembered.addresses.map((address) => address.split("/")[0]);
-  return (remembered.neighbors ?? [])
-    .filter(({ address }) => !own.includes(address))
-    .map(({ address, mac }) => {
-      const routed = listIpv4Routes(remembered).filter(({ gateway }) => gateway === address);
+  return filterByVersion(version, remembered.neighbors ?? [], ({ address }) => address)
+    .filter(({ item }) => !own.includes(item.address))
+    .map(({ item: { address, mac } }) => {
+      const routed = listRoutes(remembered, version).filter(({ gateway }) => gateway === address);
       const destinations = routed.map(({ destination }) => destination);
-      return { address, mac, destinations: [`${address}/${String(IP_BITS[4])}`, ...destinations] };
+      const ownDestination = `${address}/${String(IP_BITS[version])}`;
+      return { address, mac, destinations: [ownDestination, ...destinations] };
     });
 }
 

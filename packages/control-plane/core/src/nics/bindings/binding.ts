@@ -95,14 +95,14 @@ export interface BindingModule {
   readonly addressSource: "guest" | "pod";
 }
 
-/** Maximum number of neighbors for which a bridge answers ARP requests. The bridge gets the address of each such neighbor. */
+/** Maximum number of neighbors of a family for which a bridge answers. The bridge gets the address of each such neighbor. */
 const NEIGHBORS_MAX = 16;
 
 function planArpReplies(
   remembered: RememberedAddresses,
   { ipv4 }: GuestLease,
 ): ArpReplies | undefined {
-  const neighbors = listAnsweredNeighbors(remembered).slice(0, NEIGHBORS_MAX);
+  const neighbors = listAnsweredNeighbors(remembered, 4).slice(0, NEIGHBORS_MAX);
   if (ipv4 === undefined || neighbors.length === 0) return undefined;
   return { guestAddress: withoutPrefixLength(ipv4.address), neighbors };
 }
@@ -113,13 +113,17 @@ function planReplies({ remembered }: WiringFacts): PodReplies | undefined {
   if (remembered === undefined || lease === undefined) return undefined;
   const gatewayMac = lease.ipv6?.isRouter === true ? remembered.gatewayMac : undefined;
   const arp = planArpReplies(remembered, lease);
+  const solicited =
+    lease.ipv6 === undefined ? [] : listAnsweredNeighbors(remembered, 6).slice(0, NEIGHBORS_MAX);
   return {
     addresses: [
       ...listServerAddresses(lease),
       ...(arp?.neighbors ?? []).map(({ address }) => `${address}/32`),
+      ...solicited.map(({ address }) => `${address}/128`),
     ],
     ...(gatewayMac === undefined ? {} : { gatewayMac }),
     ...(arp === undefined ? {} : { arp }),
+    ...(solicited.length === 0 ? {} : { solicited }),
   };
 }
 

@@ -24,8 +24,10 @@ export interface PodReplies {
   readonly addresses: readonly string[];
   /** MAC of the IPv6 gateway to which the bridge forwards the guest's packets. Unset if the bridge is not the guest's router. */
   readonly gatewayMac?: string;
-  /** Unset if the network has no permanent neighbors. */
+  /** Unset if the network has no permanent IPv4 neighbors. */
   readonly arp?: ArpReplies;
+  /** Permanent IPv6 neighbors, for which the bridge answers neighbor solicitations. Unset if there are none. */
+  readonly solicited?: readonly AnsweredNeighbor[];
 }
 
 /** Bucket that fills with tokens at a constant rate. Each byte of a frame consumes a token. */

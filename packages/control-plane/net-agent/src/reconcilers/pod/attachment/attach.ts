@@ -32,7 +32,7 @@ import { claimDefaultRoutes, assertMayRoute, buildInitialClaim } from "./default
 import { detach } from "./detach.ts";
 import { recordNodeNics } from "./node-nics.ts";
 import { prepareDeviceInfo, withDeviceInfo, type RequestWithDevice, addDevice } from "./device.ts";
-import { requireSandbox, listLinks } from "./netns.ts";
+import { requireSandbox, listLinks, openRowNetns } from "./netns.ts";
 import { findForbidden, isRejection, assertAllowed } from "./policy.ts";
 import {
   readPreferences,
@@ -223,6 +223,23 @@ interface AddedAttachment {
   readonly rejection?: string;
 }
 
+/** Records the routes and permanent neighbors that ADD gave the NIC. virt-handler moves them to the guest, and DEL may need them. */
+async function withPaths(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
+  const netns = openRowNetns(row, deps);
+  if (netns === undefined) return row;
+  try {
+    const paths = await deps.podNetwork.readPaths(netns, row.request.interfaceName);
+    const hasPaths = paths !== undefined && paths.routes.length + paths.neighbors.length > 0;
+    return hasPaths ? { ...row, paths } : row;
+  } catch (error) {
+    const details = { pod: facts.key, reason: messageOf(error) };
+    deps.log.warn("failed to record the routes of a NIC", details);
+    return row;
+  } finally {
+    netns.close();
+  }
+}
+
 /** Runs ADD. If a step fails, runs DEL, because ADD may have created a NIC or a lease. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
 export async function addOrUndo(
   begun: JournalRow,
@@ -234,7 +251,7 @@ export async function addOrUndo(
   try {
     await prepareDeviceInfo(row, deps);
     const result = await deps.cni.add(row.request);
-    row = await withDeviceInfo({ ...row, result }, deps);
+    row = await withPaths(await withDeviceInfo({ ...row, result }, deps), facts, deps);
     await check?.(result);
     const saveRow = async (changed: JournalRow): Promise<void> => {
       row = changed;

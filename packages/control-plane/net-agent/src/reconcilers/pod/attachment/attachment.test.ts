@@ -3,7 +3,7 @@
 import { names } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { CniResult } from "@patchbay/core/interfaces";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { inodeOf, World } from "../../../testing/world.ts";
 
 const MAC = "02:00:00:00:00:01";
@@ -22,6 +22,33 @@ beforeEach(() => {
 
 afterEach(() => {
   if (world.openNamespaces > 0) throw new Error("a namespace was left open");
+});
+
+describe("the routes and permanent neighbors that ADD gave the NIC", () => {
+  const INODE = inodeOf("uid-1");
+  const neighbors = [{ address: "169.254.1.1", mac: "02:00:00:00:00:09" }];
+  const paths = { routes: ["AAAA"], neighbors };
+
+  test("are restored before DEL", async () => {
+    world.podNetwork.putPaths(INODE, "net1", paths);
+    await world.putPod({ networks: "a" });
+    await world.pass();
+    // virt-handler moves them to the guest.
+    world.podNetwork.putPaths(INODE, "net1", { routes: [], neighbors: [] });
+    const restoreNic = vi.spyOn(world.podNetwork, "restoreNic");
+    await world.putPod({ networks: "" });
+    await world.pass();
+    expect(restoreNic.mock.calls).toMatchObject([[{ inode: INODE }, { name: "net1", paths }]]);
+    expect(world.cni.attachments).toEqual([]);
+  });
+
+  test("do not fail an attachment if they are unreadable", async () => {
+    world.podNetwork.failNext("readPaths", new AppError("PODNET_FAILED", { message: "busy" }));
+    await world.putPod({ networks: "a" });
+    await world.pass();
+    expect(await world.errorReasons()).toEqual({});
+    expect(world.cni.attachments).toHaveLength(1);
+  });
 });
 
 describe("the network namespace", () => {

@@ -72,7 +72,9 @@ async function restoreSettings(
   deps: Deps,
 ): Promise<void> {
   try {
-    await deps.podNetwork.restoreNic(context.netns, buildBorrowedNic(row.request, row.result));
+    const borrowedNic = buildBorrowedNic(row.request, row.result);
+    const paths = row.paths === undefined ? {} : { paths: row.paths };
+    await deps.podNetwork.restoreNic(context.netns, { ...borrowedNic, ...paths });
   } catch (error) {
     // Runs DEL in spite of the failure, because the plugin may not need the settings.
     const reason = messageOf(error);
