@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Warnings about VMs and VMIs that are accepted: fields without effect, missing networks, and reasons
-// why a guest cannot start.
+// SPDX-License-Identifier: Apache-2.0
+// Warnings about VMs and VMIs that are accepted: fields without effect, missing networks, and reasons why a guest cannot start.
 import {
   names,
   type BindingRegistry,

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Runs CNI GC with the list of valid attachments, so that plugins release all other addresses. If the
-// list may be incomplete, reports the network instead.
+// SPDX-License-Identifier: Apache-2.0
+// Runs CNI GC with the list of valid attachments, so that plugins release all other addresses. If the list may be incomplete,
+// reports the network instead.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
