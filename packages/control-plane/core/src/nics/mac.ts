@@ -97,7 +97,7 @@ function findEarlierMac(
     .find((mac) => mac !== "" && !isMacOfOtherIface(spec, { name, network, mac }, namespace));
 }
 
-/** Returns undefined if the interface has no network or its binding is refused. */
+/** Returns the binding's `macSource`; undefined if the interface has no network or its binding is refused. */
 function findMacSource(
   iface: Iface,
   spec: VmiSpec,

@@ -77,7 +77,7 @@ export function planReachCondition(
   const conditions = [...others, ...own];
   if (conditions.length === 0 && stored === undefined) return [];
   const operations = statusPatch(service, { conditions });
-  // A missing list cannot be tested, so the version is tested.
+  // A JSON patch cannot test that a list is missing, so this patch tests the resourceVersion instead.
   const isNewList = service.status !== undefined && stored === undefined;
   return isNewList ? [versionTest(service), ...operations] : operations;
 }

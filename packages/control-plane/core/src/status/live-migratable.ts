@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the guest can be live-migrated. Source: KubeVirt pkg/virt-handler, including reasons and messages.
+// Decides whether the guest can be live-migrated. Source: KubeVirt pkg/virt-handler, including reasons and messages.
 import {
   isDefaultNetwork,
   names,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage readiness of a VMI's disks, and the DataVolumes of a VM.
+// Checks whether the storage of a VMI's disks is ready, and builds the DataVolumes of a VM.
 import {
   apiVersionOf,
   DATA_VOLUMES,

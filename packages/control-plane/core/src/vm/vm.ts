@@ -61,7 +61,7 @@ export interface VmFacts {
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
-  /** Unset if the pods' default network passes only the MAC that it assigned. */
+  /** Unset if the pods' default network drops frames whose source MAC is not the one that it assigned. */
   readonly podNetwork?: PodNetworkPolicy;
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IP addresses that a VM's NICs request again after a restart.
+// Chooses the IP addresses that a VM's NICs request again after a restart.
 import {
   isAbsent,
   isDefaultNetwork,

@@ -9,7 +9,7 @@ export interface RouteClaim {
   readonly interfaceName: string;
   /** Gateways of the claimed default routes, at most one for each address family. */
   readonly gateways: readonly string[];
-  /** Other NICs' default routes, replaced by this attachment or an earlier one. */
+  /** Default routes of other NICs that this attachment or an earlier one has replaced. */
   readonly replaced: readonly DefaultRoute[];
 }
 

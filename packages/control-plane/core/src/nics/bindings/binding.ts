@@ -132,7 +132,7 @@ function toBridgeWiring(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queue
   return { kind: "bridge", podInterfaceName, bridgeName, tapName, mac, mtu };
 }
 
-/** Binding that connects the guest to the network in place of the pod NIC. */
+/** Binding that bridges the guest to the network. The guest takes over the addresses of the pod NIC. */
 const BRIDGE: BindingModule = {
   kind: "bridge",
   buildWiring: (facts) => {

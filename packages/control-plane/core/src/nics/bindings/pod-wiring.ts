@@ -40,7 +40,7 @@ export interface TokenBucket {
 /** Limit of one direction of a guest's traffic. Frames that exceed it wait in a queue. Source: tc-tbf(8) */
 export interface RateLimit {
   readonly average: TokenBucket;
-  /** Limit of the rate at which a burst is sent. */
+  /** Limits the rate within a burst. Unset: the rate within a burst is not limited. */
   readonly peak?: TokenBucket;
   /** Size of the queue. Frames beyond it are dropped. */
   readonly queueBytes: number;

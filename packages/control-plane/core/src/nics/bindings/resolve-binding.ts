@@ -20,7 +20,7 @@ import { findByName, ifacesOf, networksOf } from "../nics.ts";
 
 const REGISTRY_FIELD = "spec.configuration.network.binding of the KubeVirt object";
 
-/** Binding kinds by domain attachment type. KubeVirt has no type vhostuser. */
+/** Binding kinds by a plugin's `domainAttachmentType`. The type `vhostuser` is an extension of Patchbay. */
 const ATTACHMENT_KINDS: Readonly<Record<string, Binding["kind"]>> = {
   tap: "tap",
   managedTap: "managedTap",

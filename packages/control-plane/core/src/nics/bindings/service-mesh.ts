@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Istio's proxy beside a guest with masquerade binding. docs/design/masquerade.md explains its packets.
+// Supports Istio's proxy in the pod of a guest with masquerade binding. docs/design/masquerade.md explains the path of packets.
 import { isAbsent, names, type VmiSpec, type VirtualMachineInstance } from "@patchbay/api";
 import type { ObjectMeta } from "@patchbay/api/kubernetes";
 import { ifacesOf } from "../nics.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edits of a network's definition since a NIC was attached.
+// Finds the edits of a network's definition since a NIC was attached.
 import { isJsonObject } from "@patchbay/api/json";
 import { isEqual } from "@patchbay/base";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";

@@ -92,7 +92,7 @@ function collectOwnLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts
   };
 }
 
-/** Collects the facts for a tap that the network's plugin created. */
+/** Collects the facts about a tap that the network's CNI plugin created. */
 function collectPluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
   const names = buildIfaceNames(iface.name, iface.podInterfaceName);

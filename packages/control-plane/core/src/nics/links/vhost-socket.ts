@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// vhost-user sockets of interfaces, and reasons why a device cannot use its socket.
+// Finds the vhost-user sockets of interfaces, and explains why a device cannot use its socket.
 import {
   names,
   type Attachment,

@@ -142,7 +142,7 @@ export function buildHostDiskPart(
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
 ): DiskPart {
   const name = buildPodVolumeName(disk.volumeIndex);
-  // The default is never used, because an invalid path prevents the start.
+  // The default is never used, because a VM with an invalid path does not start.
   const directory = findHostPath(source.path)?.directory ?? "/";
   const { path } = buildDiskFile(disk, "Filesystem");
   const limit = String(source.bytes ?? IMAGE_LIMIT_BYTES);

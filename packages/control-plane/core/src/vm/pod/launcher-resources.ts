@@ -142,7 +142,7 @@ const PEAK_MIB_PER_PORT = 2;
 interface MemoryFacts {
   readonly useEmulation: boolean;
   readonly ports: number;
-  /** Whether the guest has a display. With older layouts, the default is no display. */
+  /** Whether the guest has a display. A VM with an older layout version has none by default. */
   readonly hasDisplay: boolean;
   readonly bindingsMiB: number;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NIC details in the downward API, which a binding may request. Source: KubeVirt pkg/network/downwardapi.
+// Builds the NIC details that a binding may request through the downward API. Source: KubeVirt pkg/network/downwardapi.
 import {
   isDefaultNetwork,
   names,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher pod's network selection annotation.
+// Builds the launcher pod's network selection annotation.
 import {
   isAbsent,
   isDefaultNetwork,
