@@ -7,7 +7,7 @@ import { keyOf, printKey, specVersionOf, type Queue } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { CurrentPolicy } from "./policy.ts";
 
-/** Name of the pod cache's index by requested networks, as NAMESPACE/NAME. */
+/** Name of an index of the pod cache. Its values are the networks that a pod requests, as NAMESPACE/NAME. */
 export const BY_NETWORK = "network";
 
 /** Returns the networks that a pod requests, as NAMESPACE/NAME; an empty list if the annotation is invalid. */

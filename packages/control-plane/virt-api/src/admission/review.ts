@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AdmissionReview protocol, and the VM or VMI in a request. Source: Kubernetes admission.k8s.io/v1.
+// Parses AdmissionReviews and the VM or VMI in them, and builds the responses. Source: Kubernetes admission.k8s.io/v1.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,

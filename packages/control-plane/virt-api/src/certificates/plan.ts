@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan for the creation and renewal of virt-api's certificates.
+// Plans the creation and renewal of virt-api's certificates.
 
 import type { Version } from "../routes/table.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers of all routes.
+// Binds each route to its handler.
 import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 import type { Deps } from "../deps.ts";
 import {

@@ -424,7 +424,7 @@ function buildMigration(
 ): VirtualMachineInstanceMigration {
   const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
   const suffix = Buffer.from(randomBytes(NAME_SUFFIX_BYTES)).toString("hex");
-  // Prefix of the name. Source: KubeVirt MigrateVMRequestHandler, generateName.
+  // The prefix is the same as KubeVirt's. Source: KubeVirt MigrateVMRequestHandler, generateName.
   const metadata = { name: `kubevirt-migrate-vm-${suffix}`, namespace };
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
 }

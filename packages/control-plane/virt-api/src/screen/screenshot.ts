@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// vnc/screenshot of a VMI, as PNG. Source: KubeVirt pkg/virt-api/rest/vnc.go.
+// Serves the subresource vnc/screenshot, which returns a VMI's screen as PNG. Source: KubeVirt pkg/virt-api/rest/vnc.go.
 import { promisify } from "node:util";
 import { crc32, deflate } from "node:zlib";
 import { type Picture, takePicture, type PictureOptions } from "./rfb.ts";

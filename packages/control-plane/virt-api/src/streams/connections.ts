@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections of streams to guests and to WebSocket clients.
+// Opens connections to guests, and joins them with the connections of WebSocket clients.
 import { createSocket } from "node:dgram";
 import { connect, isIPv6 } from "node:net";
 import { Duplex } from "node:stream";

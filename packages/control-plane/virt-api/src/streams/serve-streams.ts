@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subresources console, vnc, portforward and capture, which connect WebSockets to a guest.
+// Serves the subresources console, vnc, portforward and capture, which connect WebSockets to a guest.
 import { STATUS_CODES, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import {

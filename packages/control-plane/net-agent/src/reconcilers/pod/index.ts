@@ -142,7 +142,7 @@ async function perform(action: Action, facts: PodFacts, deps: Deps): Promise<voi
     case "forget":
       await deps.journal.remove(action.owned.row);
       return;
-    case "reportError": // findWaitReason returns an error, so the action is never performed
+    case "reportError": // Never performed, because `findWaitReason` returns an error for this action.
   }
 }
 
@@ -206,11 +206,11 @@ async function runPass(key: string, uid: string, deps: Deps): Promise<number | u
   }
   if (facts.runtimeUnavailable !== undefined) {
     await report(facts, blockAll(plan, facts.runtimeUnavailable.report), deps);
-    throw facts.runtimeUnavailable.error; // the queue retries
+    throw facts.runtimeUnavailable.error; // The queue retries the pass.
   }
   const actResult = await act(plan, facts, deps);
   await report(facts, actResult, deps);
-  if (facts.missingSandbox?.error !== undefined) throw facts.missingSandbox.error; // the queue retries
+  if (facts.missingSandbox?.error !== undefined) throw facts.missingSandbox.error; // The queue retries the pass.
   if (facts.isAwaitingRuntimeDetach !== true) return actResult.retryInMs;
   return Math.min(
     RUNTIME_DETACH_CHECK_INTERVAL_MS,

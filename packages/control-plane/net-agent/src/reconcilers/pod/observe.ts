@@ -64,7 +64,7 @@ async function findVmi(
   try {
     return await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
   } catch (error) {
-    if (isAppError(error, "KUBE_NOT_FOUND")) return undefined; // the kind does not exist
+    if (isAppError(error, "KUBE_NOT_FOUND")) return undefined; // The cluster does not serve the kind.
     throw error;
   }
 }
@@ -244,7 +244,7 @@ export async function findByUid(key: string, uid: string, deps: Deps): Promise<P
   return isPodOf(live, uid) ? live : undefined;
 }
 
-/** Returns the uids to reconcile: the current pod, then former pods in the journal. */
+/** Returns the uids of the pods to reconcile: first the current pod, then former pods in the journal. */
 export function listUids(key: string, deps: Deps): readonly string[] {
   const pod = deps.pods.find(parseKey(key));
   const trackedPods = deps.trackedPods.listUids(key);

@@ -22,7 +22,7 @@ async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod
     return (await findVmiOf(pod, deps)) === undefined ? pod : undefined;
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return undefined; // the API server is unavailable; the next hourly check tries again
+    return undefined; // The API server is unavailable. The next hourly check tries again.
   }
 }
 

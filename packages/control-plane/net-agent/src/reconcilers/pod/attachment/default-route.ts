@@ -146,7 +146,7 @@ export async function restoreRoutes(row: JournalRow, facts: PodFacts, deps: Deps
   const claim = toClaim(row);
   if (claim === undefined || facts.attachments.podState === "ended") return;
   const netns = openRowNetns(row, deps);
-  if (netns === undefined) return; // the namespace was deleted with its routes
+  if (netns === undefined) return; // The namespace was deleted, and its routes with it.
   try {
     const ownRoutes = (await deps.defaultRoutes.list(netns)).filter(
       ({ link, gateway = "" }) => link === claim.interfaceName && claim.gateways.includes(gateway),
