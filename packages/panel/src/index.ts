@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files for the browser, which `npm run build` creates.
+// Locates the files for the browser, which `npm run build` creates.
 
 /** Directory of these files. `src` and `dist` are siblings, so the relative path is also valid in compiled files. */
 export const PANEL_DIRECTORY: string = decodeURIComponent(

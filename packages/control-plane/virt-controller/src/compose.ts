@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setup of caches, queue and loops.
+// Creates virt-controller's caches and queue, and runs its loops while this process leads.
 import { randomBytes } from "node:crypto";
 import {
   API_SERVICES,

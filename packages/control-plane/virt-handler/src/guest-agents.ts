@@ -65,7 +65,7 @@ interface UnansweredQueries {
 const HUNG_AFTER_TIMEOUTS = 2;
 /** Delay before a silent agent is reported, in milliseconds. It exceeds the duration of a reboot. */
 const SILENCE_REPORT_DELAY_MS = 60_000;
-/** Query limit for an agent that reconnects constantly. */
+/** Limits how often an agent that reconnects constantly is queried. */
 const QUERY_LIMIT = { burst: 12, refillMs: 30_000 };
 
 function uidOf({ metadata }: VirtualMachineInstance): string {

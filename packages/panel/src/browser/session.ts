@@ -25,7 +25,7 @@ export type AccessFailure = "used" | "unanswered";
 
 function readStoredLink(): StoredLink | undefined {
   const stored = localStorage.getItem(STORAGE_KEY);
-  return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // the cast is safe, because only openSession writes the value
+  return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // The cast is safe, because only `openSession` writes the value.
 }
 
 /** Removes the token from the page's address and opens a session with it. If the address has no token, uses the stored token. */

@@ -138,7 +138,7 @@ async function connectAll({ pod, sidecars }: HookedPod, hooks: HookSidecars): Pr
   );
   if (sidecarsByContainer.length === sidecars.length) return new Map(sidecarsByContainer);
   await Promise.all(sidecarsByContainer.map(([, sidecar]) => sidecar.close()));
-  await Promise.all(connections); // throws the error of the failed connection
+  await Promise.all(connections); // Throws the error of the connection that failed.
   return new Map();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target side of a migration.
+// Performs the target node's steps of a migration.
 import { type NetworkConfig, type VirtualMachineInstance, networkConfigOf } from "@patchbay/api";
 import { AppError, isAppError, isEqual, messageOf } from "@patchbay/base";
 import { planDomain, domainNameOf } from "@patchbay/core/vm";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source side of a migration.
+// Performs the source node's steps of a migration.
 import { names, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import { domainNameOf, disksToCopy } from "@patchbay/core/vm";
 import {

@@ -135,7 +135,7 @@ export function createOpenCapture(
       void deps.clock.sleep(seconds * 1000, closed.signal).then(stop, stop);
       return stream;
     } catch (error) {
-      usedSlots.delete(slot); // frees the slot before the close event, so that the client can retry immediately
+      usedSlots.delete(slot); // Frees the slot without waiting for the close event, so that the client can retry immediately.
       stream.destroy();
       throw error;
     }

@@ -220,7 +220,7 @@ export function serveRequests(settings: ServerSettings, deps: ServerDeps): Promi
   const files = createFiles();
   const clientAuthority = new ClientAuthority(trustInFile(files, { caFile, names: [clientName] }));
   const onRequest: RequestListener = (request, response) => {
-    request.resume(); // the body of a request is not used
+    request.resume(); // Discards the body, because no request needs one.
     if (clientAuthority.isTrustedClient(request)) void respond(request, response, deps);
     else send(response, 401, { message: "Unauthorized" });
   };

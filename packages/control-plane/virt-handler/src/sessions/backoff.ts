@@ -82,7 +82,7 @@ class BackoffSessions implements Sessions {
     this.#clock.sleep(PASS_TIMEOUT_MS, done.signal).then(
       () => {
         deadline.abort();
-        void session.connection.close(); // makes the pending calls of `work` fail
+        void session.connection.close(); // Makes the pending calls of `work` fail.
       },
       () => undefined, // `work` ended in time
     );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observation of a VMI's migrations.
+// Collects the facts about a VMI's migrations.
 import {
   isMigrationFinal,
   buildMigrationConfig,

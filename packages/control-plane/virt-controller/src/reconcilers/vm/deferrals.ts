@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time limits of deferred writes.
+// Limits how long status writes are deferred.
 import type { Clock } from "@patchbay/base";
 
 /** Time limits by uid of the object. They are not persisted, so a restart of the process resets them. */
 export interface Deferrals {
-  /** Returns the remaining milliseconds of the delay. The first call starts the delay. */
+  /** Returns for how many more milliseconds a write may be deferred. The first call starts the time limit. */
   remainingMs(uid: string): number;
   end(uid: string): void;
 }
