@@ -59,10 +59,10 @@ function gettersOfParts(): Readonly<Record<string, string>> {
 const MIGRATIONS =
   "only a guest that leaves its node needs it: packages/control-plane/virt-controller/src/migration.test.ts";
 
-/** Rights for IPAMClaims. Each network of these tests assigns addresses to pods. */
+/** Rights for IPAMClaims. Only the long form has a network that assigns addresses to claims. */
 function claimRights(): Readonly<Record<string, string>> {
   const why =
-    "only a network with persistent addresses needs it: packages/control-plane/virt-controller/src/ipam-claims.test.ts";
+    "only a network with persistent addresses needs it: tests/e2e/network/persistent-addresses.long.test.ts";
   const account = "system:serviceaccount:patchbay:virt-controller";
   const rights = ["get", "create", "patch", "delete"].map(
     (verb) => `${account} ${verb} ipamclaims.k8s.cni.cncf.io`,

@@ -3,6 +3,7 @@
 // Debian's `bridge`, and change the request or act on the result. `installThirdPartyCni` installs it under a name of its own.
 import { readFileSync } from "node:fs";
 import { CHOOSES } from "./behaviors/chooses.ts";
+import { CLAIMS_ADDRESSES } from "./behaviors/claims.ts";
 import { MOVES } from "./behaviors/moves.ts";
 import { NO_INTERFACE } from "./behaviors/no-interface.ts";
 import { PEER_ELSEWHERE } from "./behaviors/peer-elsewhere.ts";
@@ -21,6 +22,7 @@ const BEHAVIORS: Readonly<Record<string, Behavior>> = {
   "no-interface": NO_INTERFACE,
   slow: SLOW,
   moves: MOVES,
+  claims: CLAIMS_ADDRESSES,
   "vlan-trunk": VLAN_TRUNK,
   "peer-elsewhere": PEER_ELSEWHERE,
 };
