@@ -2,7 +2,7 @@
 // Default networks that a pod's annotation names.
 import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { FakeRuntime } from "../testing/runtime.ts";
 import { POD_KEY, World } from "../testing/world.ts";
 
@@ -231,4 +231,45 @@ test("undoes a failed attachment and returns its plugin's error code", async () 
   expect((await runtime.call("ADD")).parsed).toMatchObject({ code: 107 });
   expect(world.cni.attachments).toEqual([]);
   expect(await world.journal.list("uid-1")).toEqual([]);
+});
+
+describe("a network without a free address", () => {
+  const EXHAUSTED = new AppError("CNI_PLUGIN_FAILED", {
+    plugin: "bridge",
+    command: "ADD",
+    message: "no IP addresses available in range set: 10.0.0.2-10.0.0.3",
+  });
+
+  async function add(launcherOf?: string): Promise<number> {
+    await world.putPod({
+      networks: "a",
+      phase: "Pending",
+      annotations: { [names.DEFAULT_NETWORK_ANNOTATION]: "own" },
+      ...(launcherOf === undefined ? {} : { launcherOf }),
+    });
+    world.putSandbox("uid-1", "box-uid-1");
+    world.sandboxes.take("uid-1");
+    const original = world.cni.add.bind(world.cni);
+    const failing = vi.spyOn(world.cni, "add").mockImplementation((request) => {
+      return request.interfaceName === "net1" ? Promise.reject(EXHAUSTED) : original(request);
+    });
+    const { status } = await runtime.call("ADD");
+    failing.mockRestore();
+    return status;
+  }
+
+  test("does not block a VM, whose NIC is attached later", async () => {
+    world.putVmi("vmi-1");
+    expect(await add("vmi-1")).toBe(200);
+    expect(await told()).toEqual(["kube-system/own eth0 default"]);
+    expect(await world.errorReasons()).toEqual({ net1: "AddressesExhausted" });
+    await world.putPod({ networks: "a", launcherOf: "vmi-1" });
+    await world.pass();
+    expect(await told()).toEqual(["kube-system/own eth0 default", "ns1/a net1"]);
+  });
+
+  test("blocks any other pod", async () => {
+    expect(await add()).not.toBe(200);
+    expect(world.cni.attachments).toEqual([]);
+  });
 });

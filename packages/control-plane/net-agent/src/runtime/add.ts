@@ -7,6 +7,7 @@ import {
   planAttachmentActions,
 } from "@patchbay/core/nics";
 import type { CniResult, AttachmentRequest } from "@patchbay/core/interfaces";
+import type { Reason } from "@patchbay/core/reasons";
 import type { Deps } from "../deps.ts";
 import { type PodFacts, assertMayUse, findVmiOf } from "../reconcilers/pod/observe.ts";
 import {
@@ -190,8 +191,20 @@ async function attachAnnotated(facts: PodFacts, deps: RuntimeDeps): Promise<ActR
   return act(plan, facts, { ...deps, failures: createFailures(deps.clock) });
 }
 
-function assertAllAttached({ key }: PodFacts, { errors }: ActResult): void {
+const NO_ADDRESS: Reason = "AddressesExhausted";
+
+/** Throws unless all networks are attached. A VM starts without a NIC whose network has no free address; the loop plugs it later. */
+async function assertAllAttached(
+  { key, pod, attachments }: PodFacts,
+  { errors }: ActResult,
+  deps: RuntimeDeps,
+): Promise<void> {
   if (errors.size === 0) return;
+  const mayLack =
+    [...errors.values()].every(({ reason }) => reason === NO_ADDRESS) &&
+    attachments.isKubeVirtLauncher !== true &&
+    (await findVmiOf(pod, deps)) !== undefined;
+  if (mayLack) return;
   const reasons = [...errors].map(([nic, { message }]) =>
     nic === "" ? message : `${nic}: ${message}`,
   );
@@ -262,7 +275,7 @@ async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): 
   let actResult: ActResult | undefined;
   try {
     actResult = await attachAnnotated(facts, deps);
-    assertAllAttached(facts, actResult);
+    await assertAllAttached(facts, actResult, deps);
     await report(facts, actResult, deps);
     return result;
   } catch (error) {
