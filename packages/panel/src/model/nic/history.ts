@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on NICs, including operations before the page was opened.
+// Lists the operations on NICs, including those that started before the page was opened.
 import type { IfaceOperation } from "@patchbay/api";
 import {
   computeDurationMs,

@@ -111,7 +111,7 @@ function describeState(tone: Tone, hotplug: IfaceStatus["hotplug"]): string {
 
 function omitUnset<T extends object>(values: T): Partial<T> {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== "");
-  return Object.fromEntries(entries) as Partial<T>; // safe cast: all entries are from `values`
+  return Object.fromEntries(entries) as Partial<T>; // The cast is safe, because all entries are from `values`.
 }
 
 function buildHotplugFields({
@@ -137,7 +137,8 @@ function buildObservedFields(status: IfaceStatus = {}): Partial<Plug> {
     podNic: toShortText(status.podInterfaceName),
     mtu: status.mtu,
   };
-  return { ...buildHotplugFields(status.hotplug ?? {}), ...(omitUnset(observed) as Partial<Plug>) }; // safe: omitUnset only drops fields
+  // The cast is safe, because omitUnset only drops fields.
+  return { ...buildHotplugFields(status.hotplug ?? {}), ...(omitUnset(observed) as Partial<Plug>) };
 }
 
 interface Entries {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phases of plugs since the page was opened.
+// Records the phases of each plug since the page was opened.
 import type { Plug } from "./plug.ts";
 import type { Unit } from "../unit.ts";
 

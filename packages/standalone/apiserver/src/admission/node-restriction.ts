@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restriction of nodes to writes of their own objects. Source: Kubernetes NodeRestriction admission.
+// Lets nodes write only their own objects. Source: Kubernetes NodeRestriction admission.
 import { parseNodeName } from "../auth/node-authorizer.ts";
 import { forbiddenBecause } from "../auth/forbidden.ts";
 import { equalJson, asFields, textAt, valueAt } from "../objects/json.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Priority of new pods. Source: Kubernetes Priority admission.
+// Sets the priority of new pods. Source: Kubernetes Priority admission.
 import { forbiddenBecause } from "../auth/forbidden.ts";
 import { asFields, textAt, valueAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service account and token volume of new pods. Source: Kubernetes ServiceAccount admission.
+// Sets the service account of new pods, and adds the volume with its token. Source: Kubernetes ServiceAccount admission.
 import type { Clock } from "@patchbay/base";
 import { forbiddenBecause } from "../auth/forbidden.ts";
 import { CONTAINER_LISTS, objectItems } from "../kinds/workload/pod-defaults.ts";

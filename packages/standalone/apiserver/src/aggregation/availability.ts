@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition `Available` of APIServices. Source: Kubernetes kube-aggregator.
+// Determines the condition `Available` of APIServices. Source: Kubernetes kube-aggregator.
 import { messageOf } from "@patchbay/base";
 import { type Connections, type Peer, printHostPort } from "../backend/connections.ts";
 import { type BackendResponse, exchange } from "../backend/exchange.ts";

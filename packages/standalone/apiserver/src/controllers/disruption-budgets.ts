@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status of PodDisruptionBudgets. Source: Kubernetes disruption controller.
+// Maintains the status of PodDisruptionBudgets. Source: Kubernetes disruption controller.
 import { bucketOf } from "../kinds/kind.ts";
 import {
   POD_DISRUPTION_BUDGET,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of nodes without heartbeats. Source: Kubernetes node-lifecycle-controller, without eviction of pods.
+// Sets the conditions of nodes without heartbeats to Unknown. Source: Kubernetes node-lifecycle-controller, without eviction of pods.
 import { LEASE } from "../kinds/cluster/lease.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import { bucketOf } from "../kinds/kind.ts";

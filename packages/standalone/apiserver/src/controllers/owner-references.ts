@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owner references of objects. Source: Kubernetes garbage collector classifyReferences.
+// Classifies owner references, and indexes objects by owner. Source: Kubernetes garbage collector classifyReferences.
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import type { Registry } from "../kinds/registry.ts";
 import {

@@ -157,7 +157,7 @@ async function readErrorText(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8", 0, ERROR_TEXT_MAX_BYTES);
 }
 
-/** Converts the kubelet's error. Source: Kubernetes registry/generic/rest, ResponseChecker. */
+/** Converts the kubelet's error response to a StatusError. Source: Kubernetes registry/generic/rest, ResponseChecker. */
 function toStatusError(code: number, text: string, pod: string): StatusError {
   if (code === 400) {
     return badRequest(text.trimEnd());

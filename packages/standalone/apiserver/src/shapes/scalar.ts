@@ -100,7 +100,7 @@ export class DecodeError extends Error {
   override readonly name = "DecodeError";
 }
 
-/** Creates an error. `field` is the Go struct and the path, or empty. */
+/** Creates Go's error for a value of the wrong type. `field` is the Go struct and the path, or empty. */
 export function wrongType(value: unknown, field: string, type: string): DecodeError {
   const location = field === "" ? "Go value" : `Go struct field ${field}`;
   const isNumber = typeof value === "number" || typeof value === "bigint";

@@ -63,7 +63,7 @@ function parseShape(notation: string): Shape {
   const parsedShape: Shape =
     prefix === "[]" || prefix === "{}"
       ? { type: prefix === "[]" ? "list" : "map", items: parseShape(notation.slice(2)) }
-      : // all other notations in shapes.json are names of scalars
+      : // All other notations in shapes.json are names of scalars.
         { type: "scalar", scalar: notation as Scalar };
   shapesByNotation.set(notation, parsedShape);
   return parsedShape;

@@ -64,7 +64,7 @@ class ReserveFile implements Reserve {
     if (this.#bytes === 0) return false;
     this.#bytes = Math.max(this.#bytes - RELEASE_STEP_BYTES, 0);
     ftruncateSync(this.#file, this.#bytes);
-    fsyncSync(this.#file); // journaling file systems free the blocks only at a commit, which this call forces
+    fsyncSync(this.#file); // Forces the commit at which journaling file systems free the blocks.
     return true;
   }
 
@@ -79,7 +79,7 @@ class ReserveFile implements Reserve {
         this.#bytes += writeSync(this.#file, randomFillSync(Buffer.alloc(pieceBytes)));
       }
     } catch (error) {
-      if (!isDiskFull(error)) throw error; // another process has filled the disk; a later call continues
+      if (!isDiskFull(error)) throw error; // Another process has filled the disk. A later call continues.
     }
   }
 
@@ -95,7 +95,7 @@ export function openReserve(storePath: string): Reserve {
     reserve.refill();
     return reserve;
   } catch (error) {
-    if (isDiskFull(error)) return NO_RESERVE; // the server must start even on a full disk
+    if (isDiskFull(error)) return NO_RESERVE; // The server must start even on a full disk.
     throw error;
   }
 }

@@ -95,7 +95,7 @@ const RECENT_MAX_COUNT = 1000;
 export class RecentChanges {
   #changes: Change[] = [];
   #length = 0;
-  /** Revision after which all changes are in the buffer. */
+  /** The buffer contains all changes after this revision. */
   #startRevision: number;
 
   constructor(revision: number) {

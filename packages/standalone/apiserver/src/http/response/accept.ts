@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Negotiation of representations. Source: Kubernetes "Alternate representations of resources".
+// Chooses the representation of a response from the Accept header. Source: Kubernetes "Alternate representations of resources".
 import { StatusError } from "../../meta/status.ts";
 
 export interface Representation {

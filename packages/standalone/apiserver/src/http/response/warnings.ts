@@ -32,7 +32,7 @@ export function warningValues(warnings: readonly string[]): string[] {
   const texts = [...new Set(warnings)].filter((text) => text !== "" && !CONTROL.test(text));
   return fitTotal(texts).map((text) => {
     const headerValue = `299 - "${text.replace(/[\\"]/g, "\\$&")}"`;
-    // Node.js expects one character for each byte.
+    // Node.js expects a header value with one character for each UTF-8 byte.
     return Buffer.from(headerValue, "utf8").toString("latin1");
   });
 }

@@ -58,7 +58,7 @@ interface NumberRange {
   readonly requestedCount: number;
 }
 
-/** Returns the number of values to assign last. Source: kube-apiserver calculateRangeOffset. */
+/** Returns how many values are assigned last, so that they stay free for explicit requests. Source: kube-apiserver calculateRangeOffset. */
 function computeRequestedCount(
   size: number,
   { divisor, max }: { readonly divisor: number; readonly max: number },

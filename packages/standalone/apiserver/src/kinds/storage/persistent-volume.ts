@@ -20,7 +20,7 @@ import {
 } from "./volume-fields.ts";
 
 const RECLAIM_POLICIES: readonly string[] = ["Delete", "Recycle", "Retain"];
-/** Fields of spec that are not volume sources. All other fields are volume sources. */
+/** Fields of `spec` that are not volume sources. Every other field counts as a volume source. */
 const NON_SOURCE_FIELDS: ReadonlySet<string> = new Set([
   "accessModes",
   "capacity",

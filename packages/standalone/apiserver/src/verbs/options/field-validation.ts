@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unknown and duplicate fields of request bodies. Source: Kubernetes "Field validation".
+// Finds unknown and duplicate fields of request bodies, and rejects them or warns about them. Source: Kubernetes "Field validation".
 import { parseObject } from "../../http/body.ts";
 import { badRequest } from "../../meta/status.ts";
 import type { KubeObject } from "../../objects/object.ts";

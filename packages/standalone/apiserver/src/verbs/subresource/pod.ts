@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subresources of pods. Source: Kubernetes pkg/registry/core/pod/storage/eviction.go.
+// Handles the subresources binding, eviction and portforward of pods. Source: Kubernetes pkg/registry/core/pod/storage/eviction.go.
 import { ADMIT_ALL } from "../../admission/admission.ts";
 import { parseObject } from "../../http/body.ts";
 import { StatusError, badRequest, conflict, notFound } from "../../meta/status.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET, PUT and PATCH of scale. Source: autoscaling/v1 Scale.
+// Handles GET, PUT and PATCH of the subresource scale. Source: autoscaling/v1 Scale.
 import { parseObject } from "../../http/body.ts";
 import type { Kind, ScaleValues } from "../../kinds/kind.ts";
 import { badRequest, internalError, methodNotAllowed, modified } from "../../meta/status.ts";

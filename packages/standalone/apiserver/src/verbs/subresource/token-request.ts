@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST serviceaccounts/token. Source: Kubernetes TokenRequest.
+// Handles POST of serviceaccounts/token, which creates a token. Source: Kubernetes TokenRequest.
 import { type AccountTokens, type BoundObject, ISSUER } from "../../auth/tokens/account-tokens.ts";
 import { StatusError, badRequest, invalid, notFound } from "../../meta/status.ts";
 import { type Kind, defineKind } from "../../kinds/kind.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The response of one watch: writing, backpressure and end.
+// Writes the response of one watch, limits its unread data, and ends it.
 import type { ServerResponse } from "node:http";
 import { disconnectWhenUnread } from "../../http/response/send-pieces.ts";
 import type { Budget } from "../../limits/budget.ts";
