@@ -22,7 +22,7 @@ async function findSnapshotter(
   const trialDirectory = join(directory, "overlay-trial");
   const [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map((name) =>
     join(trialDirectory, name),
-  ) as [string, string, string, string]; // the cast is safe, because map returns one path per name
+  ) as [string, string, string, string]; // The cast is safe, because `map` returns one path per name.
   for (const path of [lower, upper, work, merged]) await files.ensureDirectory(path);
   const options = `lowerdir=${lower},upperdir=${upper},workdir=${work}`;
   try {

@@ -44,7 +44,7 @@ async function readLayer(
     const bytes = parseLayerBytes(await ctr(deps, [...snapshotsCommand, "usage", "-b", key]));
     return [{ key, reference, bytes }];
   } catch (error) {
-    if (isAppError(error, "CONTAINERD_FAILED")) return []; // the unpacking of the layer has ended
+    if (isAppError(error, "CONTAINERD_FAILED")) return []; // The unpacking of the layer has ended.
     throw error;
   }
 }

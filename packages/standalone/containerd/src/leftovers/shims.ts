@@ -29,7 +29,7 @@ async function readProcess(files: Files, name: string): Promise<readonly Process
       ROOT_USER_LINE_PATTERN.test(status) && HOST_PID_NAMESPACE_LINE_PATTERN.test(status);
     return [{ pid: Number(name), parent, argv: cmdline.split("\0").slice(0, -1), isHostRoot }];
   } catch {
-    return []; // the process has ended
+    return []; // The process has ended.
   }
 }
 

@@ -50,7 +50,7 @@ async function createVolume({ store, log }: ClaimDeps, volume: PersistentVolume)
     await store.create(PERSISTENT_VOLUMES, volume);
     log.info("volume created for a claim", { object: volume.metadata.name });
   } catch (error) {
-    // Ignores an existing volume, which the watch has not reported yet.
+    // Ignores that the volume already exists, because the watch may not have reported it yet.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
@@ -258,7 +258,7 @@ export async function reconcileVolume(deps: ClaimDeps, name: string): Promise<Ne
   try {
     for (const action of planVolume({ volume, claim })) await actOnVolume(deps, action);
   } catch (error) {
-    if (isAppError(error, "KUBE_NOT_FOUND")) return done(); // the volume was deleted meanwhile
+    if (isAppError(error, "KUBE_NOT_FOUND")) return done(); // The volume was deleted meanwhile.
     const isApiError = isAppError(error) && error.code.startsWith("KUBE_");
     if (!isApiError) {
       const message = messageOf(error);

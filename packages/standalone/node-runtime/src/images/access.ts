@@ -122,7 +122,7 @@ class GrantFiles implements Grants {
     const cachedRecord = this.#records.get(id);
     if (cachedRecord !== undefined) return cachedRecord;
     const storedRecord = parseGrantRecord(await this.#deps.files.readText(this.#pathOf(id)));
-    const record = this.#records.get(id) ?? storedRecord; // another call may have set the record during the read
+    const record = this.#records.get(id) ?? storedRecord; // Another call may have set the record during the read.
     this.#records.set(id, record);
     return record;
   }

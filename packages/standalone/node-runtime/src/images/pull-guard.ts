@@ -74,7 +74,7 @@ function expandReference(reference: string): string {
   try {
     return fullReference(reference);
   } catch {
-    return reference; // an invalid reference matches no image
+    return reference; // An invalid reference matches no image.
   }
 }
 
@@ -128,7 +128,7 @@ class GuardedPulls implements PullGuard {
     const disk = await files.readSpace(imagesDir);
     const hasSpaceDropped = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
     if (!hasSpaceDropped && !isLowForImages(disk)) {
-      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // the next drop is measured from the highest free space
+      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // The next drop is measured from the highest free space.
       return;
     }
     this.#freeBytes = disk.freeBytes;

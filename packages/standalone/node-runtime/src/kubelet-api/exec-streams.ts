@@ -103,7 +103,7 @@ export async function joinStream(
   const url = new URL(target);
   const remote = await connectTo(url);
   if (hasDisconnected(socket)) {
-    remote.destroy(); // the client's close event was emitted before a listener could end the session
+    remote.destroy(); // The client has already disconnected, so no later close event would end the session.
     return undefined;
   }
   remote.write(buildRequestHead(request, url));

@@ -156,7 +156,7 @@ export async function openLogReader(
   const file = await openGrowingFile(context.log.path);
   if (file === undefined) return undefined;
   if (context.signal.aborted) {
-    await file.close(); // the generator below, which would close the file, is never started
+    await file.close(); // Closes the file here, because the generator that would close it is never started.
     return undefined;
   }
   return readFrom({ file, position: 0 }, query, context);

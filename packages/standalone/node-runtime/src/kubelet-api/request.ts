@@ -49,7 +49,7 @@ function decode(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);
   } catch {
-    return undefined; // the percent-encoding is invalid
+    return undefined; // The percent-encoding is invalid.
   }
 }
 

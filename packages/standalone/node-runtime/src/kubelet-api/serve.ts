@@ -222,7 +222,7 @@ function buildRequestHandler(context: ServerContext) {
 function buildUpgradeHandler(context: ServerContext) {
   return (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     if (!(socket instanceof Socket)) {
-      socket.destroy(); // never happens: a TLS server passes only instances of Socket
+      socket.destroy(); // Never happens, because a TLS server passes only instances of Socket.
       return;
     }
     const upgrade = { request, socket, head };

@@ -128,7 +128,7 @@ async function executePlan(
     createStepRules(deps, facts),
   );
   await steps.catch(() => undefined);
-  await progress.pendingVolumes?.catch(() => undefined); // the preparation of volumes must not continue after this reconcile pass
+  await progress.pendingVolumes?.catch(() => undefined); // The preparation of volumes must not continue after this reconcile pass.
   const { done, retryInMs: retryMs } = await steps;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   const kinds = done.map(({ kind }) => kind);
@@ -177,7 +177,7 @@ export async function reconcilePod(uid: string, deps: PodDeps): Promise<Next> {
   const facts = await observe(uid, deps);
   const plan = planPod(facts, deps.clock.now());
   const deletesObject = plan.some(({ kind }) => kind === "deleteObject");
-  if (deletesObject) await reportIfExists(facts, deps); // after the deletion, no status can be written
+  if (deletesObject) await reportIfExists(facts, deps); // After the deletion, no status can be written.
   const { hasActed, waitMs } = await executePlan(plan, facts, deps);
   if (!deletesObject) await reportIfExists(hasActed ? await observe(uid, deps) : facts, deps);
   return waitMs === undefined ? done() : after(waitMs);

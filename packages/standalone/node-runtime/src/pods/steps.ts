@@ -137,7 +137,7 @@ async function findSandboxContext(
 export function startVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
   if (pod === undefined) return;
   progress.pendingVolumes = deps.volumes.prepare(pod);
-  progress.pendingVolumes.catch(() => undefined); // the step prepareVolumes reports the error
+  progress.pendingVolumes.catch(() => undefined); // The step prepareVolumes reports the error.
 }
 
 /** Mode of a pod's directory. Only root and the directory's group may read it. Source: kubelet. */

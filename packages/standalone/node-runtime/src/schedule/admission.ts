@@ -29,7 +29,7 @@ export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
   const isAdmitted = (pod: Pod): boolean =>
     admittedUids.has(uidOf(pod)) || pod.status?.startTime !== undefined;
   const findShortage = (pod: Pod): Reason | undefined => {
-    lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // without a Node object, the last known resources apply
+    lastAllocatable = parseAllocatable(findNode()) ?? lastAllocatable; // Without a Node object, the last known resources apply.
     const admittedPods = pods
       .list()
       .filter((otherPod) => uidOf(otherPod) !== uidOf(pod) && isAdmitted(otherPod));

@@ -45,7 +45,7 @@ export class SizeBudget {
 
   consume(text: string): boolean {
     const bytes = Buffer.byteLength(text);
-    this.#remainingBytes -= bytes + 1; // includes the terminating zero byte
+    this.#remainingBytes -= bytes + 1; // Also counts the terminating zero byte.
     return bytes <= TEXT_MAX_BYTES && this.#remainingBytes >= 0;
   }
 }

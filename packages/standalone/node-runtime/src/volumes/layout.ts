@@ -25,7 +25,7 @@ const VOLUME_FOLDERS = {
 
 type OwnKind = keyof typeof VOLUME_FOLDERS;
 
-const OWN_KINDS = Object.keys(VOLUME_FOLDERS) as readonly OwnKind[]; // the cast is safe, because VOLUME_FOLDERS has no other keys
+const OWN_KINDS = Object.keys(VOLUME_FOLDERS) as readonly OwnKind[]; // The cast is safe, because VOLUME_FOLDERS has no other keys.
 
 export function buildPodDirectory(podsDir: string, uid: string): string {
   return join(podsDir, uid);

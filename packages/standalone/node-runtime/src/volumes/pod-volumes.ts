@@ -116,7 +116,7 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
   const paths = volumes.map(async (volume) => {
     return [volume.name, await prepareVolume(deps, contents, volume)] as const;
   });
-  await Promise.allSettled(paths); // after an error, waits until the other preparations have ended
+  await Promise.allSettled(paths); // After an error, waits until the other preparations have ended.
   return new Map(await Promise.all(paths));
 }
 
@@ -136,7 +136,7 @@ export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void>
   for (const name of await files.list(imagesDirectory))
     await images.unmount(join(imagesDirectory, name));
   const directory = buildPodDirectory(node.podsDir, uid);
-  await claims.end(uid); // the directory is removed last, because its existence marks an incomplete removal
+  await claims.end(uid); // The pod's directory is removed last, because its existence marks an incomplete removal.
   await disk.unmountAll(directory);
   await sockets.remove(uid);
   await files.remove(directory);

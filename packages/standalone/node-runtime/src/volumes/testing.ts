@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volume dependencies with fakes, for the tests of this folder.
+// Fakes of all volume dependencies, for the tests of this folder.
 import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api/kubernetes";
 import { KeyedMutex } from "@patchbay/base";
 import { type StartableCache } from "@patchbay/kube";

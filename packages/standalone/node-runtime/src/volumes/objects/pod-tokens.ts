@@ -126,7 +126,7 @@ export function createTokenRequester(client: Pick<KubeClient, "requestRaw">): Re
         },
       },
     });
-    const { status } = JSON.parse(text) as TokenResponse; // the API server returns a TokenRequest
+    const { status } = JSON.parse(text) as TokenResponse; // The cast is safe, because the API server returns a TokenRequest.
     // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
     const expiresMs = Date.parse(status?.expirationTimestamp ?? "");
     if (status?.token === undefined || Number.isNaN(expiresMs)) {
