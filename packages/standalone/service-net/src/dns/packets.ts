@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DNS messages: decoding of queries, encoding of answers. Source: RFC 1035, RFC 6891.
+// Decodes DNS queries, and encodes the answers. Source: RFC 1035, RFC 6891.
 import * as dns from "dns-packet";
 import type { ZoneRecord } from "./zone.ts";
 

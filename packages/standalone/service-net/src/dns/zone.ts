@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DNS names of Services. Source: Kubernetes DNS-Based Service Discovery 1.1.0.
+// Resolves the DNS names of Services. Source: Kubernetes DNS-Based Service Discovery 1.1.0.
 import type { Endpoint, EndpointSlice, Service } from "@patchbay/api/kubernetes";
 import { isEndpoint, type Ranges } from "../forward/forwards.ts";
 

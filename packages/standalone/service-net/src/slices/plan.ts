@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Desired EndpointSlices and Endpoints of a Service with a selector.
+// Plans the EndpointSlices and Endpoints of a Service with a selector.
 import {
   isPodFinished,
   type Endpoint,

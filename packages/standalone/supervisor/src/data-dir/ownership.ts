@@ -25,7 +25,7 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
   const { dataDir, settings } = paths;
   const ownNames = [LOST_AND_FOUND, ...listOwnNames(paths)];
   const isOwnName = (name: string): boolean =>
-    ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // temporary files have these names with a suffix
+    ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // Temporary files have these names with a suffix.
   const foreignName = (await files.list(dataDir)).find((name) => !isOwnName(name));
   // Reads the mark only after listing the files: a Patchbay that starts at the same time writes the mark before its other files.
   if (foreignName === undefined || isMarked(await readFields(files, settings))) return;

@@ -31,12 +31,12 @@ export async function listRunningImages(dataDir: string): Promise<readonly strin
 
 /** @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, or the code of withContainerd */
 export async function addImage(image: ImageToAdd): Promise<MachineImage> {
-  fullReference(image.name); // rejects an invalid name before containerd is started
+  fullReference(image.name); // Rejects an invalid name before containerd is started.
   return withContainerd(image.dataDir, (access) => addImageTo(access, image));
 }
 
 /** @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, or the code of withContainerd */
 export async function removeImage(dataDir: string, name: string): Promise<void> {
-  expandRemovableReference(name); // rejects an invalid name before containerd is started
+  expandRemovableReference(name); // Rejects an invalid name before containerd is started.
   await withContainerd(dataDir, (access) => removeImageFrom(access, name));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Provides commands with access to the machine's containerd, also while the machine is down.
+// Gives commands access to the machine's containerd, even while the machine is down.
 import { waitUntilServing, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, isAppError } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";

@@ -29,7 +29,7 @@ export function parseLogReason(log: string | undefined): string {
 const READY_TIMEOUT_MS = 60_000;
 const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
-/** Run time after which the restart delay is reset. */
+/** If a process has run at least this long, its restart delay is reset. */
 const BACKOFF_RESET_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -249,7 +249,7 @@ export class Component {
   }
 
   #watch(running: RunningProcess): void {
-    this.#killWhenHung(running).catch(() => undefined); // a rejection means only that the process has ended or is being stopped
+    this.#killWhenHung(running).catch(() => undefined); // A rejection means only that the process has ended or is being stopped.
   }
 
   async #superviseLoop(initialProcess: RunningProcess): Promise<void> {
