@@ -76,7 +76,7 @@ export class StepRecorder {
   readonly #onStep: (step: Step) => void;
   #last: string;
 
-  /** @param first - state before the request, which is not recorded as a step */
+  /** @param first - state before the request; its stage is not recorded as a step */
   constructor(findStage: FindStage, first: VmiState, onStep: (step: Step) => void) {
     this.#findStage = findStage;
     this.#first = first;

@@ -37,7 +37,7 @@ export function openDirectory(path: string): OpenDirectory {
 }
 
 interface PathBeneath {
-  /** Absolute path of a directory, which other users cannot replace. */
+  /** Absolute path of a directory. It must be a directory that other users cannot replace, because symbolic links in it are followed. */
   readonly root: string;
   readonly path: string;
 }

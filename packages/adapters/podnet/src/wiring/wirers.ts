@@ -66,7 +66,10 @@ function findNic({ links }: NetnsState, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
-/** Returns commands that correct or delete the table of {@link buildAnswersTable}. Returns "" if the table is correct. */
+/**
+ * Returns commands that create or replace the table that {@link buildAnswersTable} builds, or remove it if the wiring has no answers.
+ * Returns "" if nothing must change.
+ */
 export function buildAnswersCommands(
   { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,

@@ -376,7 +376,7 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
   const portAddresses = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge with bus number N is behind root port N - 1. Root port N does not exist, because the bridge takes its number.
+  // A bridge with bus number N is behind root port N - 1. It also uses number N, so N counts here, but root port N is filtered out below.
   const buses = [
     ...portAddresses.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),

@@ -112,7 +112,10 @@ function parseElement(text: string, facts: PodFacts): NetworkSelection {
   return element;
 }
 
-/** Converts the annotation's element. An interface name in the element must equal the name that the runtime requested. */
+/**
+ * Converts the only element of the default-network annotation to the wanted attachment. If the element names an interface, it must be
+ * the one that the container runtime requested.
+ */
 function toWanted(
   element: NetworkSelection,
   { interfaceName }: PluginCall,

@@ -100,7 +100,7 @@ function listen(server: Server, path: string): Promise<void> {
   return promise;
 }
 
-/** Creates the sockets of all channels, replacing files with the same names. Reports when all sockets exist. */
+/** Creates the sockets of all channels that the order uses, replacing files with the same names. Reports when all these sockets exist. */
 export async function send(
   sender: Sender,
   directory: string,

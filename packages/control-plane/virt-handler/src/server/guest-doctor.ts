@@ -165,7 +165,7 @@ export function createExamineGuest(
       })
       .finally(() => {
         usedSlots.delete(slot);
-        // The loop must observe again, because the examination has marked events as observed.
+        // Wakes the VMI's reconcile loop, because the examination marked events as observed before the loop could handle them.
         listener.wake();
       });
     const timeoutError = new AppError("DOCTOR_LATE", {

@@ -8,7 +8,10 @@ import { makeRbac } from "./rbac/rbac.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import type { User } from "./user.ts";
 
-/** Matches the user names of programs: service accounts and nodes. Rights that other users use are not logged, only their denials. */
+/**
+ * Matches the user names of programs: service accounts and nodes. The use of a right is logged only for programs; denials are logged
+ * for all users.
+ */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
 /** Maximum number of logged rights. The rights are stored, so that each is logged once; without a limit, they could fill the memory. */

@@ -69,8 +69,8 @@ export interface Store {
   list(scope: Scope): readonly StoredObject[];
   buckets(): readonly string[];
   /**
-   * Returns the objects at a revision, or undefined if it is compacted. Callers must load texts at once, before a
-   * compaction deletes them.
+   * Returns the objects at a revision, or undefined if the revision is compacted. Callers must call loadText on each object
+   * immediately, because a later compaction deletes the texts.
    */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
   /** Returns at most `limit` changes, and fewer if their texts are long. Returns undefined if the revision is compacted. */

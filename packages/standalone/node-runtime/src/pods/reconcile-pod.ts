@@ -136,7 +136,10 @@ async function executePlan(
   return { hasActed: actions.length > 0, waitMs: earliest([...waitTimes, retryMs]) };
 }
 
-/** Writes the pod's status if it changed. `facts` must be observed after the actions. */
+/**
+ * Writes the pod's status if it changed. The caller must observe facts after the plan's actions have run, so that the status includes
+ * their effects.
+ */
 export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<void> {
   const { pod } = facts;
   const now = printTime(deps.clock.now());

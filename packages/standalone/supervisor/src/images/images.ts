@@ -29,13 +29,13 @@ export async function listRunningImages(dataDir: string): Promise<readonly strin
   return withContainerd(dataDir, listAddedNames);
 }
 
-/** @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, or the code of withContainerd */
+/** @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, or an error code of {@link withContainerd} */
 export async function addImage(image: ImageToAdd): Promise<MachineImage> {
   fullReference(image.name); // Rejects an invalid name before containerd is started.
   return withContainerd(image.dataDir, (access) => addImageTo(access, image));
 }
 
-/** @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, or the code of withContainerd */
+/** @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, or an error code of {@link withContainerd} */
 export async function removeImage(dataDir: string, name: string): Promise<void> {
   expandRemovableReference(name); // Rejects an invalid name before containerd is started.
   await withContainerd(dataDir, (access) => removeImageFrom(access, name));

@@ -46,7 +46,10 @@ function requireSameCpu(node: KubeNode): CpuRequirement {
   return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...cpuLabels } };
 }
 
-/** Requires a node that accepts the source node's CPU model. If the source node has no model label, only libvirt compares the models. */
+/**
+ * Requires a node of the same CPU vendor that accepts the source node's CPU model. If the source node has no model label, the model
+ * does not restrict the choice of node, and only libvirt compares the models.
+ */
 function requireAcceptedModel(node: KubeNode): CpuRequirement {
   const models = Object.keys(labelsWith(OWN_MODEL_PREFIX, node));
   const acceptedLabels = models.map(

@@ -114,7 +114,7 @@ export function buildVmiFields(facts: MigrationFacts, decision: Decision): VmiMi
   return { migrationState: { ...updatedState(facts, state), ...abortFields } };
 }
 
-/** Returns changes of the labels by which each node watches its VMIs. The value null removes a label. */
+/** Returns changes to the labels by which each node watches its VMIs. The value null removes a label. */
 export function labelChanges(vmi: VirtualMachineInstance): Readonly<Record<string, string | null>> {
   const { metadata, status } = vmi;
   const labels = metadata.labels ?? {};

@@ -77,7 +77,10 @@ export interface GuestLease {
   readonly ipv6?: Ipv6Lease;
 }
 
-/** Link-local address of the DHCP server. No network's subnet contains it. Source: KubeVirt, in-pod bridge of a NIC with addresses */
+/**
+ * Address of the DHCP server. It is link-local, so that it does not collide with a network's subnet.
+ * Source: KubeVirt, address of the in-pod bridge (binding bridge)
+ */
 const SERVER_ADDRESS = "169.254.75.10/32";
 /** Longest prefix length with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
 const SUBNET_LENGTH_MAX = 126;

@@ -35,7 +35,10 @@ interface LinkSources {
   readonly deviceTaps?: DeviceTaps;
 }
 
-/** Returns whether the device has this tap or socket open, and not a deleted one. Assumes so if none was observed before. */
+/**
+ * Returns whether the device has the current tap or socket open, and not an earlier, deleted one of the same name. Returns true if no
+ * open tap or socket of the interface is known.
+ */
 function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,

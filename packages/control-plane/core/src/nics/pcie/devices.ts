@@ -26,7 +26,8 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
 
 /**
  * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined if they name none, or if the VM first started with
- * Patchbay's own layout. Only Patchbay's layout records no address for the guest agent's channel.
+ * Patchbay's own layout. Patchbay's own layout is recognized by the missing address of the guest agent's channel, which every recorded
+ * KubeVirt layout contains.
  */
 export function planAnnotatedKubeVirtLayout(
   vmi: VirtualMachineInstance,

@@ -24,7 +24,7 @@ function toOwner({ metadata, spec }: VirtualMachineInstance): MacOwner {
   return { namespace: metadata.namespace ?? "", name: metadata.name, spec };
 }
 
-/** Returns the keys of other VMIs that may use one of the MACs. */
+/** Returns the keys of other VMIs that may use one of the VMI's MACs. */
 function listCandidates(vmi: VirtualMachineInstance, deps: CreationDeps): readonly string[] {
   const owners = listMacs(vmi.spec).flatMap((mac) => [
     ...deps.vms.listBy(BY_MAC, mac),

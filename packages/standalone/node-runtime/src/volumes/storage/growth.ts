@@ -5,7 +5,10 @@
 const WINDOW_MS = 1_800_000;
 
 export interface Growths {
-  /** Returns the recent growth in bytes, by pod uid and by description of the data. */
+  /**
+   * Returns the recent growth in bytes. The outer key is the pod's uid; the inner key describes the data, for example
+   * `new data of claim volume "NAME"`.
+   */
   measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>>;
   resetGrowth(uid: string): void;
 }
