@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregation of ClusterRoles. Source: Kubernetes "Aggregated ClusterRoles".
+// Aggregates the rules of ClusterRoles. Source: Kubernetes "Aggregated ClusterRoles".
 import { RBAC_GROUP } from "../auth/rbac/rbac.ts";
 import { makeLabelMatcher } from "../meta/label-selector.ts";
 import { equalJson, asList, printJson, valueAt } from "../objects/json.ts";

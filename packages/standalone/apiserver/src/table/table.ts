@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables for `kubectl get`. Source: metav1.Table.
+// Builds tables for `kubectl get`. Source: metav1.Table.
 import type { Column, Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";

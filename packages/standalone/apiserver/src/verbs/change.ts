@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of one object: the rules that PUT, PATCH, subresources and controllers share.
+// Updates one object by the rules that PUT, PATCH, subresources and controllers share.
 import { type GroupVersionKind, toWriteOptions } from "../admission/admission.ts";
 import { type Cause, invalid, modified, notFound } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";

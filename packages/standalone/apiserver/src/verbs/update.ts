@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PUT of an object, its status, or a namespace's finalizers.
+// Handles PUT of an object, its status, or a namespace's finalizers.
 import { badRequest, conflict, invalid, modified } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission by webhooks. Source: Kubernetes "Dynamic Admission Control".
+// Calls the webhooks that take part in the admission of a write. Source: Kubernetes "Dynamic Admission Control".
 import { messageOf, type Logger } from "@patchbay/base";
 
 import { apiVersionOf } from "../../kinds/kind.ts";

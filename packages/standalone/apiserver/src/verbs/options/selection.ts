@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selectors of lists, watches and deletecollection. Source: Kubernetes fields.ParseSelector.
+// Parses the selectors of lists, watches and deletecollection. Source: Kubernetes fields.ParseSelector.
 import { type LabelMatcher, parseLabelSelector } from "../../meta/label-selector.ts";
 import { type Kind, apiVersionOf, bucketOf } from "../../kinds/kind.ts";
 import type { TimeSlice } from "../../limits/fair-queue.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches, which are GET requests with watch=true.
+// Handles watches, which are GET requests with watch=true.
 import type { ServerResponse } from "node:http";
 import { messageOf, type Clock } from "@patchbay/base";
 
