@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of API objects, and lookup of the Services that a change affects.
+// Creates caches of API objects, and finds the Services that a change affects.
 import { ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES } from "@patchbay/api";
 import type { Endpoints, EndpointSlice, KubeObject, Pod, Service } from "@patchbay/api/kubernetes";
 import { omitUndefined, type Logger } from "@patchbay/base";

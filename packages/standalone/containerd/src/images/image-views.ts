@@ -7,7 +7,7 @@ import { findImage, readSnapshotter, type ImageDeps } from "./images.ts";
 import { fullReference } from "./reference.ts";
 
 const TIMEOUT_MS = 30_000;
-/** Options of a mounted image. Source: KEP-4639. */
+/** Mount options that make an image read-only, and its programs not executable. Source: KEP-4639. */
 const MOUNT_OPTIONS = "remount,bind,ro,nosuid,nodev,noexec";
 /** Label that protects a snapshot from garbage collection. ctr's lease protects it only for one day. Source: containerd. */
 const GC_ROOT_LABEL = "containerd.io/gc.root";

@@ -77,7 +77,7 @@ interface Leftovers {
 
 async function removeEmptyDirectories({ files, runner }: LeftoverDeps): Promise<void> {
   const parent = dirname(SHIM_SOCKETS);
-  // If `parent` contains other files, another containerd uses `parent` and SHIM_SOCKETS.
+  // Does nothing if `parent` contains other files, because then another containerd uses the directories.
   if ((await files.list(parent)).join() !== basename(SHIM_SOCKETS)) return;
   const argv = ["rmdir", "--ignore-fail-on-non-empty", SHIM_SOCKETS, parent] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });

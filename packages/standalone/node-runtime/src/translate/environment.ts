@@ -32,7 +32,7 @@ function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolea
   return bytes <= TEXT_MAX_BYTES;
 }
 
-/** Expands references. Returns undefined if the result would exceed the limit of one argument. */
+/** Expands references such as `$(NAME)`. Returns undefined if the result would exceed the limit of one argument. */
 export function expand(text: string, variables: ReadonlyMap<string, string>): string | undefined {
   if (!fitsLimit(text, variables)) return undefined;
   return text.replace(REFERENCE_PATTERN, (...match: readonly string[]) =>

@@ -87,7 +87,7 @@ const SECTOR_BYTES = 512;
 const VIRTUAL_BYTES_MAX = 64 * 2 ** 40;
 const QUOTE_LENGTH_MAX = 200;
 
-/** Ordered checks. Each check returns the reason for a rejection, or undefined. */
+/** Checks of a disk, in the order in which they run. Each check returns the reason for a rejection, or undefined. */
 const CHECKS: readonly ((info: JsonObject, file: InspectedDisk) => string | undefined)[] = [
   checkFormatReported,
   checkFormatSupported,

@@ -73,7 +73,7 @@ const STAT_TIMEOUT_MS = 5000;
 const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
 export interface MachineImage {
-  /** Short name, with which VMs reference the image. */
+  /** Short name by which VMs reference the image. */
   readonly name: string;
   readonly reference: string;
   readonly digest: string;

@@ -17,7 +17,7 @@ export interface RenewalDeps {
   readonly renew: () => Promise<void>;
   /** Returns the time at which the newest certificate became valid, in milliseconds since 1970. */
   readonly readNewestValidityStartMs: () => Promise<number>;
-  /** Returns the services in the order of their restart. */
+  /** Returns the services in the order in which they are restarted. */
   readonly listServices: () => readonly RestartableService[];
   /** Writes the current authority into virt-api's APIServices and webhooks. */
   readonly announce: () => Promise<void>;

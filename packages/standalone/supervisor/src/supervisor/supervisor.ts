@@ -48,7 +48,7 @@ function announceVirtApi(
 
 export class Supervisor {
   readonly #deps: SupervisorDeps;
-  /** Components in the order of their start. */
+  /** Components in the order in which they were started. */
   readonly #components: Component[] = [];
   readonly #endController = new AbortController();
   readonly #renewalController = new AbortController();
