@@ -5,11 +5,14 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { AttachmentName, Files } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 
-/** Files with device information. Device plugins write to the directory `dp`, and CNI plugins write to the directory `cni`. */
+/** Files with device information. Device plugins write to the subdirectory `dp`, and CNI plugins write to the subdirectory `cni`. */
 export interface DeviceInfoFiles {
   /** Returns the absolute path of an attachment's device information. `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
-  /** Before ADD, copies what the device plugin wrote about `device`, if anything, to `path`, from which the CNI plugin reads it. */
+  /**
+   * Copies the file that the device plugin wrote about `device` to `path`, from which the CNI plugin reads it during ADD. Does nothing if
+   * the device plugin wrote no such file.
+   */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
   /** Reads device information. Returns undefined if the file is missing or invalid. */
   read(path: string): Promise<JsonObject | undefined>;

@@ -455,7 +455,10 @@ export function findNetworkStatus(
   return buildElement(result, requestedNic, { name, requestedName: interfaceName, additional: {} });
 }
 
-/** Returns the first NIC with a gateway, otherwise `interfaceName`. Source: NPWG 1.3 5.3.5; NPWG client, CreateNetworkStatuses */
+/**
+ * Returns the name of the NIC to which the first address with a gateway belongs, or `interfaceName` if no sandbox NIC has such an address.
+ * Source: NPWG 1.3 5.3.5; NPWG client, CreateNetworkStatuses
+ */
 function findDefaultNic(result: CniResult, interfaceName: string): string | undefined {
   const gatewayAddress = result.ips?.find(
     ({ gateway, interface: nicIndex }) => gateway !== undefined && nicIndex !== undefined,
@@ -466,7 +469,7 @@ function findDefaultNic(result: CniResult, interfaceName: string): string | unde
   return defaultNic === undefined ? interfaceName : defaultNic.nic.name;
 }
 
-/** Builds a default network's `network-status` elements. Sets `default` on the default NIC's element, or if it has none, on the first. */
+/** Builds a default network's `network-status` elements. Sets `default` on the default NIC's element. Without one, sets it on the first. */
 export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,

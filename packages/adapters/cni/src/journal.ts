@@ -36,14 +36,17 @@ export interface JournalRow {
   readonly bootId: string;
   /** Position in the order of the pod's ADDs. DELs run in the reverse order, because an attachment may depend on earlier ones. */
   readonly sequence: number;
-  /** `begun` until ADD succeeds, then `attached`. After DEL, `removed` until the pod's status is updated. */
+  /**
+   * `begun` until ADD succeeds, then `attached`. After DEL, `begun` until the host NICs are restored, then `removed` until the pod's
+   * status is updated.
+   */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
   /** Routes and permanent neighbors of the NIC after ADD, which DEL may need. Unset if the NIC had none, or is adopted. */
   readonly paths?: NicPaths;
   /** Whether the attachment is the pod's default network, which the container runtime adds and deletes. */
   readonly isDefault?: true;
-  /** Set if the container runtime, not this agent, added the attachment. The runtime also reports it, and deletes it with the sandbox. */
+  /** Set if the container runtime added the attachment. The runtime also writes its `network-status`, and deletes it with the sandbox. */
   readonly isAdopted?: true;
   /** Set if the attachment requested default routes. `replaced` lists the pod's default routes that the requested routes replaced. */
   readonly defaultRoute?: {
@@ -52,7 +55,7 @@ export interface JournalRow {
   };
   /** Host NICs that the attachment uses, with their settings before ADD. DEL restores these settings. */
   readonly nodeNics?: readonly NodeNic[];
-  /** Set when DEL has ended but the host NICs are not restored yet: a restarted agent must not repeat DEL. `state` is `begun` meanwhile. */
+  /** Set after DEL until the host NICs are restored, so that an agent that restarts meanwhile restores the NICs but does not repeat DEL. */
   readonly isUnmade?: true;
   readonly device?: JournalDevice;
   /** Device information that the plugin wrote during ADD. Source: NPWG device information 1.1 */
@@ -65,7 +68,10 @@ export interface Journal {
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Lists the UIDs of pods with rows. Deletes directories without rows. Call it before `write`, which creates directories before rows. */
+  /**
+   * Lists the UIDs of pods with rows, and deletes directories without rows. Must not run during `write`, which creates a directory before
+   * the row: this method could delete the directory in between.
+   */
   listPods(): Promise<readonly string[]>;
 }
 

@@ -190,7 +190,7 @@ const VERSION_TIMEOUT_MS = 5_000;
 /** Supported CNI versions by plugin name. Undefined if the plugin sent no valid list in response to VERSION. */
 type KnownVersions = Map<string, Promise<readonly string[] | undefined>>;
 
-/** Queries a plugin's versions once. Returns undefined if the plugin does not implement VERSION. */
+/** Queries a plugin's versions, and caches them. Returns undefined if the plugin sends no valid list, or does not implement VERSION. */
 async function querySupportedVersions(
   host: PluginHost,
   versionCache: KnownVersions,
