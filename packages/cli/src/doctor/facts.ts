@@ -63,7 +63,7 @@ export interface Facts {
   readonly daemonSets: Observed<readonly DaemonSet[]>;
   /** Processes of a standalone machine; unset on a cluster. */
   readonly processes?: Observed<MachineProcesses>;
-  /** Result of starting a test pod; set only if a standalone machine runs. */
+  /** Result of starting a test pod; set only on a running standalone machine. */
   readonly podTrial?: Observed<PodTrial>;
   /** SELinux state of this computer if it is the standalone machine; unset on a cluster. */
   readonly selinux?: Observed<Selinux>;

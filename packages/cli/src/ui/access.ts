@@ -40,7 +40,7 @@ export function findOriginProblem(
   return needsOrigin && origin === undefined ? "the request does not say its origin" : undefined;
 }
 
-/** Minimum length of the secret name that a browser chooses for itself, in characters. */
+/** Minimum length, in characters, of the random secret by which a browser identifies itself. */
 const BROWSER_NAME_MIN = 32;
 
 export type RandomBytes = (count: number) => Uint8Array;

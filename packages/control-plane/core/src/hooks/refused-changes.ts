@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides which changes of the domain are permitted to hooks. See ADR 0085.
+// Decides which changes a hook may make to the domain. See ADR 0085.
 import type { VmiSpec } from "@patchbay/api";
 import { normalizeMac } from "@patchbay/api/values";
 import type { DomainChange } from "@patchbay/domain";

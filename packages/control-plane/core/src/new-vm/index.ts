@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of a new VM, for the command line and the panel.
+// Builds the objects of a new VM, for the command line and the panel.
 export {
   CLOUD_CONFIG_HEADER,
   KEYS_FIELD,

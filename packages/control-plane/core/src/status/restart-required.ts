@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of a VM's template that take effect only at the next start.
+// Finds the changed fields of a VM's template that take effect only at the next start.
 import {
   isAbsent,
   isDefaultNetwork,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits and metrics of open streams. Except for captures, the metrics have KubeVirt's names.
+// Limits and counts the open streams. Except for captures, the metrics have KubeVirt's names.
 import type { MetricFamily } from "@patchbay/core/metrics";
 import type { StreamTarget } from "./paths.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protects claims and volumes that are in use from deletion. Source: Kubernetes pvc-protection-controller, pv-protection-controller.
+// Prevents the deletion of claims and volumes that are in use. Source: Kubernetes pvc-protection-controller, pv-protection-controller.
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-claim.ts";
 import {

@@ -112,7 +112,7 @@ export interface Kind {
   readonly strategy: Strategy;
   /** Field types of a built-in kind. Other fields are dropped. */
   readonly shape?: ObjectShape;
-  /** Values of the scale subresource; unset for kinds without the subresource. */
+  /** Locations of the scale subresource's values; unset for kinds without the subresource. */
   readonly scale?: ScaleValues;
   readonly view?: StoredView;
   readonly custom?: CustomKind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher pod on the target node. Source: KubeVirt pkg/virt-controller/watch/migration.
+// Builds the launcher pod for the target node. Source: KubeVirt pkg/virt-controller/watch/migration.
 import {
   names,
   type VirtualMachineInstance,
