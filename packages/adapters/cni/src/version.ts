@@ -43,7 +43,10 @@ export function parseVersions(answer: unknown): readonly string[] | undefined {
   return cniVersion === "0.2.0" ? ["0.1.0", "0.2.0"] : undefined;
 }
 
-/** Returns the newest version up to `wantedVersion` that all plugins support, or `wantedVersion` if they support no common version. */
+/**
+ * Returns the newest version up to `wantedVersion` that all plugins support, or `wantedVersion` if they support no common version.
+ * Assumes that a plugin with unknown versions supports all versions.
+ */
 export function negotiateVersion(
   wantedVersion: string,
   supportedByPlugin: readonly (readonly string[] | undefined)[],

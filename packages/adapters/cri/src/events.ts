@@ -8,7 +8,10 @@ import type { Call, Endpoint } from "./grpc.ts";
 /** Delays before a stream is reopened, in milliseconds. `downMaxMs` is the maximum while the runtime does not answer, `maxMs` otherwise. */
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/** Milliseconds until an event is reported again, because CRI may show a change after its event. Source: containerd CRI StartContainer */
+/**
+ * Delays before each repeated report of an event, in milliseconds. A report is repeated, because CRI may show the change only some time
+ * after the event. Source: containerd CRI StartContainer
+ */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */

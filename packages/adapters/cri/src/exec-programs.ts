@@ -21,7 +21,7 @@ export interface CriExecPrograms extends ExecPrograms {
   close(): void;
 }
 
-/** Creates a client that connects on the first call. Runtimes other than containerd answer UNIMPLEMENTED. */
+/** Creates a client that connects on the first call. Calls to a runtime other than containerd fail with the gRPC status UNIMPLEMENTED. */
 export function createExecPrograms({ endpoints, clock }: CriOptions): CriExecPrograms {
   return new ContainerdPrograms(createEndpointFinder(endpoints, clock));
 }

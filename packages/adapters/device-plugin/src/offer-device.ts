@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a copy of a device node. The copy belongs to the launchers' user: container runtimes preserve owner and mode, and launchers
-// may not be able to open the original.
+// Offers a copy of a device node. The copy belongs to the launchers' user, because launchers may lack the right to open the original:
+// container runtimes preserve a node's owner and mode in containers.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";

@@ -26,7 +26,10 @@ function loadService(): ServiceDefinition {
   return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition;
 }
 
-/** gRPC statuses of `Get` if the kubelet lacks or disables it, or does not know the pod. Source: kubelet podresources, server_v1.go */
+/**
+ * gRPC statuses with which `Get` fails if the kubelet does not implement `Get`, has `Get` disabled, or does not know the pod. `List` may
+ * succeed then. Source: kubelet podresources, server_v1.go
+ */
 const LISTABLE_STATUSES: readonly unknown[] = [status.UNIMPLEMENTED, status.UNKNOWN];
 
 function canList(error: unknown): boolean {
