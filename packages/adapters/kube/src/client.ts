@@ -129,7 +129,10 @@ function waitForOpen(socket: Socket, { path }: StreamCall, server: string): Prom
   return promise;
 }
 
-/** Opens a WebSocket as a stream. @throws AppError with KUBE_CONFIG_INVALID if the kubeconfig has a proxy-url */
+/**
+ * Opens a WebSocket as a stream.
+ * @throws AppError with KUBE_CONFIG_INVALID if the kubeconfig has a proxy-url, KUBE_UNREACHABLE, or the code of an error response
+ */
 export async function openStream(config: KubeConfig, call: StreamCall): Promise<Duplex> {
   const { server, tlsServerName: servername, skipTlsVerify, proxyUrl } = config;
   if (proxyUrl !== undefined) {

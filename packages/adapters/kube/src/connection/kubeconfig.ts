@@ -59,7 +59,7 @@ async function tryParse(path: string, text: string): Promise<ParsedKubeConfig> {
   }
 }
 
-/** Decodes embedded base64 data. Without embedded data, reads the file, whose path is relative to the kubeconfig. */
+/** Decodes the embedded base64 data. Without embedded data, reads `file`, a path relative to the directory of the kubeconfig `path`. */
 async function readMaterial(
   path: string,
   data: string | undefined,

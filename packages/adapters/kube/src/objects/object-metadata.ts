@@ -10,7 +10,10 @@ function encodeSegment(name: string): string {
   throw new AppError("API_MALFORMED", { what: "a name", reason: `it may not be "${name}"` });
 }
 
-/** Returns the path of all objects, or if `namespace` is set, of those in it. @throws AppError with API_MALFORMED for `.` and `..` */
+/**
+ * Returns the URL path of a kind's objects: of the objects in `namespace`, or of all objects if `namespace` is undefined.
+ * @throws AppError with API_MALFORMED for the namespaces `.` and `..`
+ */
 export function collectionPath(type: ResourceType<KubeObject>, namespace?: string): string {
   const root = type.group === "" ? "/api" : `/apis/${type.group}`;
   const scope =

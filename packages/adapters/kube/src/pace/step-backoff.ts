@@ -21,7 +21,7 @@ export interface Step {
 }
 
 export interface Failure<T> {
-  /** Error code. Backoff ignores the message, which may contain a time or a MAC that changes at each attempt. */
+  /** Error code. A changed code restarts the backoff. A changed message does not, because it may contain a time or a new MAC each time. */
   readonly code: string;
   readonly summary: T;
   /** Minimum delay, in milliseconds, for failures that only a change can resolve. Default: 0. */
