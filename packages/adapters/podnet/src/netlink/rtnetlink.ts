@@ -67,7 +67,7 @@ export const IFLA = {
 };
 /** Attributes nested in IFLA_LINKINFO. */
 export const LINK_INFO = { kind: 1, data: 2, portData: 5 };
-/** Bridge attributes for features that delay or filter frames. All are zero for a plain bridge. */
+/** Bridge attributes for features that delay or filter frames. A bridge is plain if the values of all these attributes are zero. */
 export const BRIDGE_DELAY_ATTRIBUTES = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
 export const LEARNING_ATTRIBUTE = 8;
 /** Attributes of a bridge port for flooding of unknown-unicast, multicast and broadcast frames. */

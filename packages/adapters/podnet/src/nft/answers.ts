@@ -62,8 +62,9 @@ function isDefault({ destination }: Redirect): boolean {
 }
 
 /**
- * Redirects the guest's IPv6 traffic to the network's gateway and to permanent neighbors, except traffic to the bridge's own
- * addresses. Neighbor discovery reaches the bridge, which has the neighbors' addresses and answers for them.
+ * Redirects the guest's IPv6 traffic to permanent neighbors, and otherwise to the network's gateway. The bridge has the
+ * neighbors' addresses, so that it answers neighbor discovery for them. Neighbor discovery, and traffic to link-local
+ * addresses and to the bridge's other addresses, is not redirected.
  */
 function buildIpv6Rules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { gatewayMac, solicited = [] } = answers;
@@ -90,7 +91,7 @@ function buildIpv6Rules({ tapName, bridgeMac, answers }: AnswersWiring): readonl
 
 /**
  * Lets the bridge answer ARP for permanent neighbors, and redirects the guest's IPv4 traffic to their MACs. Sets the
- * sender of ARP requests to 0.0.0.0, because the kernel answers no sender to which it has no route (rp_filter).
+ * sender of these requests to 0.0.0.0, because the kernel ignores ARP requests from a sender to which it has no route (rp_filter).
  */
 function buildNeighborRules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { arp } = answers;

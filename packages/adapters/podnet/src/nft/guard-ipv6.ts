@@ -5,8 +5,9 @@ import type { SendGuard } from "@patchbay/core/nics";
 import { type Chain, toMacDigits, printRawNumber } from "./table.ts";
 
 /**
- * Protocol numbers. nft would look up names in /etc/protocols, which an image may lack. In large frames, the kernel may
- * read a wrong protocol number, so rules match later headers by offset. Source: Linux 6.18, ipv6_find_hdr
+ * Protocol numbers. Rules do not use names, because nft looks names up in /etc/protocols, which an image may lack. Rules
+ * match the headers after the fixed header by offset, because the kernel may determine a wrong protocol number in large
+ * frames. Source: Linux 6.18, ipv6_find_hdr
  */
 const TCP = 6;
 const UDP = 17;
@@ -230,7 +231,8 @@ export function buildIpv6Chains(
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
-  // A guest that may act as a server or router may send these messages, and may forward fragments of other hosts.
+  // These rules drop messages of servers and routers, and check fragments. They do not apply to a guest that may act as a
+  // server or router, because it may send such messages and may forward fragments of other hosts.
   const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [

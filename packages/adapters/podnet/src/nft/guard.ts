@@ -9,7 +9,7 @@ import { type Chain, toMacDigits, printRawNumber, type Table, type TableName } f
 
 /** Rules that drop answers of DHCP servers, which are sent from port 67 to port 68. */
 const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
-/** Protocol numbers. nft would look up names in /etc/protocols, which an image may lack. */
+/** Protocol numbers. Rules do not use names, because nft looks names up in /etc/protocols, which an image may lack. */
 const [IGMP, TCP, UDP, PIM] = [2, 6, 17, 103];
 /** Rules that drop messages of routers. With PIM, a guest could make a switch send it the traffic of all multicast groups. */
 const ROUTER_RULES: readonly string[] = [

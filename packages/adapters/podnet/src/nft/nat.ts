@@ -22,9 +22,12 @@ export function natTableName(podInterfaceName: string): TableName {
 /** Programs in the pod reach the guest at this address. IPv6 has no such address, because the kernel drops packets to `::1` from a link. */
 const LOOPBACK = "127.0.0.1";
 
-/** Source of connections from Istio's sidecar to the application. Source: Istio "Understanding traffic routing". */
+/** Source address of connections from Istio's sidecar to the application. Source: Istio "Understanding traffic routing". */
 const SIDECAR = "127.0.0.6";
-/** Source of kubelet probes in Istio's ambient mode. No proxy intercepts them. Source: Istio "Ambient and Kubernetes NetworkPolicy". */
+/**
+ * Source address of kubelet probes in Istio's ambient mode. Istio does not redirect these probes to a proxy.
+ * Source: Istio "Ambient and Kubernetes NetworkPolicy".
+ */
 const AMBIENT_PROBES = "169.254.7.127";
 /** TCP ports of Istio's proxy. Source: Istio "Application requirements". */
 const PROXY_PORTS = [15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090];
@@ -60,7 +63,8 @@ function buildDropRules(
   // programs in the pod are not dropped, because their destination is the gateway's address at this hook.
   const loopbackRules =
     ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
-  // Drops packets that arrive with the guest's own address as destination, because they would bypass the list of forwarded ports.
+  // Drops packets from the network whose destination is already the guest's own address. They would bypass the list of
+  // forwarded ports.
   const guestAddressRules = sides.map(
     ({ family, guest }) => `iifname "${podInterfaceName}" ${family} daddr ${guest} drop`,
   );
@@ -97,7 +101,10 @@ function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string
   );
 }
 
-/** Directs connections of the pod's programs to the guest, except those to the proxy. */
+/**
+ * Redirects IPv4 connections from programs in the pod to the guest, if they are addressed to 127.0.0.1 or, with Istio, to the
+ * pod's address. Connections to the ports of Istio's proxy are not redirected.
+ */
 function buildLoopbackRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { mesh } = wiring;
   const addresses = [LOOPBACK, ...(mesh?.podIpv4 === undefined ? [] : [mesh.podIpv4])];
@@ -121,7 +128,10 @@ function buildInwardRules(
   );
 }
 
-/** Translates source addresses: the guest's to the pod's, and sources in the pod that the guest cannot answer, to the gateway's. */
+/**
+ * Translates the guest's source address to the pod's. Packets from the pod to the guest get the gateway as source if the
+ * guest could not answer their own source, for example 127.0.0.1.
+ */
 function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const masqueradeRules = sides.map(

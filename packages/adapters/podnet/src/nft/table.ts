@@ -56,7 +56,7 @@ function tableKey({ family, name }: TableName): string {
   return `${family} ${name}`;
 }
 
-/** Priority of output NAT chains as nft 1.1 and later print it. nft 1.0 prints the number -100, to which all are converted. */
+/** Matches the priority of output NAT chains as nft 1.1 and later print it. The parser replaces it by -100, which nft 1.0 prints. */
 const NAMED_OUTPUT_PRIORITY = /^(\t\ttype nat hook output priority )dstnat;/;
 
 /** Parses the output of `nft -s -p list ruleset`. Tables begin and end at the start of a line. */

@@ -120,7 +120,8 @@ function decodeNics(messages: readonly Message[]): readonly IdentifiedNic[] {
 
 /**
  * Finds a NIC whose name, index and MAC may have changed. Hardware is identified by its permanent MAC. Other NICs can
- * have equal MACs, so they are identified by their old name, which the plugin host-device saves as the alias.
+ * have equal MACs, so they are identified by their old name, which the plugin host-device saves as the alias. If no NIC
+ * has this alias, returns the NIC that still has the old name and MAC.
  */
 function findNic(links: readonly IdentifiedNic[], nic: NodeNic): IdentifiedNic | undefined {
   const sameKindLinks = links.filter(({ kind }) => kind === nic.kind);

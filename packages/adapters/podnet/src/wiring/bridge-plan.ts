@@ -85,7 +85,8 @@ export function buildTapSteps(
       ? [buildLinkStep(false, name, { addressGeneration: "none" })]
       : buildAddressRemovalSteps(tap, wiring)),
     buildLinkStep(tap?.mtu === mtu, name, { mtu }),
-    // Until a migrated guest arrives, no frames are flooded to its tap, which would queue up to 1000 frames that are stale on arrival.
+    // The bridge floods no frames to the tap before a migrating guest arrives, because the tap would queue up to 1000 of
+    // them. The guest would then receive stale frames when it arrives.
     ...buildPortSteps(tap, name, { ...wiring, floods: wiring.incomingPodUid === undefined }),
   ];
 }
@@ -181,7 +182,7 @@ function withSwitchFrames<W extends Wiring>(
   return { ...wiring, passesSwitchFrames: wiring.guard === undefined };
 }
 
-/** Kinds of links whose MAC can change while up. Source: Linux IFF_LIVE_ADDR_CHANGE in drivers/net/veth.c, macvlan.c */
+/** Kinds of links whose MAC can change while the link is up. Source: Linux IFF_LIVE_ADDR_CHANGE in drivers/net/veth.c, macvlan.c */
 const LIVE_MAC_CHANGE_KINDS = ["veth", "macvlan"];
 
 function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {

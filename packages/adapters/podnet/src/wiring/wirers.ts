@@ -246,8 +246,9 @@ export async function removeGuard(
 }
 
 /**
- * Removes the rules of every kind of wiring, because the kind is unknown for a deleted interface. Resets the sysctls
- * before it deletes the NAT table, whose existence marks an unfinished removal for later reconcile passes.
+ * Deletes the NAT table and the table of {@link buildAnswersTable}, whichever of them exists: for a deleted interface,
+ * `wiring.kind` may be `bridge` although it was `masquerade`. Resets the sysctls first, because the existence of the NAT
+ * table tells later reconcile passes that the removal is unfinished.
  */
 export async function removeRules(
   pod: Pod,
