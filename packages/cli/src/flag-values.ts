@@ -3,7 +3,10 @@
 import type { CommandSpec, FlagSpec } from "./command.ts";
 import { InvalidArgumentError } from "commander";
 
-/** Returns the names of a flag that takes a value, for example `-t` and `--local-ssh-opts`. The last name is the long name. */
+/**
+ * Returns the names of a flag, for example `-t` and `--local-ssh-opts`. The last name is the long name. Returns no names if
+ * the flag takes no value.
+ */
 function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
 }

@@ -346,7 +346,10 @@ interface RequestedChange {
   readonly input: Input;
 }
 
-/** Sends the request. Waits for its effect if `shouldWait` is set, unless the change has a reason not to wait. */
+/**
+ * Sends the request, or only a dry run with `--dry-run`. Waits for the effect of the request if `shouldWait` is true and
+ * the change has no `noWaitReason`.
+ */
 export async function performChange(
   session: Session,
   context: Context,

@@ -80,8 +80,8 @@ export class LinkTokens {
   }
 
   /**
-   * Returns the key for a token; undefined if the token is unknown or was used by another browser.
-   * Repeated calls of one browser return the same key.
+   * Returns the key for a token. Repeated calls of one browser return the same key. Returns undefined if the token is
+   * unknown, was invalidated or was used by another browser, or if `browser` is too short.
    * @param browser - secret name that the browser has chosen
    */
   exchange(token: string, browser: string): string | undefined {

@@ -44,7 +44,10 @@ function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);
 }
 
-/** Returns the request to forward; undefined if the panel never sends such a request. Paths with encoded characters match no pattern. */
+/**
+ * Returns the request to forward; undefined if the panel never sends such a request. Rejects all paths with encoded
+ * characters, because the API server could decode them to a forbidden path.
+ */
 export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;

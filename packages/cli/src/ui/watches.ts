@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams changes of VMs, VMIs and networks as JSON lines. All kinds share one response, because browsers limit connections.
+// Streams changes of VMs, VMIs and networks as JSON lines. All kinds share one response, because browsers limit the number of
+// connections to a server.
 import type { ServerResponse } from "node:http";
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,

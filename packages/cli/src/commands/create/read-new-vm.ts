@@ -60,7 +60,10 @@ function findMacProblems(
   });
 }
 
-/** Returns MACs by interface name. A MAC without a name is for the next `--network`; without any `--network`, for the pod network. */
+/**
+ * Returns MACs by interface name. MACs without a name are assigned to the interfaces of `--network` in order, or to the
+ * interface on the pod network if there is no `--network`. `names` begins with the interface on the pod network.
+ */
 export function readMacs(
   values: readonly string[],
   names: readonly string[],

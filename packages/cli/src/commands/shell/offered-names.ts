@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists names of objects for shell completion. The completion scripts discard error messages.
+// Lists names of objects for shell completion. Errors are not handled here, because the completion scripts discard error
+// messages.
 import { resolve } from "node:path";
 import {
   NAMESPACES,

@@ -10,7 +10,7 @@ export interface GuestName extends TargetQuery {
 
 const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
-/** Pattern of a name. A matching name does not begin with a dash like a flag, and needs no quotes in a shell. Source: RFC 1123. */
+/** Pattern of a name. A program cannot mistake a matching name for a flag, and a shell needs no quotes for it. Source: RFC 1123. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Pattern of a user name. Source: useradd(8), and characters that directory services allow in user names. */

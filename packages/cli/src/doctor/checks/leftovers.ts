@@ -6,7 +6,10 @@ import { parseTime } from "@patchbay/kube";
 import { serverNowMs, type Facts } from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 
-/** Milliseconds for which a launcher may exist without a VMI, and by which a VMI's deletion may exceed the guest's grace period. */
+/**
+ * Maximum time for which a launcher may exist without a VMI, in milliseconds. A VMI's deletion may take the guest's grace
+ * period plus this time.
+ */
 const DELETION_MAX_MS = 120_000;
 /** Default grace period of a guest, in seconds. Source: KubeVirt. */
 const GRACE_SECONDS = 30;
