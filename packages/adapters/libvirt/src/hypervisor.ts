@@ -319,7 +319,7 @@ const RESTART_DELAY_MAX_MS = 30_000;
 /** If a child lived at least this long, in milliseconds, its end restarts the failure count at 1. */
 const HEALTHY_LIFETIME_MS = 60_000;
 
-/** Backoff of child restarts, because a hostile guest could crash the child repeatedly. */
+/** Delays restarts of the child, because a hostile guest could crash the child repeatedly. */
 export class RestartBackoff {
   #failures = 0;
 

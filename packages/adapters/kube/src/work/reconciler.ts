@@ -20,7 +20,7 @@ import type { LoopWatch } from "./loop-watch.ts";
 /** Queue that takes keys from its groups in turn, so that a group with many keys does not delay other groups. */
 export class FairQueue {
   readonly #toGroup: (key: string) => string;
-  /** Keys by group, in the order of the groups' turns. Empty groups are removed. */
+  /** Keys by group, in the order in which the groups are served. Empty groups are removed. */
   readonly #groups = new Map<string, Set<string>>();
   #size = 0;
 

@@ -17,7 +17,7 @@ const UMASK = 0o022;
 interface DetachedProgram {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
-  /** File for standard output. The start truncates the file. */
+  /** File to which standard output is written. It is truncated when the program starts. */
   readonly outFile: string;
   /** File to which standard error is appended. */
   readonly logFile: string;

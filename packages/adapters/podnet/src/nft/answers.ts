@@ -26,7 +26,7 @@ const IPV6_MATCHES = {
   requests: [DHCP_REQUESTS.ipv6, "icmpv6 type nd-router-solicit"],
   answers: ["udp sport 547", "icmpv6 type nd-router-advert"],
 } as const;
-/** Match of neighbor discovery, by which the guest resolves the bridge's IPv6 addresses. */
+/** nftables match for neighbor discovery, by which the guest resolves the bridge's IPv6 addresses. */
 const NEIGHBOR_DISCOVERY = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert }";
 const LINK_LOCAL = "fe80::/10";
 

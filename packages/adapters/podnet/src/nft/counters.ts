@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters in nftables rules for dropped frames of a guest and for DHCP requests.
+// Adds and reads counters in nftables rules: for a guest's dropped frames, and for DHCP requests.
 import type { RefusedFrames } from "@patchbay/core/doctor";
 import type { Chain } from "./table.ts";
 

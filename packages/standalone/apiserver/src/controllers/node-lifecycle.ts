@@ -99,7 +99,7 @@ export function startNodeLifecycle(deps: VerbDeps, stop: AbortSignal): void {
         graceTimers.delete(name);
         queue.add(name);
       },
-      () => undefined, // canceled by a heartbeat or by deletion
+      () => undefined, // A heartbeat or the node's deletion has canceled the timer.
     );
   };
   const unsubscribe = store.subscribe((changes) => {
