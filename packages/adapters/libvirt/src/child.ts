@@ -152,7 +152,7 @@ async function runCall(
   return await connection.call(request.operation, ...request.arguments);
 }
 
-/** Converts an error to a plain object, because JSON omits the fields of errors. */
+/** Converts an error to a plain object, because JSON.stringify omits the message of an Error. */
 function toNativeError(error: unknown): NativeError {
   const message = messageOf(error);
   if (error instanceof Error && "number" in error && "domain" in error && "level" in error) {

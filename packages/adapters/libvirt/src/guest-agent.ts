@@ -71,8 +71,8 @@ function toList(value: unknown): readonly unknown[] {
 }
 
 /**
- * Sends the agent the command for `question` (see native/domain.cc). Returns its JSON reply. `file` is the handle of a
- * file in the guest.
+ * Sends a command to the guest agent, and returns the agent's JSON reply. `question` is the command's name in native/domain.cc.
+ * `file` is the handle of a file in the guest.
  */
 type AgentCall = (question: string, file?: string) => Promise<unknown>;
 
@@ -127,8 +127,8 @@ async function readFile(call: AgentCall): Promise<GuestFacts> {
 }
 
 /**
- * Reads whether the guest has a default route, as the fact `routes.default.ipv4`. If the agent cannot
- * list routes (before QEMU 9.1), reads the guest's /proc/net/route instead. Returns no facts if the answer is invalid.
+ * Reads whether the guest has a default route, as the fact `routes.default.ipv4`. If the agent cannot list routes (before QEMU 9.1)
+ * or lists them in an invalid form, reads the guest's /proc/net/route. Returns no facts if that file cannot be opened or is invalid.
  * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, LIBVIRT_UNSUPPORTED, LIBVIRT_REFUSED, and errors of any call
  */
 export async function readGuestRoutes(call: AgentCall): Promise<GuestFacts> {

@@ -20,7 +20,7 @@ function omitField<T extends object>(object: T, name: string): T {
   return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name)) as T;
 }
 
-/** Removes managed fields and kubectl's last-applied configuration, which are more than half of a VMI. */
+/** Removes managed fields and kubectl's last-applied configuration, which are more than half of a VMI's size. */
 export function omitBookkeeping<T extends KubeObject>(object: T): T {
   const metadata: ObjectMeta = omitField(object.metadata, MANAGED_FIELDS);
   const { annotations } = metadata;
@@ -204,7 +204,10 @@ class Subscription<T extends KubeObject> {
     return this.#trim(omitBookkeeping(object));
   }
 
-  /** Counts and logs a failure. An expired resource version counts only if the list was already unpaged; otherwise, a new list follows. */
+  /**
+   * Counts and logs a failure. An expired resource version counts only if the last list was unpaged. Otherwise, it is normal, and a new
+   * list follows at once.
+   */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;

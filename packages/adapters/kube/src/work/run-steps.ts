@@ -21,7 +21,10 @@ export interface Explanation<T> {
   readonly summary: T;
 }
 
-/** Why an action is not attempted. `skip` means that the action waits for a failed step that was already reported. */
+/**
+ * Why an action is not attempted. `skip` means that the action waits for a failed step that was already reported. Otherwise, the action
+ * is added to the failed steps.
+ */
 export type WaitReason<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
