@@ -113,6 +113,16 @@ describe("a guest behind the pod", () => {
     expect(ping(host, POD.ipv4)).toContain(" 0% packet loss");
   });
 
+  test("is restricted by policies, which see its peers' addresses and not its own pod", async () => {
+    const policy = { ingress: [{ peers: [SERVER.ipv4] }], egress: [] };
+    await makeNetwork().wireTap(netns, { ...WIRING, policy });
+    expect(ask(host, POD.ipv4)).toContain("guest");
+    expect(ask(pod, "127.0.0.1")).toBe("guest ::ffff:10.0.2.1");
+    expect(ask(guest, SERVER.ipv4)).toBe("");
+    await makeNetwork().applyPolicy(netns, WIRING);
+    expect(ask(guest, SERVER.ipv4)).toContain("server");
+  });
+
   test("is unreachable at unlisted ports and at its own address", () => {
     run("ip", "-n", host, "route", "add", "10.0.2.2/32", "via", POD.ipv4);
     expect(ask(host, "10.0.2.2")).toBe("");

@@ -5,9 +5,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Forward } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
 import { ForwardTable } from "../../../packages/standalone/service-net/src/forward/forward-table.ts";
 import {
+  buildPolicyTableName,
   prepareHost,
   removeServices,
 } from "../../../packages/standalone/service-net/src/host/host.ts";
+import { createPolicyTable } from "../../../packages/standalone/service-net/src/policies/service-policies.ts";
 import { ADDRESSES, ask, askByUdp, BRIDGE, Networks, POD_NETWORK, runAt } from "./networks.ts";
 
 const SERVICES = "10.86.0.0/16";
@@ -148,6 +150,9 @@ test("leaves the host unchanged", async () => {
     runAt("host", "ip", "-4", "route"),
     runAt("host", "ip", "-4", "addr", "show", "lo"),
   ];
+  const pods = [{ address: ADDRESSES.a, policy: { ingress: [] } }];
+  const deps = { runner: networks.runner, log: createSilentLogger() };
+  await createPolicyTable({ ...deps, table: buildPolicyTableName(SERVICES) })(pods);
   await removeServices(networks.runner, SERVICES);
   const [rules = "", routes = "", loopback = ""] = observed();
   expect([rules, routes.includes("10.86"), loopback.includes("10.86")]).toEqual(["", false, false]);

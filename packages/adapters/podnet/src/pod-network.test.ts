@@ -40,7 +40,7 @@ const BRIDGE: LinkOptions = {
 };
 const FORWARDED: EntryOptions = { mac: MAC, index: 4, master: 3, state: "static" };
 
-const RULES = "nft -s -p list ruleset";
+const RULES = "nft -s -t -p list ruleset";
 
 function state(
   links: readonly LinkOptions[],

@@ -64,6 +64,8 @@ import {
   MASQUERADE_WIRER,
   type Pod,
   addGuard,
+  applyPolicy,
+  buildPolicyCommands,
   removeBridge,
   removeGuard,
   removeRules,
@@ -398,6 +400,11 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
       await addGuard(pod, wiring, stateBefore);
       await applyLimits(pod, wiring, stateBefore);
     },
+    applyPolicy: async (netns, wiring) => {
+      assertValidNames(listNames(wiring));
+      const pod = toPod(access, netns);
+      await applyPolicy(pod, wiring, await pod.readState());
+    },
     makeBridge: async (netns, wiring) => {
       assertValidNames([wiring.podInterfaceName, wiring.bridgeName, wiring.mac]);
       await wireWithoutTap(toPod(access, netns), wiring);
@@ -461,6 +468,7 @@ function toPodView(state: NetnsState): PodView {
     links: [...state.links.values()],
     isWired: (wiring) =>
       isWired(state, wiring) && isGuarded(state, wiring) && isLimited(state, wiring),
+    hasPolicy: (wiring) => buildPolicyCommands(state, wiring) === "",
   };
 }
 

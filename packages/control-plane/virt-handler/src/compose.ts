@@ -63,6 +63,7 @@ import type { NodeDoctor } from "./server/guest-doctor.ts";
 import { connectInPodsDir } from "./server/guest-streams.ts";
 import { serveRequests } from "./server/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
+import { watchPodPolicies } from "./policies.ts";
 import { runLoop, type GuestAccess } from "./loop.ts";
 import { createRelays, type Relays } from "./relays/relays.ts";
 import {
@@ -296,12 +297,16 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     if (!signal.aborted) context.ready();
   });
   const addressServers = await openAddressServers(flags);
+  const policies = flags.networkPolicies === true && {
+    policies: await watchPodPolicies(client, flags.policyExempt ?? [], context),
+  };
   const parts = {
     nodeName,
     store,
     vmis,
     kubevirts,
     hypervisor,
+    ...policies,
     events,
     clock,
     log,

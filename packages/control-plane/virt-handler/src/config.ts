@@ -10,6 +10,7 @@ import {
   type CriFlags,
   type HostFlags,
 } from "@patchbay/daemon";
+import { parseIp } from "@patchbay/api/values";
 import { DATAPLANE_GROUP_FLAG, checkDataplaneGroup } from "@patchbay/core/nics";
 import { HANDLER_CLIENT_NAME } from "@patchbay/core/guest";
 import { Command, InvalidArgumentError } from "commander";
@@ -28,6 +29,9 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly tlsPrivateKeyFile: string;
   readonly clientCaFile: string;
   readonly clientName: string;
+  readonly networkPolicies?: boolean;
+  /** Addresses and networks that NetworkPolicies do not restrict. */
+  readonly policyExempt?: readonly string[];
   readonly relayCertificates?: string;
   readonly relayAddress: string;
 }
@@ -42,6 +46,12 @@ function toDataplaneGroup(text: string): number {
   const problem = checkDataplaneGroup(Number(text));
   if (problem === undefined) return Number(text);
   throw new InvalidArgumentError(problem);
+}
+
+function toAddresses(text: string): readonly string[] {
+  const addresses = text.split(",");
+  if (addresses.every((address) => parseIp(address) !== undefined)) return addresses;
+  throw new InvalidArgumentError("It must be a list of IP addresses and networks.");
 }
 
 export function parseFlags(argv: readonly string[]): Flags {
@@ -90,6 +100,15 @@ export function parseFlags(argv: readonly string[]): Flags {
       "--client-name <name>",
       "common name of virt-api's client certificate",
       HANDLER_CLIENT_NAME,
+    )
+    .option(
+      "--network-policies",
+      "apply NetworkPolicies to the VMs' NICs on the pod network, for nodes whose pod network does not",
+    )
+    .option(
+      "--policy-exempt <list>",
+      "addresses and networks that NetworkPolicies do not restrict, separated by commas: the node's own, and those whose traffic the node filters elsewhere",
+      toAddresses,
     )
     .option(
       "--relay-certificates <dir>",

@@ -64,6 +64,8 @@ import {
   type ConnectToPod,
   type OpenGuestStream,
 } from "./server/guest-streams.ts";
+import { NO_POLICIES, type PodPolicies } from "./policies.ts";
+import { createPolicyPass } from "./policy-pass.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
 import { createGuestHooks } from "./hooks/guest-hooks.ts";
 import { createMigrationRuns } from "./migration/migration-runs.ts";
@@ -307,7 +309,9 @@ export interface GuestAccess {
   readonly createExamine: (doctor: NodeDoctor) => ExamineGuest;
 }
 
-interface LoopParts extends NodeParts {
+interface LoopParts extends Omit<NodeParts, "policies"> {
+  /** Unset if NetworkPolicies do not apply to this node's VMs. */
+  readonly policies?: PodPolicies;
   readonly launchers: Launchers;
   readonly linkWatch: LinkWatch;
   readonly addressServers: AddressServers;
@@ -323,6 +327,7 @@ function buildDeps(parts: LoopParts): Deps {
   const { launchers, hypervisor, linkWatch, vhostSockets, clock, log } = parts;
   return {
     ...parts,
+    policies: parts.policies ?? NO_POLICIES,
     sessions: withBackoff(
       createSessions({ launchers, hypervisor, linkWatch, vhostSockets, log }),
       clock,
@@ -338,6 +343,24 @@ function buildDeps(parts: LoopParts): Deps {
 
 function listActivePodUids(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
   return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
+}
+
+const POLICIES = "policies";
+
+/** Wakes VMIs when their network policies change. One pass serves all changes that arrive during the previous pass. */
+async function runPolicyPasses(
+  parts: LoopParts,
+  wake: (key: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, log, metrics, policies } = parts;
+  if (policies === undefined) return;
+  const queue = createQueue({ clock });
+  policies.onChange(() => {
+    queue.add(POLICIES);
+  });
+  const reconcile = createPolicyPass({ ...parts, policies }, wake);
+  await runReconciler({ clock, log, metrics, name: POLICIES, queue, reconcile }, signal);
 }
 
 /** Runs the loop until the signal is aborted, and then closes all sessions. */
@@ -371,7 +394,10 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
     events: parts.events,
     find: (_resource, key) => vmis.find(key),
   };
-  await runReconciler({ ...parts, name: "vmi", queue, reconcile, lostWrites }, signal);
+  await Promise.all([
+    runReconciler({ ...parts, name: "vmi", queue, reconcile, lostWrites }, signal),
+    runPolicyPasses(parts, wake, signal),
+  ]);
   unsubscribe();
   plugMetrics.stop();
   deps.migrationRuns.forgetAll();

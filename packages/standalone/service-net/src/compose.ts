@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Daemon that writes the nftables rules and EndpointSlices of Services, and answers DNS queries.
 import { randomInt } from "node:crypto";
-import type { Service } from "@patchbay/api/kubernetes";
+import type { KubeObject, Service } from "@patchbay/api/kubernetes";
 import type { DaemonContext } from "@patchbay/daemon";
-import { createQueue, done, keyOf, printKey, runReconciler, waitForCaches } from "@patchbay/kube";
+import {
+  createQueue,
+  done,
+  keyOf,
+  printKey,
+  runReconciler,
+  waitForCaches,
+  type Next,
+  type StartableCache,
+} from "@patchbay/kube";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import type { Flags } from "./config.ts";
 import { answerQuery, type AnswerDeps } from "./dns/answer.ts";
@@ -12,12 +21,24 @@ import { serveNames } from "./dns/serve.ts";
 import type { Zone } from "./dns/zone.ts";
 import { dropDuplicates, listForwards, type Forward, type Ranges } from "./forward/forwards.ts";
 import { ForwardTable } from "./forward/forward-table.ts";
-import { findDnsAddress, prepareHost, buildTableName } from "./host/host.ts";
+import { buildPolicyTableName, findDnsAddress, prepareHost, buildTableName } from "./host/host.ts";
 import { createServiceCounters } from "./metrics.ts";
-import { listSlices, enqueueServicesOnChange, watchObjects, type Objects } from "./objects.ts";
+import {
+  listSlices,
+  enqueuePoliciesOnChange,
+  enqueueServicesOnChange,
+  watchObjects,
+  type Objects,
+} from "./objects.ts";
+import {
+  createPolicyTable,
+  listPodPolicies,
+  type PolicyOfPod,
+} from "./policies/service-policies.ts";
 import { reconcileSlices } from "./slices/reconcile.ts";
 
 const TABLE = "table";
+const POLICIES = "policies";
 const DNS_PORT = 53;
 const ID_COUNT = 65_536;
 
@@ -31,6 +52,39 @@ function allForwards({ services, slices }: Objects, ranges: Ranges): readonly Fo
       .list()
       .flatMap((service) => listForwards(service, listSlices(slices, serviceKey(service)), ranges)),
   );
+}
+
+function allPolicies({ policies, namespaces, pods }: Objects): readonly PolicyOfPod[] {
+  return listPodPolicies({
+    policies: policies.list(),
+    pods: pods.list(),
+    findNamespaceLabels: (name) => {
+      const namespace = namespaces.find({ name });
+      return namespace && (namespace.metadata.labels ?? {});
+    },
+  });
+}
+
+/** Writes the network policies for connections through Services, now and after each change. */
+function createPolicyLoop(
+  { clock, log, metrics, health, signal }: DaemonContext,
+  objects: Objects,
+  serviceNetwork: string,
+): { readonly write: () => Promise<void>; readonly run: () => Promise<void> } {
+  const queue = createQueue({ clock });
+  enqueuePoliciesOnChange(objects, () => {
+    queue.add(POLICIES);
+  });
+  const table = buildPolicyTableName(serviceNetwork);
+  const writeTable = createPolicyTable({ runner: createProcessRunner(), log, table });
+  const write = (): Promise<void> => writeTable(allPolicies(objects));
+  const reconcile = async (): Promise<Next> => {
+    await write();
+    return done();
+  };
+  const watch = health.watchLoop(POLICIES);
+  const loop = { log, clock, metrics, name: POLICIES, queue, watch, reconcile };
+  return { write, run: () => runReconciler(loop, signal) };
 }
 
 function createZone({ services, slices, pods }: Objects, ranges: Ranges, domain: string): Zone {
@@ -80,7 +134,8 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
     slicesQueue.add(key);
     tableQueue.add(TABLE);
   });
-  const caches = [objects.services, objects.pods, objects.slices, objects.endpoints];
+  const policies = createPolicyLoop(context, objects, serviceNetwork);
+  const caches = Object.values<StartableCache<KubeObject>>({ ...objects });
   for (const cache of caches) cache.start(signal);
   await prepareHost(runner, serviceNetwork);
   await waitForCaches(caches, signal);
@@ -93,6 +148,8 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
   };
   const { countReply, countWrite } = createServiceCounters(metrics, () => table.count);
   const table = new ForwardTable({ runner, log, settings, countWrite });
+  // The policies are written first, so that no Service forwards a connection that they forbid.
+  await policies.write();
   await table.write(allForwards(objects, ranges));
   await answerNames(context, createZone(objects, ranges, flags.clusterDomain), countReply);
   context.ready();
@@ -108,6 +165,7 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
       },
       signal,
     ),
+    policies.run(),
     runReconciler(
       {
         ...loopDeps,

@@ -1,8 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates caches of API objects, and finds the Services that a change affects.
-import { ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES } from "@patchbay/api";
-import type { Endpoints, EndpointSlice, KubeObject, Pod, Service } from "@patchbay/api/kubernetes";
+import {
+  ENDPOINT_SLICES,
+  ENDPOINTS,
+  NAMESPACES,
+  NETWORK_POLICIES,
+  PODS,
+  SERVICES,
+} from "@patchbay/api";
+import type {
+  Endpoints,
+  EndpointSlice,
+  KubeObject,
+  Namespace,
+  NetworkPolicy,
+  Pod,
+  Service,
+} from "@patchbay/api/kubernetes";
 import { omitUndefined, type Logger } from "@patchbay/base";
+import { affectsPolicies } from "@patchbay/core/policies";
 import { findServiceKey } from "@patchbay/core/services";
 import {
   createCache,
@@ -15,7 +31,7 @@ import {
 import type { Cache } from "@patchbay/core/interfaces";
 import { isSelecting, selects } from "./slices/plan.ts";
 
-export interface Objects {
+export interface ServiceObjects {
   readonly services: Cache<Service>;
   /** Pods. The index `namespace` finds the pods of a namespace. */
   readonly pods: Cache<Pod>;
@@ -24,11 +40,18 @@ export interface Objects {
   readonly endpoints: Cache<Endpoints>;
 }
 
+export interface Objects extends ServiceObjects {
+  readonly policies: Cache<NetworkPolicy>;
+  readonly namespaces: Cache<Namespace>;
+}
+
 export interface StartableObjects extends Objects {
   readonly services: StartableCache<Service>;
   readonly pods: StartableCache<Pod>;
   readonly slices: StartableCache<EndpointSlice>;
   readonly endpoints: StartableCache<Endpoints>;
+  readonly policies: StartableCache<NetworkPolicy>;
+  readonly namespaces: StartableCache<Namespace>;
 }
 
 export function listSlices(slices: Cache<EndpointSlice>, key: string): readonly EndpointSlice[] {
@@ -75,11 +98,25 @@ export function watchObjects(client: KubeClient, logger: Logger): StartableObjec
       logger,
     }),
     endpoints: createCache(client.reflect(ENDPOINTS), { logger }),
+    policies: createCache(client.reflect(NETWORK_POLICIES), { logger }),
+    namespaces: createCache(client.reflect(NAMESPACES), { logger }),
   };
 }
 
+/** Calls `add` after changes that may affect network policies. */
+export function enqueuePoliciesOnChange(
+  { policies, namespaces, pods }: Pick<Objects, "policies" | "namespaces" | "pods">,
+  add: () => void,
+): void {
+  policies.onChange(add);
+  namespaces.onChange(add);
+  pods.onChange((change) => {
+    if (policies.list().length > 0 && affectsPolicies(change)) add();
+  });
+}
+
 export function enqueueServicesOnChange(
-  { services, pods, slices, endpoints }: Objects,
+  { services, pods, slices, endpoints }: ServiceObjects,
   add: (key: string) => void,
 ): void {
   for (const cache of [services, endpoints] as readonly Cache<KubeObject>[]) {

@@ -290,13 +290,11 @@ test("rejects a ResourceClaim whose field has the wrong type", async () => {
   expect([code, body.reason]).toEqual([400, "BadRequest"]);
 });
 
-test("stores a NetworkPolicy and warns that no controller handles it", async () => {
+test("stores a NetworkPolicy and warns that it restricts only VMs", async () => {
   const { code, headers } = await api.post(POLICIES, {
     metadata: { generateName: "unserved-" },
     spec: { podSelector: {} },
   });
   expect(code).toBe(201);
-  expect(String(headers["warning"])).toMatch(
-    /a NetworkPolicy, it is only stored: it does not filter traffic/,
-  );
+  expect(String(headers["warning"])).toMatch(/a NetworkPolicy restricts only the traffic of VMs/);
 });

@@ -38,6 +38,7 @@ const COLLECTIONS = {
   role: `${RBAC}/${DEFAULT}/roles`,
   rolebinding: `${RBAC}/${DEFAULT}/rolebindings`,
   secret: `/api/v1/${DEFAULT}/secrets`,
+  networkpolicy: `/apis/networking.k8s.io/v1/${DEFAULT}/networkpolicies`,
   service: `/api/v1/${DEFAULT}/services`,
   vm: `${KUBEVIRT}/${DEFAULT}/virtualmachines`,
   vmi: `${KUBEVIRT}/${DEFAULT}/virtualmachineinstances`,

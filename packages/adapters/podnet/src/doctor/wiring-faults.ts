@@ -7,7 +7,7 @@ import { hasTable } from "../nft/table.ts";
 import { planForwarding, planWiring, ANY_TAP } from "../wiring/bridge-plan.ts";
 import { planAddresses, planLinks, planSysctls } from "../wiring/masquerade-plan.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
-import { buildAnswersCommands, buildGuardCommands } from "../wiring/wirers.ts";
+import { buildAnswersCommands, buildGuardCommands, buildPolicyCommands } from "../wiring/wirers.ts";
 
 const SETTINGS_WITH_FAULTS = ["master", "mac", "learning", "up"] as const;
 
@@ -56,11 +56,12 @@ function listChangeFaults(
 
 function listRuleFaults(state: NetnsState, wiring: ObservedWiring): readonly WiringFault[] {
   const guard = buildGuardCommands(state, wiring) === "" ? [] : [wiring.tapName];
+  const policy = buildPolicyCommands(state, wiring) === "" ? [] : [`policy-${wiring.tapName}`];
   const answers =
     wiring.kind === "bridge" && buildAnswersCommands(state, wiring) !== ""
       ? [wiring.bridgeName]
       : [];
-  return [...guard, ...answers].map((link) => {
+  return [...guard, ...policy, ...answers].map((link) => {
     return { link, what: "rules", description: `its table patchbay-${link}, unchanged` };
   });
 }

@@ -31,7 +31,7 @@ const NO_TABLES: RulesetTables = new Map();
 
 /** Lists nftables tables as text, because nft's JSON output omits the device of a chain. Source: nftables 1.0.6 */
 async function listRules({ runner }: StateSources, netns: NetnsHandle): Promise<RulesetTables> {
-  const args = ["-s", "-p", "list", "ruleset"];
+  const args = ["-s", "-t", "-p", "list", "ruleset"];
   return parseRuleset(await runInNamespace(runner, netns, { program: "nft", args }));
 }
 

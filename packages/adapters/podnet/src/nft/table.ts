@@ -14,29 +14,57 @@ export interface Chain {
   readonly rules: readonly string[];
 }
 
+/** A named set. nft lists sets without their elements, so the name of a set with fixed elements must depend on them. */
+export interface NamedSet {
+  readonly name: string;
+  /** Type, size, flags and timeout, as nft prints them. */
+  readonly properties: readonly string[];
+  /** Initial elements. Packets may add elements to a dynamic set. */
+  readonly elements: readonly string[];
+}
+
 export interface TableName {
   readonly family: "bridge" | "inet" | "netdev";
   readonly name: string;
 }
 
 export interface Table extends TableName {
+  readonly sets?: readonly NamedSet[];
   readonly chains: readonly Chain[];
 }
 
+function printHook({ type, point, policy }: Hook): readonly string[] {
+  return [`type ${type} hook ${point}; policy ${policy};`];
+}
+
 function printChain({ name, hook, rules }: Chain): readonly string[] {
-  const { type, point: at, policy } = hook ?? {};
-  const hookLines =
-    hook === undefined ? [] : [`type ${type ?? ""} hook ${at ?? ""}; policy ${policy ?? ""};`];
+  const hookLines = hook === undefined ? [] : printHook(hook);
   return [`\tchain ${name} {`, ...[...hookLines, ...rules].map((line) => `\t\t${line}`), "\t}"];
+}
+
+function printSet({ name, properties, elements }: NamedSet, withElements: boolean): string[] {
+  const elementLines =
+    withElements && elements.length > 0 ? [`elements = { ${elements.join(", ")} }`] : [];
+  const lines = [...properties, ...elementLines].map((line) => `\t\t${line}`);
+  return [`\tset ${name} {`, ...lines, "\t}"];
 }
 
 function printTableHead({ family, name }: TableName): string {
   return `table ${family} ${name} {`;
 }
 
-/** Prints the table like `nft -s -p list`, but without empty lines. */
+function printParts({ sets = [], ...table }: Table, withElements: boolean): string {
+  return [
+    printTableHead(table),
+    ...sets.flatMap((set) => printSet(set, withElements)),
+    ...table.chains.flatMap(printChain),
+    "}",
+  ].join("\n");
+}
+
+/** Prints the table like `nft -s -t -p list`, but without empty lines. */
 export function printTable(table: Table): string {
-  return [printTableHead(table), ...table.chains.flatMap(printChain), "}"].join("\n");
+  return printParts(table, false);
 }
 
 /** Returns commands for `nft -f` that delete a table. The table need not exist. */
@@ -47,7 +75,31 @@ export function printTableRemoval({ family, name }: TableName): string {
 
 /** Returns commands for `nft -f` that replace a table atomically. */
 export function printTableReplacement(table: Table): string {
-  return `${printTableRemoval(table)}${printTable(table)}\n`;
+  return `${printTableRemoval(table)}${printParts(table, true)}\n`;
+}
+
+/**
+ * Returns commands for `nft -f` that change a table atomically. Dynamic sets retain the elements that packets added. All
+ * other sets are created again, because nft lists sets in the order of their creation.
+ */
+export function printTableUpdate(present: RulesetTables, table: Table): string {
+  const tableName = `${table.family} ${table.name}`;
+  const text = present.get(tableKey(table)) ?? "";
+  const hookLines = table.chains.flatMap(({ hook }) => (hook === undefined ? [] : printHook(hook)));
+  // The kernel removes a chain's hook together with its device, and cannot add the hook again.
+  if (!hookLines.every((line) => text.includes(`\t\t${line}\n`)))
+    return printTableReplacement(table);
+  const setNames = [...text.matchAll(/^\tset (\S+) \{$/gm)].map(([, name]) => name ?? "");
+  const dynamicSets = (table.sets ?? []).filter(({ elements }) => elements.length === 0);
+  const retained = new Set(dynamicSets.map(({ name }) => name));
+  return [
+    `flush table ${tableName}`,
+    ...setNames
+      .filter((name) => !retained.has(name))
+      .map((name) => `delete set ${tableName} ${name}`),
+    printParts(table, true),
+    "",
+  ].join("\n");
 }
 
 export type RulesetTables = ReadonlyMap<string, string>;
@@ -59,7 +111,7 @@ function tableKey({ family, name }: TableName): string {
 /** Matches the priority of output NAT chains as nft 1.1 and later print it. The parser replaces it by -100, which nft 1.0 prints. */
 const NAMED_OUTPUT_PRIORITY = /^(\t\ttype nat hook output priority )dstnat;/;
 
-/** Parses the output of `nft -s -p list ruleset`. Tables begin and end at the start of a line. */
+/** Parses the output of `nft -s -t -p list ruleset`. Tables begin and end at the start of a line. */
 export function parseRuleset(text: string): RulesetTables {
   const tables = new Map<string, string>();
   let currentTable: { readonly key: string; readonly lines: string[] } | undefined;

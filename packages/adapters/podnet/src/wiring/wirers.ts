@@ -13,7 +13,14 @@ import type { ForwardingEntry, LinkChange, WiredLink } from "../links.ts";
 import { answersTableName, buildAnswersTable } from "../nft/answers.ts";
 import { guardTableName, buildGuardTable } from "../nft/guard.ts";
 import { natTableName, buildNatTable } from "../nft/nat.ts";
-import { hasTable, hasTableNamed, printTableRemoval, printTableReplacement } from "../nft/table.ts";
+import { buildPolicyTable, policyTableName } from "../nft/policy.ts";
+import {
+  hasTable,
+  hasTableNamed,
+  printTableRemoval,
+  printTableReplacement,
+  printTableUpdate,
+} from "../nft/table.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
 import type { Sysctl } from "../sysctls.ts";
 import {
@@ -213,6 +220,15 @@ export const TAP_WIRER: Wirer<"tap"> = {
   unwire: () => Promise.resolve(),
 };
 
+/** Returns commands that correct or delete the table of network policies. Returns "" if the table is correct. */
+export function buildPolicyCommands({ tables }: NetnsState, wiring: ObservedWiring): string {
+  const name = policyTableName(wiring.tapName);
+  if (wiring.policy === undefined)
+    return hasTableNamed(tables, name) ? printTableRemoval(name) : "";
+  const table = buildPolicyTable(wiring, wiring.policy);
+  return hasTable(tables, table) ? "" : printTableUpdate(tables, table);
+}
+
 /** Returns commands that correct or delete the send guard. Returns "" if the send guard is correct. */
 export function buildGuardCommands(
   { tables }: NetnsState,
@@ -233,7 +249,17 @@ export async function addGuard(
   wiring: ObservedWiring,
   stateBefore: NetnsState,
 ): Promise<void> {
-  await pod.applyRules(buildGuardCommands(stateBefore, wiring));
+  await pod.applyRules(
+    buildGuardCommands(stateBefore, wiring) + buildPolicyCommands(stateBefore, wiring),
+  );
+}
+
+export async function applyPolicy(
+  pod: Pod,
+  wiring: ObservedWiring,
+  stateBefore: NetnsState,
+): Promise<void> {
+  await pod.applyRules(buildPolicyCommands(stateBefore, wiring));
 }
 
 export async function removeGuard(
@@ -241,8 +267,10 @@ export async function removeGuard(
   { tapName }: RemovableWiring,
   stateBefore: NetnsState,
 ): Promise<void> {
-  const name = guardTableName(tapName);
-  if (hasTableNamed(stateBefore.tables, name)) await pod.applyRules(printTableRemoval(name));
+  const present = [guardTableName(tapName), policyTableName(tapName)].filter((name) =>
+    hasTableNamed(stateBefore.tables, name),
+  );
+  await pod.applyRules(present.map(printTableRemoval).join(""));
 }
 
 /**

@@ -13,6 +13,7 @@ import type {
   DaemonSet,
   Deployment,
 } from "./kubernetes/core-kinds.ts";
+import type { NetworkPolicy } from "./kubernetes/network-policy.ts";
 import type { Instancetype, Preference } from "./instancetype.ts";
 import type { KubeVirt } from "./kubevirt-config.ts";
 import type { DataVolume } from "./guest/disks.ts";
@@ -83,6 +84,13 @@ export const NAMESPACES: ResourceType<Namespace> = {
   resource: "namespaces",
   kind: "Namespace",
   namespaced: false,
+};
+export const NETWORK_POLICIES: ResourceType<NetworkPolicy> = {
+  group: "networking.k8s.io",
+  version: "v1",
+  resource: "networkpolicies",
+  kind: "NetworkPolicy",
+  namespaced: true,
 };
 export const CONFIG_MAPS: ResourceType<ConfigMap> = {
   group: "",

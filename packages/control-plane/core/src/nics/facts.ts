@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about one interface, collected from spec, status, pod and domain.
 import type { Attachment, ClusterSecurity, Iface, IfaceStatus, Network } from "@patchbay/api";
+import type { NicPolicy } from "../policies/index.ts";
 import type { RememberedAddresses } from "./addresses/lease.ts";
 import type { Binding, BindingRefusal } from "./bindings/binding.ts";
 import type { ReasonMessage } from "../reasons/messages.ts";
@@ -14,6 +15,8 @@ export interface LinkFacts {
   readonly hasBridge: boolean;
   /** Whether the wiring is complete. False until the pod network is observed. */
   readonly isWired: boolean;
+  /** Whether the rules at the tap differ from the network policies. */
+  readonly isPolicyOutdated?: true;
   /** Whether QEMU has this tap open. False if QEMU has a deleted tap with the same name open. */
   readonly isTapOpen: boolean;
   /** MTU of the pod NIC in bytes, or of the tap if a CNI plugin created it. 0 if neither exists. */
@@ -66,6 +69,8 @@ export interface IfaceFacts {
   /** Binding, or why it is refused. For an interface that was deleted from the spec, the binding is inferred from the links. */
   readonly binding: Binding | BindingRefusal;
   readonly security?: ClusterSecurity;
+  /** Traffic that network policies allow on this interface's network. */
+  readonly policy?: NicPolicy;
   readonly attachment?: Attachment;
   readonly podInterfaceName: string;
   readonly links: LinkFacts;

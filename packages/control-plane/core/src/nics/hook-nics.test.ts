@@ -15,14 +15,22 @@ const NETWORK = { ...networkConfigOf(undefined), bindings: BINDINGS };
 const IFACE: Iface = { name: "default", binding: { name: "slirp" } };
 const ETH0 = { name: "eth0", kind: "veth", mac: "02:00:00:00:00:01", mtu: 1450, up: true };
 
-type Observed = Partial<Pick<IfaceSources, "links" | "nics" | "isRunning">>;
+type Observed = Partial<Pick<IfaceSources, "links" | "nics" | "isRunning" | "podPolicy">>;
 
 function facts(observed: Observed, iface: Iface = IFACE): NodeVmFacts {
-  const { links = [ETH0 as never], nics = [], isRunning = false } = observed;
+  const { links = [ETH0 as never], nics = [], isRunning = false, podPolicy } = observed;
   const attachments = [{ name: "default", podInterfaceName: "eth0", state: "Attached" as const }];
   const bare = aVmi({ status: { phase: "Scheduled", attachments } });
   const vmi = { ...bare, spec: withNics(bare.spec, [{ name: "default", pod: {} }], [iface]) };
-  const sources = { vmi, links, nics, guest: EMPTY_GUEST_VIEW, bindings: BINDINGS, isRunning };
+  const sources = {
+    vmi,
+    links,
+    nics,
+    guest: EMPTY_GUEST_VIEW,
+    bindings: BINDINGS,
+    isRunning,
+    ...(podPolicy && { podPolicy }),
+  };
   const ifaces = withWired(collectIfaceFacts(sources), new Set());
   const domain = {
     family: "q35",
@@ -93,4 +101,9 @@ describe("a running guest needs no action", () => {
   test("before its start the iface is attaching", () => {
     expect(phase({})).toBe("Attaching");
   });
+});
+
+test("waits while a network policy selects the pod, because its frames cannot be filtered", () => {
+  const [action] = planNodeVm(facts({ podPolicy: { ingress: [] } }));
+  expect(action).toEqual({ kind: "wait", iface: "default", reason: "PolicyNotEnforced" });
 });

@@ -42,6 +42,7 @@ export type WiredIface = Pick<
   | "network"
   | "remembered"
   | "security"
+  | "policy"
   | "incomingPodUid"
   | "isMeshed"
 > &
@@ -95,7 +96,7 @@ function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): read
 
 /** Returns the interface's wiring with its limits and anti-spoofing rules; undefined if the binding needs no links. */
 export function buildWiring(facts: WiredIface): ObservedWiring | undefined {
-  const { iface, network, incomingPodUid, security: cluster = NO_PORT_SECURITY } = facts;
+  const { iface, network, incomingPodUid, policy, security: cluster = NO_PORT_SECURITY } = facts;
   const unguarded = findBindingModule(facts).buildWiring(toWiringFacts(facts));
   const isOwnTap = unguarded !== undefined && unguarded.kind !== "tap";
   const limits = isOwnTap && iface ? planRateLimits(iface, unguarded.mtu) : undefined;
@@ -103,6 +104,7 @@ export function buildWiring(facts: WiredIface): ObservedWiring | undefined {
     ...unguarded,
     ...(incomingPodUid !== undefined && { incomingPodUid }),
     ...(limits !== undefined && { limits }),
+    ...(isOwnTap && policy !== undefined && { policy }),
   };
   if (wiring === undefined || iface === undefined || network === undefined) return wiring;
   const addresses = listClaimableAddresses(wiring, facts);
@@ -145,33 +147,60 @@ export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly Obs
   });
 }
 
+/**
+ * Checks whether Patchbay can filter the NIC's frames. It cannot if another program creates the tap or the device. Behind a
+ * sidecar proxy, the tap shows the proxy's address in place of the peer's.
+ */
+export function canEnforcePolicy({
+  binding,
+  policy,
+  isMeshed,
+}: Pick<IfaceFacts, "binding" | "policy" | "isMeshed">): boolean {
+  const { kind } = findBindingModule({ binding });
+  if (policy === undefined || kind === "bridge" || kind === "managedTap") return true;
+  return kind === "masquerade" && isMeshed !== true;
+}
+
+/** Names of taps: those in complete wirings, and those whose rules differ from the network policies. */
+interface ObservedTaps {
+  readonly wired: ReadonlySet<string>;
+  readonly outdated: ReadonlySet<string>;
+}
+
 /** Sets `isWired` from the wired taps. A vhost-user socket has no tap, so its `isWired` was set when the socket was observed. */
 function withWiredLinks(
   iface: Pick<IfaceFacts, "name" | "podInterfaceName" | "links" | "binding">,
-  wiredTaps: ReadonlySet<string>,
+  { wired, outdated }: ObservedTaps,
 ): LinkFacts {
   const { name, podInterfaceName, links } = iface;
   if (findBindingModule(iface).kind === "vhostuser") return links;
   const tapName = links.tapName ?? buildIfaceNames(name, podInterfaceName).tapName;
-  return { ...links, isWired: links.hasPodInterface && wiredTaps.has(tapName) };
+  const isWired = links.hasPodInterface && wired.has(tapName);
+  return { ...links, isWired, ...(isWired && outdated.has(tapName) && { isPolicyOutdated: true }) };
 }
 
-/** Sets `isWired` of all interfaces. `wiredTaps` are the names of the taps in complete wirings. */
+/**
+ * Sets `isWired` and `isPolicyOutdated` of all interfaces. `wiredTaps` are the taps in complete wirings, `outdatedTaps` those
+ * whose rules differ from the network policies. A NIC whose policy cannot be enforced is never wired.
+ */
 export function withWired(
   ifaces: readonly IfaceFacts[],
   wiredTaps: ReadonlySet<string>,
+  outdatedTaps: ReadonlySet<string> = new Set(),
 ): readonly IfaceFacts[] {
+  const taps = { wired: wiredTaps, outdated: outdatedTaps };
   return ifaces.map((iface) => {
     // A hook's NIC has no wiring, so only its pod NIC must exist.
-    const links = isMadeByHook(iface)
+    const observed = isMadeByHook(iface)
       ? { ...iface.links, isWired: iface.links.hasPodInterface }
-      : withWiredLinks(iface, wiredTaps);
+      : withWiredLinks(iface, taps);
+    const links = canEnforcePolicy(iface) ? observed : { ...observed, isWired: false };
     const { name, binding, swap } = iface;
     if (swap === undefined) return { ...iface, links };
     return {
       ...iface,
       links,
-      swap: { ...swap, links: withWiredLinks({ name, binding, ...swap }, wiredTaps) },
+      swap: { ...swap, links: withWiredLinks({ name, binding, ...swap }, taps) },
     };
   });
 }

@@ -5,14 +5,17 @@ import {
   type ClusterSecurity,
   type VirtualMachineInstance,
   isAbsent,
+  isDefaultNetwork,
   type Attachment,
   type HotplugType,
   type Iface,
   type IfacePhase,
+  type Network,
 } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
 import type { RememberedAddresses } from "./addresses/lease.ts";
 import { findByName, ifacesOf, networksOf, networkNameOf } from "./nics.ts";
+import type { NicPolicy } from "../policies/index.ts";
 import type { GuestView } from "../guest/agent-view.ts";
 import {
   type DeviceTaps,
@@ -144,6 +147,8 @@ export interface IfaceSources {
   readonly guest: GuestView;
   readonly bindings: BindingRegistry;
   readonly security?: ClusterSecurity;
+  /** Policies of the pod, which apply to its NIC on the pod network. */
+  readonly podPolicy?: NicPolicy;
   readonly deviceTaps?: DeviceTaps;
   readonly remembered?: readonly RememberedAddresses[];
   /** Whether the guest is known to run. */
@@ -253,6 +258,14 @@ function collectGuestFacts(
   };
 }
 
+function findPolicy(
+  network: Network | undefined,
+  { podPolicy: policy }: IfaceSources,
+): Pick<IfaceFacts, "policy"> {
+  const isSelected = network !== undefined && isDefaultNetwork(network);
+  return policy === undefined || !isSelected ? {} : { policy };
+}
+
 function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
   const { vmi } = sources;
   const iface = findByName(ifacesOf(vmi.spec), name);
@@ -274,6 +287,7 @@ function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
     binding,
     ...collectGuestFacts(binding, sources),
     ...(sources.security === undefined ? {} : { security: sources.security }),
+    ...findPolicy(network, sources),
     ...(attachment === undefined ? {} : { attachment }),
     ...(device === undefined ? {} : { device }),
     ...(reported === undefined ? {} : { reported }),

@@ -123,6 +123,12 @@ export const POD_INTERFACE_MISSING: ReasonMessage<"PodInterfaceMissing"> = {
     "the NIC that CNI created is no longer in the pod; remove the interface and add it again to create a new one",
 };
 
+export const POLICY_NOT_ENFORCED: ReasonMessage<"PolicyNotEnforced"> = {
+  reason: "PolicyNotEnforced",
+  message:
+    "a NetworkPolicy selects the VM, and Patchbay cannot filter the frames of this binding, or behind a sidecar proxy; use masquerade or bridge without a sidecar, or change the VM's labels or the policy's podSelector",
+};
+
 export function staysOnNetwork(networkName: string | undefined): string {
   return `the NIC stays on ${networkName === undefined ? "its old network" : `network ${networkName}`}`;
 }

@@ -208,6 +208,19 @@ const REASONS_ON_NODE = {
     meaning: "CNI reported the interface, but the pod's network namespace does not have it",
     owner: "administrator",
   },
+  PolicyFailed: {
+    ...WARNING_ON_NODE,
+    phases: "`Ready`",
+    meaning:
+      "the rules of a changed network policy could not be written; the earlier rules still apply, and the step is repeated",
+    owner: "administrator",
+  },
+  PolicyNotEnforced: {
+    ...WIRING_WARNING,
+    meaning:
+      "a NetworkPolicy selects the VM, and Patchbay cannot filter its frames: another program creates the tap or the device of this binding, or a sidecar proxy hides the peers; nothing is plugged",
+    owner: "user: use masquerade or bridge without a sidecar, or exclude the VM from the policy",
+  },
   LinksRestless: {
     ...WIRING_WARNING,
     meaning:

@@ -11,6 +11,7 @@ import {
   modelNeedsIoPorts,
   noFreePortMessage,
   POD_INTERFACE_MISSING,
+  POLICY_NOT_ENFORCED,
   staysOnNetwork,
   TAP_LOST,
   TAP_REPLACED,
@@ -46,6 +47,7 @@ const STEP_DETAILS: Readonly<
   setLink: { phase: "Ready", reason: "LinkStateFailed" },
   swapNetwork: { phase: "Switching", reason: "SwitchFailed" },
   removeBridge: { phase: "Ready", reason: "UnwiringFailed" },
+  applyPolicy: { phase: "Ready", reason: "PolicyFailed" },
 };
 
 function countAttempts(phase: IfacePhase, ifaceStatus: IfaceStatus | undefined): number {
@@ -172,6 +174,8 @@ export function blockedReasonOfWait(
       return { ...WAITING_FOR_MIGRATION, attempts: 0 };
     case "PodInterfaceMissing":
       return { ...POD_INTERFACE_MISSING, attempts: 0 };
+    case "PolicyNotEnforced":
+      return { ...POLICY_NOT_ENFORCED, attempts: 0 };
     case "NoFreePciePort":
     case "PciAddressInUse":
     case "ModelNeedsIoPorts":

@@ -7,6 +7,7 @@ import {
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import { createMutationCache, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
+import type { NicPolicy } from "@patchbay/core/policies";
 import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/core/interfaces";
 import {
   createFakeCache,
@@ -69,6 +70,8 @@ export interface Bench {
   readonly kubevirts: FakeCache<KubeVirt>;
   readonly daemon: FakeDaemon;
   readonly hooks: FakeHookSidecars;
+  /** Policy of the launcher pod. */
+  policy: NicPolicy | undefined;
   nowMs: number;
   readonly effects: number;
   /** Crashes the process at this effect, counted from 1, before or after it. */
@@ -106,7 +109,13 @@ const CONNECTION_EFFECTS = [
   "updateDevice",
 ] as const;
 const FILE_EFFECTS = ["writeAtomic", "remove"] as const;
-const NETWORK_EFFECTS = ["wireTap", "makeBridge", "removeBridge", "unwireTap"] as const;
+const NETWORK_EFFECTS = [
+  "wireTap",
+  "applyPolicy",
+  "makeBridge",
+  "removeBridge",
+  "unwireTap",
+] as const;
 
 function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], plan: CrashPlan): T {
   return new Proxy(target, {
@@ -226,6 +235,8 @@ class MemoryBench implements Bench {
     throw new Error("the loop is not silent");
   }
 
+  policy: NicPolicy | undefined;
+
   rewriteXml = (xml: string): string => xml;
 
   async wake(): Promise<void> {
@@ -275,6 +286,10 @@ class MemoryBench implements Bench {
       vhostSockets: this.vhostSockets,
       launcherDisks: this.launcherDisks,
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
+      policies: {
+        find: () => ({ oversized: [], ...(this.policy && { policy: this.policy }) }),
+        onChange: () => undefined,
+      },
       addressStore: createAddressStore(
         withCrashes(this.#files, FILE_EFFECTS, this.#plan),
         "/state",

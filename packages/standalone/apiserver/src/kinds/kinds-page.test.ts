@@ -35,6 +35,7 @@ test("each served kind has exactly one row, and no other kind has a row", async 
 const USED = [
   "ControllerRevision",
   "DeviceClass",
+  "NetworkPolicy",
   "PriorityClass",
   "ResourceClaim",
   "ResourceClaimTemplate",

@@ -88,7 +88,7 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "meta.v1.ObjectMeta.resourceVersion": "Revision of the stored state; set by the server.",
   "meta.v1.ObjectMeta.uid": "Unique identifier over time and space; set by the server.",
   "meta.v1.OwnerReference": "An owner; the object is deleted when all owners are deleted.",
-  "networking.v1.NetworkPolicy": "Allowed traffic of pods. It is not enforced here.",
+  "networking.v1.NetworkPolicy": "Allowed traffic of pods. Here it restricts only VMs.",
   "policy.v1.Eviction": "Request to delete a pod if its disruption budget allows it.",
   "policy.v1.PodDisruptionBudget": "How many pods may be unavailable at a time.",
   "rbac.v1.ClusterRole": "Permissions in the whole cluster.",

@@ -14,9 +14,19 @@ export function buildTableName(serviceNetwork: string): string {
   return `patchbay-services-${serviceNetwork.split("/")[0] ?? ""}`;
 }
 
+export function buildPolicyTableName(serviceNetwork: string): string {
+  return `patchbay-policies-${serviceNetwork.split("/")[0] ?? ""}`;
+}
+
 export function findDnsAddress(serviceNetwork: string): string {
   const network = parseNetwork(serviceNetwork);
   return network === undefined ? "" : addressAt(network, DNS_OFFSET);
+}
+
+/** Returns the address of the pods' bridge, which the bridge plugin assigns. */
+export function findGatewayAddress(podNetwork: string): string {
+  const network = parseNetwork(podNetwork);
+  return network === undefined ? "" : addressAt(network, 1);
 }
 
 /** Returns the Service network's route. Its device is never used, because nftables redirects or rejects all packets first. */
@@ -53,6 +63,7 @@ export async function removeServices(runner: ProcessRunner, serviceNetwork: stri
   ];
   for (const args of commands)
     await runner.run({ argv: ["ip", "-4", ...args], timeoutMs: TIMEOUT_MS });
-  const stdin = printRemoval(buildTableName(serviceNetwork));
+  const tables = [buildTableName(serviceNetwork), buildPolicyTableName(serviceNetwork)];
+  const stdin = tables.map(printRemoval).join("");
   await runner.run({ argv: ["nft", "-f", "-"], stdin, timeoutMs: TIMEOUT_MS });
 }

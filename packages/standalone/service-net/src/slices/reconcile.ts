@@ -3,13 +3,13 @@ import { ENDPOINT_SLICES, ENDPOINTS } from "@patchbay/api";
 import { planSlices } from "@patchbay/core/services";
 import { done, parseKey, performWrite, type Next } from "@patchbay/kube";
 import type { Store } from "@patchbay/core/interfaces";
-import { listSlices, type Objects } from "../objects.ts";
+import { listSlices, type ServiceObjects } from "../objects.ts";
 import { planEndpoints, isSelecting, SLICE_WRITER, buildSlices } from "./plan.ts";
 
 /** Writes the EndpointSlices and Endpoints of a Service. The garbage collector deletes them after the Service. */
 export async function reconcileSlices(
   key: string,
-  { services, pods, slices, endpoints }: Objects,
+  { services, pods, slices, endpoints }: ServiceObjects,
   store: Store,
 ): Promise<Next> {
   const service = services.find(parseKey(key));

@@ -15,7 +15,7 @@ import type { Clock } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { buildApiServerCommand } from "../config.ts";
 import { buildCgroupRoot, containerdProgram, buildCriEndpoint } from "../runtime/own-containerd.ts";
-import { findDnsAddress } from "@patchbay/service-net/host";
+import { findDnsAddress, findGatewayAddress } from "@patchbay/service-net/host";
 import type { ComponentProgram } from "./component.ts";
 import { buildHealthSocketPath, type Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -188,6 +188,10 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       "--state-dir",
       paths.virtHandler,
       ...buildDataplaneFlags(settings),
+      // The bridge plugin of the pod network applies no policies. service-net applies them to connections through Services.
+      "--network-policies",
+      "--policy-exempt",
+      `${findGatewayAddress(settings.podSubnet)},${settings.serviceSubnet}`,
       "--listen-address",
       "127.0.0.1",
       "--port",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contract of PodNetwork, for the fake and the kernel.
 
+import type { NicPolicy } from "@patchbay/core/policies";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { BridgeWiring, MasqueradeWiring } from "@patchbay/core/nics";
 import type { NetnsHandle, Link, PodNetwork } from "@patchbay/core/interfaces";
@@ -107,6 +108,30 @@ export function describePodNetworkContract(
       await bench.network.wireTap(bench.netns, WIRING);
       expect(await isWired(WIRING)).toBe(true);
       expect(await isWired({ ...WIRING, guard })).toBe(false);
+    });
+
+    test("detects whether policies apply to the guest, changes and removes them", async () => {
+      await addNic();
+      const policies: readonly NicPolicy[] = [
+        { ingress: [] },
+        { ingress: [{ peers: ["10.9.0.1-10.9.0.9", "fd09::1"] }], egress: [] },
+        { ingress: [{ peers: ["10.9.0.1-10.9.0.8", "fd09::1"] }], egress: [] },
+        { egress: [{ ports: [{ protocol: "tcp", first: 80, last: 89 }] }], exempt: ["10.9.0.254"] },
+      ];
+      const wirings = [WIRING, ...policies.map((policy) => ({ ...WIRING, policy }))];
+      const findApplied = async (): Promise<readonly BridgeWiring[]> =>
+        wirings.filter((await bench.network.observe(bench.netns)).hasPolicy);
+      const [, first = WIRING] = wirings;
+      await bench.network.wireTap(bench.netns, first);
+      expect(await findApplied()).toEqual([first]);
+      for (const wiring of [...wirings, first]) {
+        await bench.network.applyPolicy(bench.netns, wiring);
+        expect(await findApplied()).toEqual([wiring]);
+        const view = await bench.network.observe(bench.netns);
+        expect(view.isWired(WIRING)).toBe(true);
+      }
+      await bench.network.unwireTap(bench.netns, first);
+      expect(await findApplied()).toEqual([WIRING]);
     });
 
     test("detects limits of the guest's traffic, changes and removes them", async () => {

@@ -64,6 +64,7 @@ type FakePodNetworkCall =
   | "observe"
   | "listLinks"
   | "wireTap"
+  | "applyPolicy"
   | "makeBridge"
   | "removeBridge"
   | "unwireTap"
@@ -92,6 +93,8 @@ class MemoryPodNetwork implements FakePodNetwork {
   readonly #forwarding = new Set<string>();
   /** Rules by `INODE TAP`, as {@link printRules} writes them. */
   readonly #rules = new Map<string, string>();
+  /** Policies of wirings as JSON, by `INODE TAP`. */
+  readonly #policies = new Map<string, string>();
   #interruption: { readonly before: WiringPart; readonly error: unknown } | undefined;
   #lastIndex = 1;
 
@@ -161,9 +164,12 @@ class MemoryPodNetwork implements FakePodNetwork {
       const links = new Map(this.#linksOf(netns.inode));
       const forwarding = new Set(this.#forwarding);
       const rules = new Map(this.#rules);
+      const policies = new Map(this.#policies);
       return {
         links: this.#sortedLinks(netns.inode),
         isWired: (wiring) => isWired(wiring, { inode: netns.inode, links, forwarding, rules }),
+        hasPolicy: ({ tapName, policy }) =>
+          policies.get(`${netns.inode} ${tapName}`) === (policy && JSON.stringify(policy)),
       };
     });
   }
@@ -181,8 +187,21 @@ class MemoryPodNetwork implements FakePodNetwork {
       if (wiring.kind === "tap") this.#setUp(netns.inode, wiring.tapName);
       else this.#wireBridge(netns.inode, wiring);
       this.#rules.set(`${netns.inode} ${wiring.tapName}`, printRules(wiring));
+      this.#putPolicy(netns.inode, wiring);
       if (wiring.kind !== "tap") this.#limit(netns.inode, wiring);
     });
+  }
+
+  applyPolicy(netns: NetnsHandle, wiring: ObservedWiring): Promise<void> {
+    return this.#call("applyPolicy", () => {
+      this.#putPolicy(netns.inode, wiring);
+    });
+  }
+
+  #putPolicy(inode: string, { tapName, policy }: ObservedWiring): void {
+    const key = `${inode} ${tapName}`;
+    if (policy === undefined) this.#policies.delete(key);
+    else this.#policies.set(key, JSON.stringify(policy));
   }
 
   makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void> {
@@ -200,6 +219,7 @@ class MemoryPodNetwork implements FakePodNetwork {
   unwireTap(netns: NetnsHandle, wiring: RemovableWiring): Promise<void> {
     return this.#call("unwireTap", () => {
       this.#rules.delete(`${netns.inode} ${wiring.tapName}`);
+      this.#policies.delete(`${netns.inode} ${wiring.tapName}`);
       if (wiring.kind === "tap") return;
       this.takeLink(netns.inode, buildLimiterName(wiring.tapName));
       this.takeLink(netns.inode, wiring.tapName);

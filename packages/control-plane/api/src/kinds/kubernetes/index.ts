@@ -6,6 +6,7 @@ export type {
   KubeEvent,
   KubeNode,
   Lease,
+  Namespace,
   NodeCondition,
   Taint,
   WebhookConfiguration,
@@ -22,6 +23,7 @@ export {
   type ObjectMeta,
   type StatusBody,
 } from "./meta.ts";
+export type { LabelSelector, NetworkPolicy, PolicyPeer, PolicyPort } from "./network-policy.ts";
 export {
   type Container,
   type ContainerStateDetails,

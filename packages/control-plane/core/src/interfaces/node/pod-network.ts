@@ -30,6 +30,8 @@ export interface PodView {
   readonly links: readonly Link[];
   /** Returns whether all links, flags and forwarding entries that `wireTap` creates exist. */
   readonly isWired: (wiring: ObservedWiring) => boolean;
+  /** Returns whether exactly the rules of the wiring's policy exist at its tap. */
+  readonly hasPolicy: (wiring: ObservedWiring) => boolean;
 }
 
 /** Routes and permanent neighbors of a NIC. */
@@ -71,6 +73,8 @@ export interface PodNetwork {
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void>;
+  /** Replaces the rules of the policy at an existing tap, in one transaction. @throws AppError with PODNET_FAILED */
+  applyPolicy(netns: NetnsHandle, wiring: ObservedWiring): Promise<void>;
   /**
    * Creates a wiring's bridge, with the pod NIC as a port. If the tap is a port of another bridge, it remains there until `wireTap` is
    * called.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { NicPolicy } from "../../policies/index.ts";
 import type { AnsweredNeighbor } from "../addresses/lease.ts";
 
 /** Anti-spoofing rules. The pod drops frames from the guest that violate these rules. */
@@ -53,6 +54,8 @@ interface WiringBase {
   readonly mac: string;
   readonly mtu: number;
   readonly guard?: SendGuard;
+  /** Traffic that network policies allow. Unset if no policy selects the pod. */
+  readonly policy?: NicPolicy;
   /** Limits of the traffic to the guest (inbound) and from the guest (outbound). Unset for taps of plugins. */
   readonly limits?: { readonly inbound?: RateLimit; readonly outbound?: RateLimit };
   /**

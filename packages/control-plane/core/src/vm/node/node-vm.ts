@@ -15,6 +15,7 @@ import { buildServedNics, type ServedNic } from "../../nics/addresses/served-nic
 import {
   toRemovableWiring,
   type RemovableWiring,
+  type ObservedWiring,
   type PodWiring,
 } from "../../nics/bindings/pod-wiring.ts";
 import { isEqual } from "@patchbay/base";
@@ -28,6 +29,7 @@ import {
   findBindingModule,
   toSwappedFacts,
   buildWiring,
+  canEnforcePolicy,
   planLinkSocket,
   findVhostUserBlock,
   computeUnplugRetryMs,
@@ -62,6 +64,8 @@ export type NodeAction =
       readonly iface: string;
       readonly podInterfaceName: string;
     }
+  /** Replaces the rules of network policies at a tap that works. */
+  | { readonly kind: "applyPolicy"; readonly iface: string; readonly wiring: ObservedWiring }
   | { readonly kind: "serveAddresses"; readonly nic: ServedNic }
   | { readonly kind: "stopServing"; readonly bridgeName: string }
   | { readonly kind: "defineDomain"; readonly xml: string }
@@ -100,6 +104,7 @@ export type WaitReason =
   | "TapReplaced"
   | "TapLost"
   | "PodInterfaceMissing"
+  | "PolicyNotEnforced"
   | "WaitingForMigration";
 
 export interface DomainSnapshot {
@@ -162,6 +167,7 @@ function isWirable(facts: IfaceFacts): boolean {
 
 function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
   const { name } = iface;
+  if (!canEnforcePolicy(iface)) return { kind: "wait", iface: name, reason: "PolicyNotEnforced" };
   const reason = findVhostUserBlock(iface, facts);
   if (reason !== undefined) return { kind: "wait", iface: name, reason };
   if (!iface.links.hasPodInterface)
@@ -337,11 +343,20 @@ function planSweep({ orphanedWirings: orphanedWirings = [] }: NodeVmFacts): read
   return orphanedWirings.map((wiring) => ({ kind: "sweepLinks", wiring }));
 }
 
+/** Plans updates of the rules of network policies. Other steps do not delay them, for example during a migration. */
+function planPolicies({ ifaces }: NodeVmFacts): readonly NodeAction[] {
+  return ifaces.flatMap((iface) => {
+    const wiring = iface.links.isPolicyOutdated === true ? buildWiring(iface) : undefined;
+    return wiring === undefined ? [] : [{ kind: "applyPolicy", iface: iface.name, wiring }];
+  });
+}
+
 /** Plans the next actions. After a plan with actions, the caller observes the node again. */
 export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
-  if (facts.role === "target") return planTarget(facts);
-  if (openMigration(facts.vmi) !== undefined) return planSource(facts);
-  const steps = [...planDhcpServers(facts), ...planGuest(facts)];
+  const policies = planPolicies(facts);
+  if (facts.role === "target") return [...policies, ...planTarget(facts)];
+  if (openMigration(facts.vmi) !== undefined) return [...policies, ...planSource(facts)];
+  const steps = [...policies, ...planDhcpServers(facts), ...planGuest(facts)];
   return mustReportFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
 }
 

@@ -178,6 +178,7 @@ const EFFECTIVE_KINDS: readonly EffectiveAction["kind"][] = [
   "rememberAddresses",
   "linkSocket",
   "wireTap",
+  "applyPolicy",
   "attachDevice",
   "detachDevice",
   "unwireTap",
@@ -265,6 +266,9 @@ async function perform(action: EffectiveAction, context: StepContext): Promise<v
       return;
     case "wireTap":
       await deps.podNetwork.wireTap(netns, action.wiring);
+      return;
+    case "applyPolicy":
+      await deps.podNetwork.applyPolicy(netns, action.wiring);
       return;
     case "unwireTap":
       await deps.podNetwork.unwireTap(netns, action.wiring);

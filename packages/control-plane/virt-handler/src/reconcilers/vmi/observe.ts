@@ -12,6 +12,7 @@ import {
   withWired,
   parseResolver,
   listVhostSockets,
+  type ObservedWiring,
   type RememberedAddresses,
   type ObservedSocket,
 } from "@patchbay/core/nics";
@@ -147,18 +148,26 @@ function observeSockets(
 }
 
 function markWired(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
-  const wired = listExpectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
-  return withWired(ifaces, new Set(wired.map(({ tapName }) => tapName)));
+  const wirings = listExpectedWirings(ifaces);
+  const listTaps = (isIncluded: (wiring: ObservedWiring) => boolean): ReadonlySet<string> =>
+    new Set(wirings.filter(isIncluded).map(({ tapName }) => tapName));
+  const wiredTaps = listTaps((wiring) => view.isWired(wiring));
+  return withWired(
+    ifaces,
+    wiredTaps,
+    listTaps((wiring) => !view.hasPolicy(wiring)),
+  );
 }
 
-function observePod({
-  role,
-  pod,
-  session,
-}: LauncherContext): Pick<IfaceSources, "incomingPodUid" | "isMeshed"> {
+function observePod(
+  { role, pod, session }: LauncherContext,
+  { policies }: Deps,
+): Pick<IfaceSources, "incomingPodUid" | "isMeshed" | "podPolicy"> {
+  const { policy: podPolicy } = policies.find(pod);
   return {
     ...(role === "target" && { incomingPodUid: pod.uid }),
     ...(session.launcher.isMeshed && { isMeshed: true }),
+    ...(podPolicy !== undefined && { podPolicy }),
   };
 }
 
@@ -193,7 +202,8 @@ export async function observeNodeVm(
   const sockets = observeSockets(vmi, launcher, deps);
   const useEmulation = usesEmulation(kubevirt);
   const observed = { links, sockets, nics, isRunning, isEmulated: useEmulation };
-  const sources = { vmi, ...observed, bindings, security, ...reported, ...observePod(launcher) };
+  const podFacts = observePod(launcher, deps);
+  const sources = { vmi, ...observed, bindings, security, ...reported, ...podFacts };
   const ifaces = markWired(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, updateDeviceTaps(ifaces, deviceTaps));
   session.wakeOnlyFor(buildLinkFilter(ifaces, links));

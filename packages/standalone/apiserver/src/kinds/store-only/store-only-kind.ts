@@ -65,6 +65,8 @@ export interface StoreOnlyKindOptions
     Partial<Pick<Kind, "shortNames" | "categories" | "namespaced">> {
   /** Advice in the warning on writes; unset for kinds that need no warning. */
   readonly advice?: string;
+  /** Warning on writes of a kind that a controller handles. */
+  readonly warning?: string;
   readonly hasStatus?: boolean;
   readonly isScaled?: boolean;
   /** Defaults for fields that kubectl requires. */
@@ -117,6 +119,7 @@ function makeValidate(template: readonly string[]) {
 export function defineStoreOnlyKind(options: StoreOnlyKindOptions): Kind {
   const {
     advice,
+    warning = advice === undefined ? undefined : storeOnlyWarning(options.kind, advice),
     hasStatus = false,
     isScaled = false,
     template,
@@ -130,7 +133,7 @@ export function defineStoreOnlyKind(options: StoreOnlyKindOptions): Kind {
       hasStatus,
       hasGeneration: true,
       applyDefaults: makeApplyDefaults(options),
-      ...(advice === undefined ? {} : { warnings: () => [storeOnlyWarning(options.kind, advice)] }),
+      ...(warning === undefined ? {} : { warnings: () => [warning] }),
       ...(template === undefined ? {} : { validate: makeValidate(template) }),
       columns,
     },

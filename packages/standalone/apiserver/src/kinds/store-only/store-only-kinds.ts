@@ -171,7 +171,8 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     resource: "networkpolicies",
     kind: "NetworkPolicy",
     shortNames: ["netpol"],
-    advice: "it does not filter traffic; see portSecurity of a VM's interfaces",
+    warning:
+      "on this machine a NetworkPolicy restricts only the traffic of VMs on the pod network, not that of other pods",
     columns: [selectorColumn("Pod-Selector", "podSelector"), AGE],
   },
   {
