@@ -200,7 +200,10 @@ const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {
   readonly clock: Clock;
-  /** Interval of heartbeats, in milliseconds. A child whose libvirt event loop has not ticked for longer also counts as stuck. */
+  /**
+   * Interval of heartbeats, in milliseconds. A child also counts as stuck if its libvirt event loop has not ticked for longer than this
+   * interval.
+   */
   readonly beatMs: number;
   /** Aborted when the child has ended. */
   readonly signal: AbortSignal;

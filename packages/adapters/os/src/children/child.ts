@@ -54,7 +54,8 @@ async function start(program: ChildProgram, entry: string): Promise<ChildProcess
 function buildArguments(program: ChildProgram, entry: string): string[] {
   const { identity } = program;
   return [
-    // Without this option, a thread of Node.js blocks all signals and cannot drop its privileges.
+    // Without this option, Node.js starts a thread that blocks all signals. This thread could not drop its privileges, because each
+    // thread drops them in a signal handler.
     "--disable-sigusr1",
     ...(isSource ? ["--conditions=@patchbay/source"] : []),
     entry,

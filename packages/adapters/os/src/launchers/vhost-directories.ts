@@ -27,8 +27,8 @@ const PARENT_MODE = 0o755;
 const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
 /**
- * Parent directories, in the order of creation. Launchers' directories must exist before a dataplane creates sockets, because they
- * get hard links to these sockets.
+ * Parent directories, in the order of creation. The launchers' directories are created first. When a dataplane creates a socket, the
+ * launcher's directory must already exist, because it gets a hard link to the socket.
  */
 const PARENT_DIRECTORIES: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 

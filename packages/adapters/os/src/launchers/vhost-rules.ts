@@ -69,7 +69,10 @@ export function isConnectable(
   return Number(gid) === uid && (Number(mode) & GROUP_READ_WRITE_MODE) === GROUP_READ_WRITE_MODE;
 }
 
-/** Returns the group and mode of a directory. Launchers may only read their directories. A dataplane may write to its directory. */
+/**
+ * Returns the group and mode of a pod's directory below `parent`. Launchers may only read their directories. A dataplane with its own
+ * group may write to the dataplane's directories.
+ */
 export function chooseDirectoryAccess(
   parent: string,
   { uid, dataplaneGroup = 0 }: VhostOwners,
