@@ -89,8 +89,8 @@ export interface OsNative {
     readonly hasLeft: boolean;
   };
   /**
-   * Watches links of a network namespace. Calls `readable` at the first change, and once after each `armLinks`. Copies
-   * `netnsFd`, so the caller may close it. Returns the watch to pass to `readLinks`, `armLinks` and `cancelLinks`.
+   * Watches links of a network namespace. Calls `readable` at the first change. Each `armLinks` allows one more call, at the next change.
+   * Copies `netnsFd`, so the caller may close it. Returns the watch to pass to `readLinks`, `armLinks` and `cancelLinks`.
    * Source: rtnetlink(7)
    */
   watchLinks(netnsFd: number, readable: () => void): number;
@@ -127,7 +127,10 @@ export interface OsNative {
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
   /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. Copies `netnsFd`, so the caller may close it. */
   readLinkCounters(netnsFd: number): Promise<string>;
-  /** Switches all threads to `uid` and `gid` without other groups and capabilities. Empties the bounding set, and sets no_new_privs. */
+  /**
+   * In all threads, switches to `uid` and `gid`, drops other groups and all capabilities, empties the bounding set, and sets
+   * no_new_privs.
+   */
   dropPrivileges(uid: number, gid: number): void;
 }
 

@@ -104,7 +104,7 @@ async function scan(): Promise<void> {
   }
 }
 
-/** Kills the processes with this mark in the next scheduled scan, which serves all programs that have ended. */
+/** Kills the processes with this mark in the next scheduled scan. One scan kills the processes that all ended programs left behind. */
 export function scheduleKill(mark: string): void {
   endedMarks.add(mark);
   runningScan ??= scan()

@@ -129,7 +129,10 @@ class HostClaimDisk implements ClaimDisk {
     throw new AppError("OS_FILE_FAILED", { call: "mount", path: file, reason });
   }
 
-  /** Changes the group of all files once, as the kubelet does for fsGroup. Source: Kubernetes volume_linux.go SetVolumeOwnership */
+  /**
+   * Sets the group and the group's permissions of all files, unless the directory already has the group. The kubelet does this for fsGroup.
+   * Source: Kubernetes volume_linux.go SetVolumeOwnership
+   */
   async #changeGroup(group: number, directory: string): Promise<void> {
     const { gid } = await stat(directory);
     if (gid === group) return;

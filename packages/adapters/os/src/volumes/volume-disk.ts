@@ -283,7 +283,10 @@ class HostVolumeDisk implements VolumeDisk {
     }
   }
 
-  /** Checks and repairs the image. @throws AppError with OS_FILE_IN_USE if a loop device uses the image */
+  /**
+   * Checks and repairs the image. Returns false if the image is missing or remains damaged.
+   * @throws AppError with OS_FILE_IN_USE if a loop device uses the image
+   */
   async #isIntact(image: string): Promise<boolean> {
     if ((await this.readKind(image)) === undefined) return false;
     const [loopDevice] = await listLoopDevices(this.#runner, image);
