@@ -147,7 +147,7 @@ function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeF
   };
 }
 
-/** Builds a probe that resolves an address. `sender` is for hosts that ignore ARP requests without a sender address. */
+/** Builds a probe that resolves an address. `sender` is the sender address of an ARP request. Some hosts ignore requests without one. */
 export function buildAddressProbe(
   ends: ProbeEnds,
   address: string,

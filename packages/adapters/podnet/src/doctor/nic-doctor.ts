@@ -65,7 +65,10 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** For a gateway for which CNI returned no route: attempts per probe, and milliseconds that are added to the probes' time limit. */
+/**
+ * Number of attempts per probe, and milliseconds that are added to the time limit, when a gateway is tested for which CNI returned no
+ * route.
+ */
 const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
@@ -156,7 +159,10 @@ async function chooseTarget(
   return (await answers(sources, { ...facts, target })) ? target : other;
 }
 
-/** Finds the target of the probes. Takes the node for the gateway if its bridge has no uplinks and it has NAT rules for the guest. */
+/**
+ * Finds the target of the probes. If the node's bridge has no uplinks and the node has NAT rules for the guest, the node should be the
+ * gateway. The target is then marked as an address that the node's bridge lacks.
+ */
 async function findTarget(
   sources: DoctorSources,
   facts: ProbeFacts,
@@ -375,7 +381,7 @@ function describeGuestRoute(
   return trace === undefined ? {} : { guestRoute: { trace, requested: [...addresses] } };
 }
 
-/** Reads the pod's packet filters if the pod lost frames of the probe `through`. */
+/** Returns the trace of the probe `through`. If no reply reached the pod's NIC, also reads the pod's packet filters as possible causes. */
 async function readThrough(
   { runner }: StateSources,
   { nic, links }: ProbeFacts,

@@ -199,7 +199,10 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
   ];
 }
 
-/** Number of pings in a series. A link that loses half of them almost never passes all. The capture limit is 64 frames per port. */
+/**
+ * Number of pings of a series in each direction. A link that loses half of them almost never passes all. A port captures at most
+ * 64 frames, which is more than the 52 frames of a series with replies.
+ */
 const SERIES_LENGTH = 13;
 /** Number of ARP requests in each direction before a series. Even if the link loses half of the frames, at least one usually passes. */
 const INTRODUCTIONS = 6;

@@ -184,7 +184,7 @@ export async function readNodeRoute(
 /** RTN_UNICAST, and the offset of the route's type in struct rtmsg, in bytes. */
 const [UNICAST, ROUTE_TYPE_AT] = [1, 7];
 
-/** Returns the link index of a default IPv4 route, in any table, or 0 if it has several links. Returns [] if it is another message. */
+/** Returns the link index of a default IPv4 route in any table, or 0 if the route has several links. Returns [] for any other message. */
 function decodeDefaultLink(message: Message): readonly number[] {
   if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route) return [];
   const view = toView(message);
@@ -197,7 +197,10 @@ function decodeDefaultLink(message: Message): readonly number[] {
 /** Kinds of links that can lead out of a node. The kind of a physical NIC is empty. */
 const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
 
-/** Returns the first possible uplink if all are down. A link that is down has lost its routes, but still has its IPv4 address. */
+/**
+ * Returns the first possible uplink if all possible uplinks are down. Finds uplinks by their IPv4 addresses, because a link that is down
+ * has lost its routes.
+ */
 function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   const candidates = links.filter(
     ({ kind, name, addresses }) =>
