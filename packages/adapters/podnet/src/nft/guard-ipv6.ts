@@ -176,7 +176,10 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/** Builds the chain for extension headers. Without `allowsServers`, it drops large packets, whose last header the kernel may not find. */
+/**
+ * Builds the chain for extension headers. Without `allowsServers`, the chain drops neighbor discovery and messages of servers
+ * and routers. It then also drops large packets, because the kernel may not find their last header.
+ */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,

@@ -93,7 +93,10 @@ function buildAcceptHook(type: Hook["type"], hookPoint: string): Pick<Chain, "ho
   return { hook: { type, point: hookPoint, policy: "accept" } };
 }
 
-/** Leaves TCP connections to Istio's own rules, which redirect them to the proxy. UDP and ICMP do not pass through the proxy. */
+/**
+ * Leaves TCP connections to Istio's own rules, which redirect them to the proxy. SSH connections and probes from the IPv4
+ * address {@link AMBIENT_PROBES} go to the guest directly, like UDP and ICMP.
+ */
 function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string[] {
   if (mesh === undefined) return [];
   return [`ip saddr != ${AMBIENT_PROBES}`, "meta nfproto ipv6"].map(
