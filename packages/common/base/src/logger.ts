@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Fields of a log line. Names are the same in all programs. They end with the unit, if any, for example `retryMs`. */
+/**
+ * Fields of a log line. Callers must use the same name for the same data in all programs. The name of a field with a unit
+ * ends with the unit, for example `retryMs`.
+ */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Writer of structured log lines. A message is a constant in lower case; variable data goes into fields. */
+/** Writer of structured log lines. Callers must pass a constant message in lower case, and variable data only in fields. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   /** Logs a change that was made, or the start or stop of the process. */

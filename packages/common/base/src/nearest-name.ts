@@ -41,7 +41,10 @@ function countEdits(from: string, to: string): number {
 /** Longer names are not compared, because the comparison takes quadratic time. */
 const LENGTH_MAX = 64;
 
-/** Returns the name with the fewest edits; undefined if all names need too many. Of equally near names, the alphabetically first wins. */
+/**
+ * Returns the name that needs the fewest edits, and the alphabetically first of several such names. Returns undefined if
+ * `name` is too long or if all names need too many edits.
+ */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   if (name.length > LENGTH_MAX) return undefined;
   const near = names

@@ -71,7 +71,11 @@ interface HealthServerDeps {
   readonly signal: AbortSignal;
 }
 
-/** Serves health checks at a TCP port or Unix socket. Returns the port, or undefined for a socket. @throws Error if `address` is in use */
+/**
+ * Serves health checks at a TCP port or Unix socket, or serves none if `address` is undefined. Returns the port; undefined
+ * if no port is open.
+ * @throws Error if `address` is in use
+ */
 export async function serveHealth(
   address: number | string | undefined,
   answers: HealthAnswers,

@@ -7,7 +7,10 @@ import { LoopWatch } from "@patchbay/kube";
 type Check = () => Promise<string | undefined>;
 
 export interface Health {
-  /** Adds a loop, which must process its first listing before the service is ready. While it is stuck, `/healthz` reports a failure. */
+  /**
+   * Adds a loop. The service is ready only after the loop has processed its first listing. While the loop is stuck,
+   * `/healthz` reports a failure.
+   */
   watchLoop(name: string, limitMs?: number): LoopWatch;
   /** Adds a check, which must limit its own duration. The service is not ready while the check finds a problem. */
   addCheck(check: Check): void;

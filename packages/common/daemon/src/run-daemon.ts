@@ -130,8 +130,8 @@ async function runUntilStopped(
 }
 
 /**
- * Runs a service. After a stop signal and `drainMs`, waits at most 5 s for `start`. If the service fails, logs the
- * error and exits with 1.
+ * Runs a service until the promise of `start` settles. After a stop signal and `drainMs`, waits at most 5 s longer for this
+ * promise. If the service fails, logs the error and exits with 1.
  */
 export async function runDaemon(
   settings: DaemonSettings,

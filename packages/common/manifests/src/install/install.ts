@@ -50,7 +50,10 @@ function listLines(value: unknown, path: string): readonly string[] {
   });
 }
 
-/** Lists values that only one specification has: with `-` if only `before` has it, as in `- net-agent: --mode=alone`, else with `+`. */
+/**
+ * Lists the values that only one of the two specifications has. A value of `before` has the prefix `-`, and a value of
+ * `after` has the prefix `+`, for example `- net-agent: --mode=alone`.
+ */
 export function specDifferences(before: JsonObject, after: JsonObject): readonly string[] {
   const [oldLines, newLines] = [listLines(before, ""), listLines(after, "")];
   return [

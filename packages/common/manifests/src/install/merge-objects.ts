@@ -164,7 +164,8 @@ function mergeMember(name: string, versions: Versions, isInherited: boolean): un
   if (key !== undefined) return mergeList(name, key, versions);
   if (ATOMIC_MEMBERS.has(name)) return mergeAtomic(versions, true);
   if (isMergeable(versions)) return mergeObjects(versions, isOperatorField);
-  // Operators' fields count as unchanged only if they are equal: one more member can change the meaning, for example of a toleration.
+  // An operator's field counts as unchanged only if it equals what the last `install` wrote. An added member is not ignored
+  // as a default, because it can change the meaning of the field, for example of a toleration.
   return mergeAtomic(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
 }
 

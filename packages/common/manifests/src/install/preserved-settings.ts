@@ -23,7 +23,7 @@ function findTexts(workloads: readonly KubeObject[], member: string): readonly s
   return values.filter((value): value is string => typeof value === "string");
 }
 
-/** Removes containers that an operator added, because their images and arguments are not settings. */
+/** Removes init containers, and containers that an operator added, because their images and arguments are not settings. */
 function removeAddedContainers(found: KubeObject, manifest: KubeObject): KubeObject {
   const own = findMembers(manifest, "containers").flat().filter(isJsonObject);
   const isAdded = (entry: unknown): boolean =>

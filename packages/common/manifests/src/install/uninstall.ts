@@ -57,7 +57,10 @@ function describeObjects(objects: readonly KubeObject[]): string {
   return more > 0 ? `${first} and ${String(more)} more` : first;
 }
 
-/** Rejects the uninstallation while VMs exist, unless the CRD of VMs belongs to KubeVirt. */
+/**
+ * Rejects the uninstallation while VMs or VMIs exist. Accepts it if Patchbay owns no CRD of KubeVirt's API groups, because
+ * the VMs then belong to KubeVirt.
+ */
 async function requireUnused(store: Store): Promise<void> {
   const ours = await store.list(DEFINITIONS, { labelSelector: PATCHBAY_SELECTOR });
   if (!ours.items.some(definesExclusiveKind)) return;
@@ -123,7 +126,10 @@ async function removeDefinition(
   report({ name });
 }
 
-/** Lists the types in the order of deletion: admission policies, other types in reverse order of installation, then namespaces. */
+/**
+ * Lists the types in the order of deletion: admission policies, other types in reverse order of installation, then
+ * namespaces. Omits CRDs, which are deleted afterwards.
+ */
 function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   const otherTypes = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];
