@@ -18,7 +18,7 @@ export interface NetworkSelection {
   /** Name of an IPAMClaim. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
-  /** Fields of type `unknown` may have any value after {@link parseNetworks}; {@link validateNetworkSelection} checks them. */
+  /** {@link parseNetworks} does not check this and the other fields of type `unknown`. {@link validateNetworkSelection} checks them. */
   readonly portMappings?: unknown;
   readonly bandwidth?: unknown;
   readonly "infiniband-guid"?: unknown;

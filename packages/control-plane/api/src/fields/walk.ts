@@ -91,7 +91,10 @@ const containsMarks = createSubtreeCheck(
 );
 const containsQuantities = createSubtreeCheck(isQuantity);
 
-/** Returns the mark of an unsupported field or value; undefined if Patchbay supports the value. */
+/**
+ * Returns the mark of an unsupported field or value; undefined if Patchbay supports both. Does not check whether the value is
+ * the accepted default of an unsupported field: callers must call `isDefault` of the mark.
+ */
 function findEffectiveMark({ schema, value }: SchemaValue): FieldMark | undefined {
   const mark = findMark(schema);
   if (mark !== undefined) return mark;
@@ -144,8 +147,9 @@ function removeHarmless(schemaValue: SchemaValue): unknown {
 }
 
 /**
- * Copies `value` without fields of support level `harmless`, which Patchbay stores but does not implement. Keeps such fields if they
- * have an accepted default value. Removes objects that become empty.
+ * Copies `value` without fields of support level `harmless`, which Patchbay stores but does not implement. Retains such a
+ * field if it has an accepted default value. Also removes objects that become empty. List entries that become empty remain
+ * as `{}`, so that the other entries keep their indexes.
  */
 export function withoutHarmlessFields(schema: object, value: JsonObject): JsonObject {
   return removeHarmlessMembers(toJsonSchema(schema), value) ?? {};

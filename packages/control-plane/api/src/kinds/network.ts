@@ -37,7 +37,7 @@ const DHCP_OPTIONS = Type.Optional(
   ),
 );
 
-/** Modes of port security, from weakest to strictest. Port security is a term of OpenStack. */
+/** Modes of port security, from weakest to strictest. Port security limits the frames that a guest may send, as in OpenStack. */
 export const SECURITY_MODES = ["Off", "MAC", "Addresses"] as const;
 
 export type SecurityMode = (typeof SECURITY_MODES)[number];
