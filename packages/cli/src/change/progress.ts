@@ -284,7 +284,7 @@ function hasSettings({ network, link }: RequestedSettings, iface: string, vmi: V
   return network === undefined || isOnNetwork(vmi, iface, network);
 }
 
-/** Returns the verdict on a change of network or link. Ignores earlier failures of the interface, because the change may repair them. */
+/** Returns the verdict on a change of network or link. Ignores failures of the interface, because the change may repair them. */
 export function judgeSettings(
   { iface, ...wanted }: RequestedSettings & { readonly iface: string },
   now: VmState,

@@ -37,7 +37,10 @@ const CAUSE_EXIT_CODES: Readonly<Record<string, number>> = {
   FieldValueDuplicate: CONFLICT,
 };
 
-/** Hints by error code. `{inspectCommand}` stands for a command that shows the object. The error's details contain the command. */
+/**
+ * Hints by error code. `{inspectCommand}` is replaced by the command in the error's details that shows the object. Without
+ * such a command, the hint is not printed.
+ */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
@@ -104,7 +107,7 @@ function listCauseLines(error: unknown, head: string): readonly string[] {
   );
 }
 
-/** Returns the hint for the error's code. Returns undefined if the hint contains `{inspectCommand}`, but the error's details lack the command. */
+/** Returns the hint for the error's code; undefined if the hint contains `{inspectCommand}` and the details lack the command. */
 function findHint({ code, details }: AppError): string | undefined {
   const hint = HINTS[code];
   if (hint?.includes("{inspectCommand}") !== true) return hint;

@@ -35,7 +35,7 @@ export function indentLines(text: string, indent: string): string {
   return text.split("\n").map(escapeLine).join(`\n${indent}`);
 }
 
-/** Returns a stream that escapes control characters in all text that is written to it. */
+/** Returns a stream that escapes control characters, except line ends and tabs, in all text that is written to it. */
 export function safeOutput(stream: Output): Output {
   return {
     write: (text) => {

@@ -40,9 +40,9 @@ export interface Metrics {
   observeReconcile(pass: ReconcilePass): void;
   /** Adds the metrics `kubevirt_workqueue_…{name}` of a loop's queue. `print` calls `read`. */
   addQueue(name: string, read: () => QueueStats): void;
-  /** Adds a counter and returns its increment function. Each name may be added once. */
+  /** Adds a counter and returns its increment function. @throws Error if the name was added before */
   addCounter(settings: CounterSettings): (labels: MetricLabels) => void;
-  /** Adds a histogram and returns its observe function. Each name may be added once. */
+  /** Adds a histogram and returns its observe function. @throws Error if the name was added before */
   addHistogram(settings: HistogramSettings): (labels: MetricLabels, value: number) => void;
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
   print(): Promise<string>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugs an interface, checks whether frames pass, and unplugs the interface if frames are lost.
+// Plugs an interface, checks whether frames pass, and unplugs the interface again if its guest or pod loses frames.
 import { AppError, messageOf } from "@patchbay/base";
 import { ifacesOf } from "@patchbay/core/nics";
 import type { DoctorReport } from "@patchbay/core/doctor";

@@ -51,7 +51,7 @@ export const getInterfaces: Command = {
   run: runGetInterfaces,
 };
 
-/** Returns the VM's node, and the reason if virt-handler cannot manage the VM. */
+/** Returns the VM's node. If virt-handler cannot manage the VM, also returns the reason. */
 function readNodeDetails({ nodeName, blockedReason }: VmiStatus = {}): {
   readonly node?: string;
   readonly blockedReason?: string;

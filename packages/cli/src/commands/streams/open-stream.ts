@@ -22,7 +22,11 @@ export function assertRunning({ kind, namespace, name, vmi }: Target): void {
   throw new AppError("LAUNCHER_UNREACHABLE", { vmi: `${kind} ${namespace}/${name}`, reason });
 }
 
-/** Opens a stream. `takesOver` disconnects the current client of the console or screen. @throws AppError with LAUNCHER_UNREACHABLE */
+/**
+ * Opens a stream. If another client uses the console or screen, `takesOver` disconnects that client; otherwise, the server
+ * rejects the request. `query` is ignored if `takesOver` is false.
+ * @throws AppError with LAUNCHER_UNREACHABLE
+ */
 export async function openStream(
   { client }: Session,
   target: Target,

@@ -25,7 +25,10 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "selector",
 ]);
 
-/** Fields that operators may set. A difference in such a field counts as an operator's change. */
+/**
+ * Fields that operators may set. If no earlier `install` recorded the value of such a field, a value that differs from the
+ * manifest counts as an operator's change.
+ */
 const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
   "affinity",
   "args",
@@ -88,7 +91,7 @@ function groupByMember(value: unknown): Groups {
   return new Map(isJsonObject(value) ? Object.entries(value) : []);
 }
 
-/** Returns whether `found` equals `base`, except for defaults that the API server added to `found`. */
+/** Returns whether `found` equals `base`. Ignores additional members of `found`, because the API server adds defaults. */
 function isCovered(base: unknown, found: unknown): boolean {
   if (Array.isArray(base) && Array.isArray(found)) {
     return (

@@ -56,7 +56,7 @@ function kindOf({ isVmi }: GuestName): string {
   return isVmi ? "vmi" : "vm";
 }
 
-/** Returns the ssh destination `[user@]host`. ssh stores the host key under the host. */
+/** Returns the ssh destination `[user@]host`. ssh stores the guest's host key under the name `host`. */
 export function guestHost(guest: GuestName, { namespace }: CallSettings, input: Input): string {
   const user = guest.user ?? textOption(input, "username");
   const host = [kindOf(guest), guest.name, guest.namespace ?? namespace].join(".");
