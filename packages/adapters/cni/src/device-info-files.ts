@@ -9,10 +9,7 @@ import type { Logger } from "@patchbay/base";
 export interface DeviceInfoFiles {
   /** Returns the absolute path of an attachment's device information. `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
-  /**
-   * Copies the file that the device plugin wrote about `device` to `path`, from which the CNI plugin reads it during ADD. Does nothing if
-   * the device plugin wrote no such file.
-   */
+  /** Copies the device plugin's file about `device` to `path`, from which the CNI plugin reads it. Does nothing if no such file exists. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
   /** Reads device information. Returns undefined if the file is missing or invalid. */
   read(path: string): Promise<JsonObject | undefined>;

@@ -313,7 +313,7 @@ function listSandboxNics(result: CniResult): readonly SandboxNic[] {
   );
 }
 
-/** Finds the sandbox interface with the requested name, otherwise the first sandbox interface. */
+/** Finds the sandbox interface with the requested name, otherwise the first one. Returns an empty NIC if the sandbox has no interface. */
 function findRequestedNic(sandboxNics: readonly SandboxNic[], interfaceName: string): SandboxNic {
   const requestedNic = sandboxNics.find(({ nic }) => nic.name === interfaceName);
   return requestedNic ?? sandboxNics[0] ?? { index: undefined, nic: {} };

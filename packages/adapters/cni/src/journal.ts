@@ -42,9 +42,9 @@ export interface JournalRow {
    */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
-  /** Routes and permanent neighbors of the NIC after ADD, which DEL may need. Unset if the NIC had none, or is adopted. */
+  /** Routes and permanent neighbors of the NIC after ADD, which DEL may need. Unset if the NIC had none, or the attachment is adopted. */
   readonly paths?: NicPaths;
-  /** Whether the attachment is the pod's default network, which the container runtime adds and deletes. */
+  /** Whether the attachment connects the pod to its default network. The container runtime requests ADD and DEL of this attachment. */
   readonly isDefault?: true;
   /** Set if the container runtime added the attachment. The runtime also writes its `network-status`, and deletes it with the sandbox. */
   readonly isAdopted?: true;
@@ -68,10 +68,7 @@ export interface Journal {
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /**
-   * Lists the UIDs of pods with rows, and deletes directories without rows. Must not run during `write`, which creates a directory before
-   * the row: this method could delete the directory in between.
-   */
+  /** Lists the UIDs of pods with rows. Deletes directories without rows. Must not run during `write`, which creates the directory first. */
   listPods(): Promise<readonly string[]>;
 }
 

@@ -536,7 +536,7 @@ async function delAll(deps: Host, versionCache: KnownVersions, removal: Removal)
   const failures: unknown[] = [];
   for (const plugin of request.config.plugins.toReversed()) {
     try {
-      // DEL uses the same CNI version as ADD, because plugins reject a previous result of another version.
+      // Uses the CNI version of ADD's result, because plugins reject a result of another version. Without a result, negotiates a version.
       const cniVersion =
         prevResult?.cniVersion ??
         negotiateVersion(request.config.cniVersion, [

@@ -8,10 +8,7 @@ import type { Call, Endpoint } from "./grpc.ts";
 /** Delays before a stream is reopened, in milliseconds. `downMaxMs` is the maximum while the runtime does not answer, `maxMs` otherwise. */
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/**
- * Delays before each repeated report of an event, in milliseconds. A report is repeated, because CRI may show the change only some time
- * after the event. Source: containerd CRI StartContainer
- */
+/** Milliseconds before each repeated report of an event. CRI may show the change later than the event. Source: containerd StartContainer */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
@@ -56,7 +53,7 @@ export interface EventDeps {
 
 type OnChange = (id: string | undefined) => void;
 
-/** Reports changes until aborted. Calls `onChange` without an ID after each reconnect, because events may be lost. */
+/** Reports the IDs of changed sandboxes and containers. After a reconnect, calls `onChange` without an ID, because events may be lost. */
 export function watchEvents(deps: EventDeps, onChange: OnChange, signal: AbortSignal): void {
   void new EventWatch(deps, onChange, signal).run();
 }

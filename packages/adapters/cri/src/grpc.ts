@@ -107,7 +107,7 @@ export interface Call {
   /** containerd namespace. Set only for calls to containerd's own services, because CRI has no namespaces. */
   readonly namespace?: string;
   readonly signal?: AbortSignal;
-  /** Whether the response contains output of a tenant's program. If so, the call fails with RESOURCE_EXHAUSTED above 64 KiB. */
+  /** Whether the response contains output of a tenant's program. The call fails with RESOURCE_EXHAUSTED if such output exceeds 64 KiB. */
   readonly hasTenantOutput?: boolean;
 }
 

@@ -85,7 +85,7 @@ export const ALL_DIRECTORIES_ALLOCATION: ContainerAllocation = {
 export interface OfferPaths {
   /** Directory of kubelet, for example `/var/lib/kubelet`. */
   readonly kubeletDir: string;
-  /** Path at which this process sees the node's root directory: `/`, or in a pod with `hostPID`, for example `/proc/1/root`. */
+  /** Path at which this process sees the node's root directory, for example `/proc/1/root` in a pod with `hostPID`, or `/` outside pods. */
   readonly hostRoot: string;
 }
 

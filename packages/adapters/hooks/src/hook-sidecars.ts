@@ -159,7 +159,7 @@ class ChildSidecar implements HookSidecar {
   }
 }
 
-/** Errno names which mean that the sidecar has not created its socket yet. Other errors, such as EMFILE, do not mean this. */
+/** Errno names which mean that the sidecar has not created its socket yet. Other errors, such as EMFILE, are rethrown unchanged. */
 const MISSING_ERRNOS: readonly unknown[] = ["ENOENT", "ENOTDIR"];
 
 /** @throws AppError with HOOK_UNREACHABLE if the socket does not exist, OS_FILE_FAILED, OS_PATH_REFUSED */

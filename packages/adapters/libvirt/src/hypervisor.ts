@@ -342,11 +342,11 @@ export interface HypervisorOptions {
   readonly identity?: ProcessIdentity;
   /** Time limit of each call, in milliseconds. Default: 40 000, above the 30 s that libvirt waits for a busy domain. */
   readonly callTimeoutMs?: number;
-  /** Time limit of `open`, in milliseconds. Default: 30 000. A new daemon may need 8 s to probe QEMU. */
+  /** Time limit of `open`, in milliseconds. Default: 30 000, because a new daemon may need 8 s to probe QEMU. */
   readonly openTimeoutMs?: number;
   /** Maximum number of stuck connections of a child. If more connections are stuck, the child is replaced. Default: 4. */
   readonly stuckMax?: number;
-  /** Milliseconds until an abandoned connection counts as stuck. Default: 30 000. libvirt detects a dead peer within 20 s. */
+  /** Milliseconds until an abandoned connection counts as stuck. Default: 30 000, because libvirt detects a dead peer only after 20 s. */
   readonly stuckAfterMs?: number;
   /** Interval of heartbeats, in milliseconds. Default: 5000. A child that misses two heartbeats is replaced. */
   readonly beatMs?: number;

@@ -127,10 +127,7 @@ export interface OsNative {
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
   /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. Copies `netnsFd`, so the caller may close it. */
   readLinkCounters(netnsFd: number): Promise<string>;
-  /**
-   * In all threads, switches to `uid` and `gid`, drops other groups and all capabilities, empties the bounding set, and sets
-   * no_new_privs.
-   */
+  /** In all threads: switches to `uid` and `gid`, drops other groups and all capabilities, empties the bounding set, sets no_new_privs. */
   dropPrivileges(uid: number, gid: number): void;
 }
 

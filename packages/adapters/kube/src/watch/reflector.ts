@@ -45,7 +45,7 @@ interface Selection {
 export interface ReflectOptions<T extends KubeObject> extends Selection {
   /** Removes unused fields of each object when it is received, so that long lists need less memory. Default: removes nothing. */
   readonly trim?: (object: T) => T;
-  /** Whether a missing or forbidden kind is treated like a kind without objects, and listed again every five minutes. Default: false. */
+  /** Whether a missing or forbidden kind is treated like a kind without objects, and listed again within five minutes. Default: false. */
   readonly isOptional?: boolean;
 }
 

@@ -56,7 +56,7 @@ export class LoopWatch {
     };
   }
 
-  /** Checks whether every initial key has had a pass and at least one pass succeeded. Single keys may fail permanently. */
+  /** Checks whether every initial key has had a pass and one pass succeeded. One success is enough, because keys may fail permanently. */
   isStarted(): boolean {
     return this.#keysWithoutPass?.size === 0 && this.#hasWorked;
   }

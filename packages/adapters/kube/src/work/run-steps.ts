@@ -48,7 +48,7 @@ export interface StepsResult<A, T> {
   readonly failed: readonly FailedStep<A, T>[];
   /** Milliseconds until the first retry. Undefined if no step waits for a retry. */
   readonly retryInMs: number | undefined;
-  /** Errors that are not related to the steps. The caller throws these errors after reporting the failed steps. */
+  /** Errors that are not related to the steps. The caller must throw these errors after it has reported the failed steps. */
   readonly thrown: readonly unknown[];
 }
 

@@ -65,10 +65,7 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/**
- * Number of attempts per probe, and milliseconds that are added to the time limit, when a gateway is tested for which CNI returned no
- * route.
- */
+/** Number of attempts, and milliseconds added to the time limit, for probes of a gateway for which CNI returned no route. */
 const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
@@ -340,7 +337,7 @@ function isIpv4(address: string | undefined): address is string {
   return address !== undefined && parseIp(address)?.version === 4;
 }
 
-/** Lists the routes to look up: with masquerade, the pod's route to the target; if the node is the gateway, its route to the guest. */
+/** Lists route lookups: with masquerade, the pod's route to the target; if the node is the gateway, the node's route to the guest. */
 function listRouteLookups(facts: ProbeFacts): readonly RouteLookup[] {
   const { nic, links, target } = facts;
   const { wiring, addresses } = nic;

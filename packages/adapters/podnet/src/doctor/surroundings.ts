@@ -197,10 +197,7 @@ function decodeDefaultLink(message: Message): readonly number[] {
 /** Kinds of links that can lead out of a node. The kind of a physical NIC is empty. */
 const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
 
-/**
- * Returns the first possible uplink if all possible uplinks are down. Finds uplinks by their IPv4 addresses, because a link that is down
- * has lost its routes.
- */
+/** Returns the first possible uplink if all are down. Finds uplinks by their IPv4 addresses, because a link that is down has no routes. */
 function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   const candidates = links.filter(
     ({ kind, name, addresses }) =>
@@ -299,7 +296,7 @@ export interface ForwardedEnds {
   readonly guest: string;
 }
 
-/** Checks whether a rule drops every packet to or from the guest, because it matches nothing but the pod's links or the guest's address. */
+/** Checks whether a rule drops every packet to or from the guest. Such a rule matches only on the pod's links or the guest's address. */
 function dropsAllPackets(rule: string, { links, guest }: ForwardedEnds): boolean {
   const rest = rule
     .replaceAll(/\b[io]ifname "([^"]*)"/g, (match: string, name: string) =>
