@@ -3,10 +3,7 @@
 import type { CommandSpec, FlagSpec } from "./command.ts";
 import { InvalidArgumentError } from "commander";
 
-/**
- * Returns the names of a flag, for example `-t` and `--local-ssh-opts`. The last name is the long name. Returns no names if
- * the flag takes no value.
- */
+/** Returns a flag's names, the long name last, for example `-t` and `--local-ssh-opts`. Returns none for a flag without a value. */
 function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
 }

@@ -37,10 +37,7 @@ const CAUSE_EXIT_CODES: Readonly<Record<string, number>> = {
   FieldValueDuplicate: CONFLICT,
 };
 
-/**
- * Hints by error code. `{inspectCommand}` is replaced by the command in the error's details that shows the object. Without
- * such a command, the hint is not printed.
- */
+/** Hints by error code. A hint with `{inspectCommand}` is printed only if the error's details contain a command to show the object. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",

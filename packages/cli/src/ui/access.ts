@@ -22,10 +22,7 @@ function listOrigins(port: number): readonly string[] {
   return NAMES.map((name) => `http://${name}:${String(port)}`);
 }
 
-/**
- * Returns why a request is rejected, or undefined if the request is allowed. Only GET and HEAD requests that open no stream
- * may lack an origin.
- */
+/** Returns why a request is rejected; undefined if it is allowed. Only GET and HEAD requests that open no stream may lack an origin. */
 export function findOriginProblem(
   request: RequestOrigin,
   port: number,

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * Fields of a log line. Callers must use the same name for the same data in all programs. The name of a field with a unit
- * ends with the unit, for example `retryMs`.
- */
+/** Fields of a log line. Callers must use the same names in all programs, and end a name with its unit, for example `retryMs`. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** Writer of structured log lines. Callers must pass a constant message in lower case, and variable data only in fields. */

@@ -71,11 +71,7 @@ interface HealthServerDeps {
   readonly signal: AbortSignal;
 }
 
-/**
- * Serves health checks at a TCP port or Unix socket, or serves none if `address` is undefined. Returns the port; undefined
- * if no port is open.
- * @throws Error if `address` is in use
- */
+/** Serves health checks at a TCP port or Unix socket, unless `address` is undefined. Returns the port, if any. @throws Error if in use */
 export async function serveHealth(
   address: number | string | undefined,
   answers: HealthAnswers,

@@ -7,10 +7,7 @@ import { LoopWatch } from "@patchbay/kube";
 type Check = () => Promise<string | undefined>;
 
 export interface Health {
-  /**
-   * Adds a loop. The service is ready only after the loop has processed its first listing. While the loop is stuck,
-   * `/healthz` reports a failure.
-   */
+  /** Adds a loop. The service is not ready before the loop has processed its first listing. `/healthz` fails while the loop is stuck. */
   watchLoop(name: string, limitMs?: number): LoopWatch;
   /** Adds a check, which must limit its own duration. The service is not ready while the check finds a problem. */
   addCheck(check: Check): void;

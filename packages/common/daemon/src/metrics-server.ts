@@ -15,10 +15,7 @@ const CONNECTIONS_MAX = 16;
 /** Pattern of the path `/healthz`, which KubeVirt's tests request with two slashes. */
 const HEALTHZ = /^\/{1,2}healthz$/;
 
-/**
- * Validity of the server certificate in days. It may be long, because clients do not verify the certificate and each start
- * creates a new one.
- */
+/** Validity of the server certificate in days. It may be long: clients do not verify the certificate, and each start creates a new one. */
 const CERTIFICATE_DAYS = 3650;
 
 /** Address of the server. Without a port, metrics are not served. Without an address, the server listens on all addresses. */

@@ -12,10 +12,7 @@ export interface KubeconfigContent {
   readonly cluster?: string;
 }
 
-/**
- * Builds a kubeconfig as JSON, a subset of YAML, with embedded certificates. Callers must write it to a file with mode 0600,
- * because it contains a secret key.
- */
+/** Builds a kubeconfig as JSON, a subset of YAML. Callers must write it to a file with mode 0600, because it contains a secret key. */
 export function kubeconfigText(content: KubeconfigContent): string {
   const cluster = content.cluster ?? "patchbay";
   const context = `${content.user}@${cluster}`;

@@ -176,10 +176,7 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/**
- * Builds the chain for extension headers. Without `allowsServers`, the chain drops neighbor discovery and messages of servers
- * and routers. It then also drops large packets, because the kernel may not find their last header.
- */
+/** Builds the chain for extension headers. `restrictions` also drop large packets, because the kernel may not find their last header. */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
@@ -234,8 +231,8 @@ export function buildIpv6Chains(
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
-  // These rules drop messages of servers and routers, and check fragments. They do not apply to a guest that may act as a
-  // server or router, because it may send such messages and may forward fragments of other hosts.
+  // These rules drop messages of servers and routers, and check fragments. A guest that may act as a server or router is
+  // exempt, because it may send such messages and may forward fragments of other hosts.
   const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [

@@ -24,10 +24,7 @@ const LOOPBACK = "127.0.0.1";
 
 /** Source address of connections from Istio's sidecar to the application. Source: Istio "Understanding traffic routing". */
 const SIDECAR = "127.0.0.6";
-/**
- * Source address of kubelet probes in Istio's ambient mode. Istio does not redirect these probes to a proxy.
- * Source: Istio "Ambient and Kubernetes NetworkPolicy".
- */
+/** Source IP of kubelet probes in Istio's ambient mode, which no proxy intercepts. Source: Istio "Ambient and Kubernetes NetworkPolicy". */
 const AMBIENT_PROBES = "169.254.7.127";
 /** TCP ports of Istio's proxy. Source: Istio "Application requirements". */
 const PROXY_PORTS = [15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090];
@@ -63,8 +60,7 @@ function buildDropRules(
   // programs in the pod are not dropped, because their destination is the gateway's address at this hook.
   const loopbackRules =
     ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
-  // Drops packets from the network whose destination is already the guest's own address. They would bypass the list of
-  // forwarded ports.
+  // Drops packets from the network to the guest's own address, because they would bypass the list of forwarded ports.
   const guestAddressRules = sides.map(
     ({ family, guest }) => `iifname "${podInterfaceName}" ${family} daddr ${guest} drop`,
   );
@@ -93,10 +89,7 @@ function buildAcceptHook(type: Hook["type"], hookPoint: string): Pick<Chain, "ho
   return { hook: { type, point: hookPoint, policy: "accept" } };
 }
 
-/**
- * Leaves TCP connections to Istio's own rules, which redirect them to the proxy. SSH connections and probes from the IPv4
- * address {@link AMBIENT_PROBES} go to the guest directly, like UDP and ICMP.
- */
+/** Leaves TCP connections, except SSH and ambient probes, to Istio's rules, which redirect them to the proxy. The proxy is for TCP only. */
 function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string[] {
   if (mesh === undefined) return [];
   return [`ip saddr != ${AMBIENT_PROBES}`, "meta nfproto ipv6"].map(
@@ -131,10 +124,7 @@ function buildInwardRules(
   );
 }
 
-/**
- * Translates the guest's source address to the pod's. Packets from the pod to the guest get the gateway as source if the
- * guest could not answer their own source, for example 127.0.0.1.
- */
+/** Translates the guest's source address to the pod's. Sources in the pod that the guest cannot answer become the gateway's address. */
 function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const masqueradeRules = sides.map(

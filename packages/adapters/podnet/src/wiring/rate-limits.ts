@@ -90,10 +90,7 @@ export function isLimited(state: NetnsState, wiring: LimitedWiring): boolean {
   return tap.length === 0 && limiter.length === 0 && rules === "";
 }
 
-/**
- * Applies the limits. Adds the rules that send frames to the limiter after the limiter, and removes them before it, because
- * the kernel drops frames that a rule sends to a missing link.
- */
+/** Applies the limits. Adds the limiter before its rules and removes it after them: the kernel drops frames for a missing link. */
 export async function applyLimits(
   pod: Pod,
   wiring: LimitedWiring,

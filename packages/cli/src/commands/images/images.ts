@@ -83,10 +83,7 @@ async function runImageRemove(context: Context, input: Input): Promise<void> {
   });
 }
 
-/**
- * Removes an image, unless a VM, VMI or pod uses it. If the machine is stopped, the users of the image are unknown. The
- * command then removes the image and prints a warning.
- */
+/** Removes an image, unless a VM, VMI or pod uses it. If the machine is stopped, removes the image unchecked and prints a warning. */
 export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],

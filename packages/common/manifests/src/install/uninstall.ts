@@ -126,10 +126,7 @@ async function removeDefinition(
   report({ name });
 }
 
-/**
- * Lists the types in the order of deletion: admission policies, other types in reverse order of installation, then
- * namespaces. Omits CRDs, which are deleted afterwards.
- */
+/** Lists the types to delete in order: admission policies, other types in reverse order of installation, then namespaces. Omits CRDs. */
 function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   const otherTypes = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];
