@@ -42,7 +42,7 @@ export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 /** Annotation of a pod. Its value contains the gateways that CNI returned for each NIC; writer: net-agent. */
 export const CNI_GATEWAYS_ANNOTATION = "patchbay.io/cni-gateways";
 
-/** Annotation of a net-agent pod that must remove its CNI plugin from the node; writer: the uninstaller. */
+/** Annotation of a net-agent pod. `"true"` makes the pod remove its CNI plugin from the node when it ends; writer: the uninstaller. */
 export const UNINSTALL_PLUGIN_ANNOTATION = "patchbay.io/leave-runtime";
 
 /** Annotation of an installed object. Its value is the specification that `patchbay install` wrote last, for a three-way merge. */
@@ -86,7 +86,10 @@ export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-nam
  * KubeVirt DefaultInstancetypeLabel.
  */
 export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
-/** Label with the kind of the default instancetype. Without it, the kind is cluster-wide. Source: KubeVirt DefaultInstancetypeKindLabel. */
+/**
+ * Label with the kind of the default instancetype. Without this label, the kind is VirtualMachineClusterInstancetype. Source: KubeVirt
+ * DefaultInstancetypeKindLabel.
+ */
 export const DEFAULT_INSTANCETYPE_KIND_LABEL = "instancetype.kubevirt.io/default-instancetype-kind";
 export const DEFAULT_PREFERENCE_LABEL = "instancetype.kubevirt.io/default-preference";
 export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-preference-kind";

@@ -11,7 +11,7 @@ const POLICY_ENTRIES = {
     requirement: "must be the name of a namespace",
   },
   patterns: {
-    // Matches a name, a prefix followed by `*`, or only `*`. A leading `!` rejects what the rest matches.
+    // An entry is a name, a prefix followed by `*`, or only `*`. A leading `!` rejects the names that the rest of the entry matches.
     pattern: "^!?(?:[^!*,/\\s]+\\*?|\\*)$",
     requirement:
       "must be a name, the beginning of one with * behind it, or *, and may have ! before it",
@@ -34,7 +34,7 @@ interface PolicyField {
 
 const PATTERN_SYNTAX = "the first that matches counts, ! refuses, * at the end matches the rest";
 
-/** Fields of the policy. Sources of the defaults: CNI plugins host-local, dhcp and tuning; bridge names of container runtimes. */
+/** Fields of the policy. By default, `paths` contains directories of the CNI plugins host-local, dhcp and tuning, and of Open vSwitch. */
 export const POLICY_FIELDS = {
   trustedNamespaces: {
     flag: "--trusted-namespaces",
@@ -69,7 +69,7 @@ export const POLICY_FIELDS = {
     entries: "patterns",
     description:
       "IPAM plugins that they may name; one that only a pattern with * matches must be allowed as a plugin too",
-    // The list does not contain `*`, because CNI executes any plugin that `ipam.type` names.
+    // CNI executes any plugin that `ipam.type` names. The list therefore does not contain `*`, which would permit all plugins.
     fallback: ["host-local", "static", "dhcp", "whereabouts"],
   },
   paths: {

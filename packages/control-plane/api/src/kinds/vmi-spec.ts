@@ -86,7 +86,7 @@ const POD_PASSTHROUGH_FIELDS = {
   ),
 };
 
-/** Probe of a guest. Exactly one handler is set. Times are in seconds. Source: KubeVirt api/core/v1 types.go Probe. */
+/** Probe of a guest. Admission requires exactly one handler. Times are in seconds. Source: KubeVirt api/core/v1 types.go Probe. */
 export interface GuestProbe extends Omit<Probe, "grpc"> {
   readonly guestAgentPing?: object;
 }

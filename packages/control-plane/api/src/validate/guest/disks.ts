@@ -161,7 +161,7 @@ export const DISK_RULES: readonly Rule[] = [
   nameIsLabel,
 ];
 
-/** Smallest block size in bytes, which is the sector size of a disk. Source: KubeVirt minCustomBlockSize. */
+/** Smallest block size in bytes: the size of a traditional disk sector. Source: KubeVirt minCustomBlockSize. */
 const BLOCK_SIZE_MIN = 512;
 /** Largest block size in bytes. Source: KubeVirt maxCustomBlockSize. */
 const BLOCK_SIZE_MAX = 2 * 1024 * 1024;
@@ -241,7 +241,7 @@ const PRIVATE_FILE_SOURCES = [
   "ephemeral",
   "emptyDisk",
 ] as const satisfies readonly (keyof Volume)[];
-/** Cache modes that bypass the host's page cache, so that all nodes see each write to a shared disk. An unset mode is empty. */
+/** Cache modes that bypass the host's page cache, so that all nodes see each write to a shared disk. An empty mode means `none`. */
 const UNCACHED_MODES: readonly string[] = ["", "none", "directsync"];
 
 /** Checks whether the guest can write to the disk. Source: libvirt qemu_validate.c, shared access of disks. */
