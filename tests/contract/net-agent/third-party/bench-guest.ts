@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest as a network namespace behind a pod NIC that net-agent attached. The decisions are those of virt-controller and
 // virt-handler; the wiring, the rules and the DHCP server are real.
-import { PODS, type VirtualMachineInstance } from "@patchbay/api";
-import type { NetworkStatus } from "@patchbay/api/annotations";
+import { NETWORK_ATTACHMENT_DEFINITIONS, PODS, type VirtualMachineInstance } from "@patchbay/api";
+import type { NetworkSelection, NetworkStatus } from "@patchbay/api/annotations";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { EMPTY_GUEST_VIEW } from "@patchbay/core/guest";
 import {
@@ -29,7 +29,13 @@ import {
   podNetworkFacts,
 } from "../../../../packages/control-plane/core/src/status/vmi.ts";
 import { findMacChanges } from "../../../../packages/control-plane/core/src/nics/mac.ts";
-import { addressProblem } from "../../../../packages/control-plane/core/src/migration/control/target-nics.ts";
+import {
+  buildTargetPodView,
+  findTargetNicProblem,
+} from "../../../../packages/control-plane/core/src/migration/control/target-nics.ts";
+import { readRetainedAddresses } from "../../../../packages/control-plane/core/src/nics/addresses/retained-addresses.ts";
+import { planPodNetworks } from "../../../../packages/control-plane/core/src/vm/pod/pod-networks.ts";
+import type { VmiFacts } from "../../../../packages/control-plane/core/src/vm/vmi.ts";
 import {
   aGuestFacts,
   someFacts,
@@ -59,8 +65,8 @@ export interface PlugRequest {
   readonly network: string;
   /** Addresses and MAC of the NIC before a restart. */
   readonly before?: { readonly ips: readonly string[]; readonly mac: string };
-  /** The guest on the source of a migration, whose MAC does not change. No MAC is requested for the target's NIC. */
-  readonly migrated?: { readonly ips: readonly string[]; readonly mac: string };
+  /** The guest before its migration. */
+  readonly source?: BenchGuest;
 }
 
 let pods = 0;
@@ -84,17 +90,14 @@ export class BenchGuest implements AsyncDisposable {
   #swapped: ServedNic | undefined;
   #isClosed = false;
 
-  private constructor(
-    machine: AgentMachine,
-    { network, migrated }: PlugRequest,
-    { id, ...sandbox }: Sandbox,
-  ) {
+  private constructor(machine: AgentMachine, { network, source }: PlugRequest, sandbox: Sandbox) {
     const netns = createNamespaces().open(sandbox.netnsPath);
     if (netns === undefined) throw new Error("the sandbox has no network namespace");
     this.#machine = machine;
     this.#network = network;
-    this.#mac = migrated?.mac;
-    this.#sandbox = { id, ...sandbox };
+    // The device's MAC does not change when the guest migrates.
+    this.#mac = source?.nicMac();
+    this.#sandbox = sandbox;
     this.#netns = netns;
     this.name = sandbox.pod.name;
     this.#guest = `${NAME_PREFIX}${this.name}`;
@@ -108,17 +111,18 @@ export class BenchGuest implements AsyncDisposable {
     request: PlugRequest,
     owner: AsyncDisposableStack,
   ): Promise<BenchGuest> {
-    const { network, before, migrated } = request;
+    const { network, before, source } = request;
     pods += 1;
     // The plugin stores leases of pods with the first name as another node does.
-    const name = `${migrated === undefined ? "bench" : "target"}-${String(pods)}`;
+    const name = `${source === undefined ? "bench" : "target"}-${String(pods)}`;
     const element = {
       name: network,
       interface: POD_NIC,
       ...(before !== undefined && { mac: before.mac, "io.patchbay.kept-mac": true }),
-      "io.patchbay.kept-ips": (before ?? migrated)?.ips ?? [],
+      "io.patchbay.kept-ips": before?.ips ?? [],
     };
-    const networks = JSON.stringify([element]);
+    const elements = source === undefined ? [element] : await source.#planTarget();
+    const networks = JSON.stringify(elements);
     const sandbox = await machine.runPod({ namespace: NAMESPACE, name, networks });
     const guest = owner.use(new BenchGuest(machine, request, sandbox));
     await guest.#awaitNetwork(POD_NIC);
@@ -168,13 +172,31 @@ export class BenchGuest implements AsyncDisposable {
     return findMacChanges(vmi, attachments, elements).length > 0;
   }
 
-  /** Returns why virt-controller ends a migration from this guest's pod to the target's before the guest moves. */
-  async findMigrationProblem(target: BenchGuest): Promise<string | undefined> {
+  async #migrationFacts(): Promise<VmiFacts> {
     const vmi = await this.#vmi();
     const hotplug = { type: "Plug", phase: "Ready" } as const;
-    const interfaces = [{ name: IFACE, podInterfaceName: POD_NIC, hotplug }];
+    const interfaces = [{ name: IFACE, podInterfaceName: POD_NIC, mac: this.nicMac(), hotplug }];
+    const key = { namespace: NAMESPACE, name: this.#network };
+    const { store } = this.#machine.admin;
+    const definition = await store.find(NETWORK_ATTACHMENT_DEFINITIONS, key);
+    if (definition === undefined) throw new Error("the network does not exist");
+    const definitions = new Map([[`${NAMESPACE}/${this.#network}`, definition]]);
     const guest = aGuestFacts({ ...vmi, status: { ...vmi.status, interfaces } });
-    return addressProblem(someFacts({ guest, targetPod: await target.#pod() }));
+    return { ...guest, definitions };
+  }
+
+  /** Elements that virt-controller writes into the annotation of a migration's target pod. */
+  async #planTarget(): Promise<readonly NetworkSelection[]> {
+    const { vmi: guest, definitions } = await this.#migrationFacts();
+    const vmi = buildTargetPodView(guest, definitions);
+    const retainedAddresses = readRetainedAddresses(vmi);
+    return planPodNetworks({ vmi, bindings: {}, retainedAddresses }, []);
+  }
+
+  /** Returns why virt-controller ends a migration from this guest's pod to the target's before the guest moves. */
+  async findMigrationProblem(target: BenchGuest): Promise<string | undefined> {
+    const guest = await this.#migrationFacts();
+    return findTargetNicProblem(someFacts({ guest, targetPod: await target.#pod() }));
   }
 
   /** Facts of the interface as virt-handler collects them. */

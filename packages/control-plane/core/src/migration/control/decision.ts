@@ -5,7 +5,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 import { findPodFailure } from "../../status/sync-error.ts";
 import { hasPodEnded, findMigrationState, isTargetReady, type MigrationFacts } from "./facts.ts";
 import { findPausedGuestMessage } from "../incoming.ts";
-import { addressProblem } from "./target-nics.ts";
+import { findTargetNicProblem } from "./target-nics.ts";
 import { migrationProblem } from "../requests.ts";
 import { hasMigrationBegun } from "./queue.ts";
 import { toMs } from "@patchbay/base";
@@ -214,7 +214,8 @@ function findNetworkProblem({ targetAbsences }: MigrationFacts): string | undefi
 }
 
 function decideWithPod(facts: MigrationFacts, pod: Pod): Decision {
-  const problem = findTargetProblem(facts) ?? findNetworkProblem(facts) ?? addressProblem(facts);
+  const problem =
+    findTargetProblem(facts) ?? findNetworkProblem(facts) ?? findTargetNicProblem(facts);
   if (problem !== undefined) return fail(problem);
   const passedLimit = findPassedDeadline(facts);
   if (passedLimit !== undefined) return fail(passedLimit.why);
@@ -252,7 +253,7 @@ function decideBeforeStart(facts: MigrationFacts): Decision {
   const why =
     findReasonToEnd(facts) ??
     findTargetProblem(facts) ??
-    addressProblem(facts) ??
+    findTargetNicProblem(facts) ??
     findPassedDeadline(facts)?.why;
   if (why !== undefined) return fail(why);
   return hasPodEnded(facts.guest?.pod) ? fail("the guest has ended") : { kind: "continue" };

@@ -39,7 +39,7 @@ function planNetworks(facts: MigrationFacts): readonly MigrationAction[] {
   const { guest, targetPod: pod, targetAbsences: absences } = facts;
   if (guest === undefined || pod === undefined) return [];
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
-  const vmi = buildTargetPodView(guest.vmi);
+  const vmi = buildTargetPodView(guest.vmi, guest.definitions);
   const ipamClaims = findSourceClaims(guest);
   const owner = { vmi, bindings: guest.network.bindings, absences, ipamClaims };
   const currentElements = readPodNetworkElements(pod);

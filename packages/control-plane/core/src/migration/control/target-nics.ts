@@ -11,12 +11,16 @@ import {
   type VmiStatus,
 } from "@patchbay/api";
 import { normalizeAddresses } from "@patchbay/api/annotations";
+import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import type { Pod } from "@patchbay/api/kubernetes";
 import {
   readRetainedAddresses,
   withRetainedAddresses,
 } from "../../nics/addresses/retained-addresses.ts";
+import { passesOnlyAssignedMac } from "../../nics/definition/needs.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../../nics/nics.ts";
+import type { Definitions } from "../../node/definitions.ts";
+import type { Reason } from "../../reasons/table.ts";
 import { isEqual } from "@patchbay/base";
 import { attachmentStatuses, podNetworkFacts } from "../../status/vmi.ts";
 import { findIpamClaimsInUse, type IpamClaimStates } from "../../vm/ipam-claims.ts";
@@ -93,6 +97,29 @@ function withoutMac({ macAddress, ...iface }: Iface): Iface {
   return { ...iface, macAddress };
 }
 
+function checksMacs(
+  attachment: Pick<Attachment, "networkName"> | undefined,
+  definitions: Definitions,
+): boolean {
+  const definition = definitions.get(attachment?.networkName ?? "");
+  return passesOnlyAssignedMac(definition?.spec?.config);
+}
+
+/**
+ * Returns the interface with the MAC to request on the target. A network that passes only assigned MACs must assign the guest's.
+ * The source's announcement corrects switches that learned this MAC at the target.
+ */
+function withTargetMac(
+  { iface, attachment }: MigratingNic,
+  { status }: VirtualMachineInstance,
+  definitions: Definitions,
+): Iface {
+  if (iface.binding !== undefined || !checksMacs(attachment, definitions)) return withoutMac(iface);
+  const { mac = attachment?.mac ?? "" } = findByName(status?.interfaces, iface.name) ?? {};
+  const macAddress = iface.macAddress ?? mac;
+  return isNicMac(macAddress) ? { ...iface, macAddress: normalizeMac(macAddress) } : iface;
+}
+
 /** Removes the PCIe port counts. The target pod's view reports no interfaces, so each NIC would seem to need one of these ports. */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");
@@ -100,10 +127,13 @@ function withoutPorts(status: VmiStatus = {}): VmiStatus {
 }
 
 /** Returns the VMI from which the target pod is built. It has the migrating NICs, but no reported interfaces. */
-export function buildTargetPodView(vmi: VirtualMachineInstance): VirtualMachineInstance {
+export function buildTargetPodView(
+  vmi: VirtualMachineInstance,
+  definitions: Definitions = new Map(),
+): VirtualMachineInstance {
   const migratingNics = ifacesOf(vmi.spec).flatMap((iface) => toMigratingNic(vmi, iface));
   const networks = migratingNics.map(({ network }) => network);
-  const ifaces = migratingNics.map(({ iface }) => withoutMac(iface));
+  const ifaces = migratingNics.map((nic) => withTargetMac(nic, vmi, definitions));
   const hasNics = ifacesOf(vmi.spec).length > 0 || networksOf(vmi.spec).length > 0;
   const spec = hasNics ? withNics(vmi.spec, networks, ifaces) : vmi.spec;
   const attachments = migratingNics.flatMap(({ attachment }) => {
@@ -131,8 +161,8 @@ export function targetAttachments(
   pod: Pod,
 ): readonly Attachment[] {
   if (guest === undefined) return [];
-  const { vmi, network } = guest;
-  const view = buildTargetPodView(vmi);
+  const { vmi, network, definitions } = guest;
+  const view = buildTargetPodView(vmi, definitions);
   const reportedAttachments = vmi.status?.migrationState?.targetAttachments ?? [];
   const attachments = (view.status?.attachments ?? []).map(
     (attachment) =>
@@ -172,13 +202,29 @@ function describeDifference(
   return `network ${source.networkName ?? ""} gave interface ${source.name} other addresses on the target's node (${targetAddresses.join(", ")}) than the guest has (${sourceAddresses.join(", ")}); let its IPAM give the same ones on each node, or none`;
 }
 
-/** Describes the first NIC whose addresses on the target differ from those on the source. A running guest would not adopt new addresses. */
-export function addressProblem(facts: MigrationFacts): string | undefined {
+const UNMET: Reason = "RequestNotMet";
+
+/** Describes a target's attachment that did not get the guest's MAC on a network that passes only assigned MACs. */
+function describeUnmetMac(
+  target: Attachment | undefined,
+  definitions: Definitions,
+): string | undefined {
+  if (target?.state !== "Failed" || target.reason !== UNMET) return undefined;
+  if (!checksMacs(target, definitions)) return undefined;
+  return `interface ${target.name} would have no traffic on the target's node, because network ${target.networkName ?? ""} passes only frames from the MAC that it assigned: ${target.message ?? ""}; let the network assign the guest's MAC there`;
+}
+
+/** Describes the first NIC whose MAC or addresses on the target differ from those on the source. A running guest would not adopt new addresses. */
+export function findTargetNicProblem(facts: MigrationFacts): string | undefined {
   const { guest, targetPod } = facts;
   if (guest === undefined || targetPod === undefined) return undefined;
   const target = targetAttachments(facts, targetPod);
   const [firstDifference] = (guest.vmi.status?.attachments ?? [])
     .filter((source) => !isOnPodNetwork(guest.vmi, source))
-    .flatMap((source) => describeDifference(source, findByName(target, source.name)) ?? []);
+    .flatMap((source) => {
+      const counterpart = findByName(target, source.name);
+      const problem = describeUnmetMac(counterpart, guest.definitions);
+      return problem ?? describeDifference(source, counterpart) ?? [];
+    });
   return firstDifference;
 }

@@ -147,8 +147,9 @@ export function buildTargetPod(
   migration: VirtualMachineInstanceMigration,
   cpuLabels: Labels = {},
 ): Pod {
-  const { vmi, pod: source } = facts;
-  const launcher = buildLauncherPod(buildTargetPodView(vmi), buildTargetRequest(facts));
+  const { vmi, pod: source, definitions } = facts;
+  const view = buildTargetPodView(vmi, definitions);
+  const launcher = buildLauncherPod(view, buildTargetRequest(facts));
   const pod = source === undefined ? launcher : withSourceImages(launcher, source);
   const { uid, name } = migration.metadata;
   const nodeSelector = buildTargetNodeSelector(vmi, migration, cpuLabels);

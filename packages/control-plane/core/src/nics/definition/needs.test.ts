@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { findSharedLink } from "./needs.ts";
+import { findSharedLink, passesOnlyAssignedMac } from "./needs.ts";
 
 test.each([
   { config: { type: "bridge", bridge: "br1" }, want: "bridge br1 0" },
@@ -23,4 +23,25 @@ test.each([
 
 test.each([undefined, "", "{"])("text %j shares no link", (config) => {
   expect(findSharedLink(config)).toBeUndefined();
+});
+
+test.each([
+  { config: { type: "bridge", macspoofchk: true }, want: true },
+  { config: { plugins: [{ type: "bridge", macspoofchk: true }, { type: "tuning" }] }, want: true },
+  { config: { type: "sriov", spoofchk: "on" }, want: true },
+  { config: { type: "kube-ovn" }, want: true },
+  { config: { type: "ovn-k8s-cni-overlay", topology: "layer2" }, want: true },
+  { config: { plugins: [{ type: "cilium-cni" }] }, want: true },
+  { config: { type: "bridge" }, want: false },
+  { config: { type: "bridge", macspoofchk: "true" }, want: false },
+  { config: { type: "sriov", spoofchk: "off" }, want: false },
+  { config: { plugins: "kube-ovn" }, want: false },
+  { config: { plugins: ["kube-ovn", null] }, want: false },
+  { config: [], want: false },
+])("$config passes only assigned MACs: $want", ({ config, want }) => {
+  expect(passesOnlyAssignedMac(JSON.stringify(config))).toBe(want);
+});
+
+test.each([undefined, "", "{"])("text %j is not known to check MACs", (config) => {
+  expect(passesOnlyAssignedMac(config)).toBe(false);
 });

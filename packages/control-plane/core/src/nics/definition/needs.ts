@@ -127,6 +127,23 @@ function readFirstPlugin(config: JsonObject): JsonObject {
   return isJsonObject(list[0]) ? list[0] : {};
 }
 
+/** Plugins whose networks drop frames from other MACs. Sources: ovn-nb(5), port_security; Kube-OVN and OVN-Kubernetes; Cilium, bpf/lib/lxc.h. */
+const MAC_CHECKING_PLUGINS: readonly unknown[] = ["kube-ovn", "ovn-k8s-cni-overlay", "cilium-cni"];
+
+/** Returns whether the network is known to drop frames from MACs that it did not assign. Sources: plugins bridge; sriov-cni. */
+export function passesOnlyAssignedMac(config: string | undefined): boolean {
+  const parsed = parseJson(config);
+  if (!isJsonObject(parsed)) return false;
+  const { plugins = [parsed] } = parsed;
+  if (!Array.isArray(plugins)) return false;
+  return plugins
+    .filter(isJsonObject)
+    .some(
+      ({ type, macspoofchk, spoofchk }) =>
+        macspoofchk === true || spoofchk === "on" || MAC_CHECKING_PLUGINS.includes(type),
+    );
+}
+
 /** Returns the kind, name and VLAN of the link that NICs share, such as `bridge br1 100`. Undefined if the plugin's NICs share no link. */
 export function findSharedLink(config: string | undefined): string | undefined {
   const parsed = parseJson(config);
