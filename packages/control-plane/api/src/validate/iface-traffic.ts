@@ -171,7 +171,7 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   ];
 });
 
-/** Checks whether the settings permit more than mode `Addresses` without exceptions, which the pod network always enforces. */
+/** Checks whether the settings permit more than mode `Addresses`, or add exceptions to this mode. The pod network allows neither. */
 function weakensSecurity({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
   const isWeakerMode = mode !== "" && mode !== "Addresses";

@@ -79,7 +79,7 @@ const absentNeedsSecondary = forEachIface((iface, path, spec) =>
   }),
 );
 
-/** Requires one binding, except on a secondary network, where bridge is the default. */
+/** Requires exactly one binding. On a secondary network, an interface without a binding is also valid, because its default is bridge. */
 const oneBinding = forEachIface((iface, path, spec) => {
   const bindings = listCurrentBindings(iface);
   const network = findIfaceNetwork(spec, iface);

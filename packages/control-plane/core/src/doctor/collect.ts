@@ -83,7 +83,7 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
   return [...new Set(entries.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
-/** Milliseconds after its start for which a guest counts as booting: BOOT_MS until its agent replies, CONFIGURATION_MS if it replies. */
+/** Milliseconds for which a started guest counts as booting: BOOT_MS while its agent does not reply, CONFIGURATION_MS once it replies. */
 const [BOOT_MS, CONFIGURATION_MS] = [300_000, 60_000];
 
 function isBooting({ answer, runningMs }: PathSources): boolean {

@@ -79,8 +79,8 @@ function findLink(
 }
 
 /**
- * Guesses which bridge the peer has left: the bridge in the guest's subnet, or the only bridge. Returns the peer if the node has no
- * bridge, and undefined if it has several.
+ * Guesses which bridge lost the port `nodePeer`: the bridge in the guest's subnet, otherwise the only bridge. Returns `nodePeer` if the
+ * node has no bridge. Returns undefined if the node has several bridges, and none of them is in the guest's subnet.
  */
 function findLostBridge({ observed }: PathFacts): PathLink | undefined {
   const { bridges = [], nodePeer }: Partial<ObservedPath["links"]> = observed?.links ?? {};

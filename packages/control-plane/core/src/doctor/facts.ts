@@ -140,7 +140,7 @@ export interface GuestRoute {
 /** Why packets do not leave a node that is the guest's gateway. */
 export interface NodeUplinkFault {
   readonly problem: "noRoute" | "down" | "noCarrier";
-  /** Link of the default route, or if that is missing because all uplinks are down, the first uplink. Unset if there is no such link. */
+  /** Link of the default route. If all uplinks are down and the route is therefore missing, the first uplink. Unset for `noRoute`. */
   readonly link?: string;
 }
 
@@ -161,7 +161,7 @@ export interface ProbeTarget {
   /** Set if no route uses the gateway that CNI returned. IPAM may have invented this gateway, so a missing reply proves no fault. */
   readonly isUnrouted?: true;
   readonly isDefault?: true;
-  /** Set if the node has NAT rules for the guest, and so should be its gateway, but does not have the gateway's address. */
+  /** Set if the node's NAT rules show that it is meant to be the guest's gateway, but the node does not have the gateway's address. */
   readonly isMissing?: true;
 }
 

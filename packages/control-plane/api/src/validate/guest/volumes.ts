@@ -201,7 +201,7 @@ const SECRET_FIELDS = {
   networkData: "NetworkDataSecretRef",
 } as const;
 
-/** Returns the length in UTF-8 bytes, or a lower bound if that already exceeds {@link INLINE_MAX_BYTES}. */
+/** Returns the length in UTF-8 bytes. For a text with more UTF-16 code units than {@link INLINE_MAX_BYTES}, returns their number. */
 function countBytes(text: string): number {
   if (text.length > INLINE_MAX_BYTES) return text.length;
   // Array.from iterates over code points, not over UTF-16 code units.
