@@ -186,7 +186,7 @@ export interface ObservedPath {
   readonly isPeerRouted?: boolean;
   readonly forwarded?: ForwardedPing;
   readonly routeFaults?: readonly RouteFault[];
-  /** Set only if the node is the guest's gateway and cannot send its packets to other networks. */
+  /** Set only if the node is the guest's gateway and cannot send the guest's packets to other networks. */
   readonly nodeUplinkFault?: NodeUplinkFault;
   /** Trace of the probe `through`. Unset unless the binding is masquerade. */
   readonly through?: FrameTrace;

@@ -184,7 +184,10 @@ const LOST_SHARE_MIN = 0.15;
 
 type Direction = "toward the guest" | "from the guest" | "or their answers";
 
-/** Returns the direction of the frames that were lost at a step. At the step from the probes to the replies, either may be lost. */
+/**
+ * Returns the direction of the frames that were lost at a step. A step leads from one link of the path to the next. The step with the
+ * number `probeSteps` leads from the last link of the probes to the first link of the replies, so probes or replies may be lost there.
+ */
 function findDirection(probe: LossCount["probe"], step: number, probeSteps: number): Direction {
   if (step === probeSteps) return "or their answers";
   const isProbe = step < probeSteps;

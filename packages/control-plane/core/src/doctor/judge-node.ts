@@ -23,7 +23,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Lists the hosts that must not answer for the gateway: all but the node if the node is the gateway, otherwise all but the first. */
+/** Lists the hosts that answer for the gateway's address, except the gateway: the node if it is the gateway, otherwise the first host. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
@@ -177,7 +177,10 @@ function isGatewayLost(facts: PathFacts): boolean {
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
-/** Judges a peer that is in no bridge. Returns undefined if the peer is routed: it has an address, or `outward` got a reply. */
+/**
+ * Judges a peer that is in no bridge. Returns undefined if the peer is in a bridge, if it has an address or `outward` got a reply (the node
+ * then routes the guest's packets), or if the pod does not bridge the NIC.
+ */
 function judgePeerMaster(
   facts: PathFacts,
   peer: PathLink,
@@ -188,7 +191,7 @@ function judgePeerMaster(
     return undefined;
   }
   const why = "it is a port of no bridge";
-  // A BPF program on the link can forward frames without a bridge or a route. If filters are unknown, assumes such a program.
+  // A BPF program on the link can forward frames without a bridge or a route. If the filters are unknown, such a program may exist.
   const hasProgram = observed.filters?.some(({ link }) => link === peer.name) !== false;
   const isCutOff = observed.isPeerRouted === false && !hasProgram;
   return isGatewayLost(facts) || isCutOff
