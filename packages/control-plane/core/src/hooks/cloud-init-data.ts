@@ -38,7 +38,7 @@ function readWith(decode: (base64: string) => string): ReadText {
   };
 }
 
-/** Returns one entry per cloud-init disk, or undefined for a disk whose user or network data is in a Secret. `decode` decodes base64. */
+/** Returns one entry for each cloud-init disk. The entry is undefined if user data or network data of the disk is in a Secret. */
 export function cloudInitForHooks(
   vmi: VirtualMachineInstance,
   decode: (base64: string) => string,

@@ -79,7 +79,10 @@ export function usesInstancetype(vm: VirtualMachine): boolean {
   return hasMatcher(vm) || MATCHER_ROLES.some((role) => findMatcherRef(vm, role) !== undefined);
 }
 
-/** Returns no `refs` while fields conflict, because a revision would preserve the conflict after a user corrects the instancetype. */
+/**
+ * Returns no `refs` while fields conflict, because a revision would preserve the conflict after a user corrects the instancetype. Also
+ * returns no `refs` while an instancetype or preference is missing.
+ */
 export function collectInstancetypeFacts(
   vm: VirtualMachine,
   found: ReadInstancetypes,

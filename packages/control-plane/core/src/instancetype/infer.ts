@@ -168,7 +168,9 @@ function withMatcher(
   };
 }
 
-/** Removes the template's memory, because the inferred instancetype defines it, as in KubeVirt. */
+/**
+ * Removes the template's memory, which the inferred instancetype replaces. As in KubeVirt, only failure policy `Ignore` has this effect.
+ */
 function withoutMemory(vm: VirtualMachine): VirtualMachine {
   const { template } = vm.spec;
   const domain = omitUndefined({ ...template.spec.domain, memory: undefined });

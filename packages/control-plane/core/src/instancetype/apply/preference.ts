@@ -169,7 +169,10 @@ function mergeCpu({ cpu }: Domain, preference: PreferenceSpec): Pick<Domain, "cp
   return { cpu: { ...cpu, features: [...templateFeatures, ...missingFeatures] } };
 }
 
-/** Merges the features. The template's settings take precedence, except ACPI, as in KubeVirt. */
+/**
+ * Merges the features. The template's settings take precedence. Exceptions, as in KubeVirt: the preferred ACPI setting replaces the
+ * template's, and the preferred Hyper-V features do not apply if the template enables `hypervPassthrough`.
+ */
 function mergeFeatures({ features }: Domain, preference: PreferenceSpec): Pick<Domain, "features"> {
   if (preference.features === undefined) return {};
   const { preferredAcpi, preferredApic, preferredKvm } = preference.features;
