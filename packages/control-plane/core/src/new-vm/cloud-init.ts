@@ -82,10 +82,10 @@ interface NewNic {
   readonly mac: string;
 }
 
-/** Metric of the default routes of secondary NICs. The pod network takes precedence with its metric of 1024. Source: systemd.network(5). */
+/** Metric of secondary NICs' default routes. Higher than networkd's default of 1024, which the pod network's NIC has. Source: systemd.network(5) */
 const ROUTE_METRIC = 2048;
 
-/** Creates network data with DHCP on every NIC. Matches NICs by MAC, because guests use different names. */
+/** Creates network data with DHCP on every NIC. Matches NICs by MAC, because their names depend on the guest's operating system. */
 function makeNetworkData(nics: readonly NewNic[]): string {
   const ethernets = nics.map(({ name, mac }, index) => {
     const isFirst = index === 0;

@@ -160,7 +160,7 @@ export interface NewVmProblem {
   readonly name: string;
 }
 
-/** Finds a name that two disks would have, and a name that two interfaces would have. */
+/** Returns the first duplicate name among the disks and the first among the interfaces. Empty if there are no duplicates. */
 export function findNewVmProblems(newVm: NewVm): readonly NewVmProblem[] {
   const disk = findDuplicate([
     ...newVm.volumes.map(({ name }) => name),

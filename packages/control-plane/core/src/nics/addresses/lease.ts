@@ -28,7 +28,7 @@ export interface NicAddresses {
   readonly routes: readonly NicRoute[];
 }
 
-/** Addresses and routes of a pod NIC, recorded before wiring removes the addresses. */
+/** Addresses and routes of a pod NIC. virt-handler records them before it wires the NIC, because wiring removes the NIC's addresses. */
 export interface RememberedAddresses extends NicAddresses {
   readonly podInterfaceName: string;
   /** ifindex of the NIC. A later NIC with the same name has a different ifindex. */
@@ -61,7 +61,7 @@ interface Ipv6Address {
   readonly address: string;
   /** Address of the bridge in the same subnet, as ADDRESS/LENGTH. */
   readonly server: string;
-  /** Whether the guest reaches the subnet directly on its link. Otherwise the guest sends all traffic to the router. */
+  /** Whether the guest reaches the subnet directly on its link. If not, the guest reaches the subnet only through its router, if any. */
   readonly isOnLink: boolean;
 }
 
@@ -113,8 +113,8 @@ function isInside(address: string, prefix: string): boolean {
 }
 
 /**
- * Returns an on-link route to each gateway outside the address's subnet. The pod needs no such route if its route through the gateway has
- * the flag `onlink`, but DHCP cannot transmit this flag.
+ * Returns an on-link route to each gateway that the guest could not reach through its own subnet or another on-link route. In the pod,
+ * the flag `onlink` on the route through the gateway may replace this route, but DHCP cannot transmit the flag to the guest.
  */
 function listGatewayRoutes(address: string, routes: readonly NicRoute[]): readonly NicRoute[] {
   const onLink = routes.flatMap((route) =>
@@ -167,7 +167,10 @@ export function listAnsweredNeighbors(
     });
 }
 
-/** Assigns the subnet-router anycast address to the server, because no other host uses this address. Source: RFC 4291 section 2.6.1 */
+/**
+ * Adds the address of the bridge that serves the guest: the subnet-router anycast address, because hosts in the subnet do not have it. If
+ * the prefix length cannot be served, uses the surrounding /64 instead of the subnet. Source: RFC 4291 section 2.6.1
+ */
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;
   const length = isOnLink ? ip.length : IPV6_SUBNET_LENGTH;
@@ -184,7 +187,7 @@ function toIpv6Lease(remembered: RememberedAddresses): Ipv6Lease | undefined {
   };
 }
 
-/** Returns the lease that assigns the pod NIC's addresses to the guest; undefined if the network assigned no addresses. */
+/** Returns the lease that assigns the pod NIC's addresses to the guest; undefined if no addresses are recorded. */
 export function buildRecordedLease(
   remembered: RememberedAddresses | undefined,
 ): GuestLease | undefined {
@@ -256,8 +259,8 @@ export function withoutDefaultRoutes(
 }
 
 /**
- * Adds an IPv4 default route through the network's first IPv4 gateway, unless the lease has such a route. Adds none if the gateway is a
- * permanent neighbor, because the wiring redirects frames to permanent neighbors for recorded routes only.
+ * Adds an IPv4 default route through the network's first IPv4 gateway, unless the lease has a default route. Adds none if the gateway is a
+ * permanent neighbor: the pod redirects traffic to such a neighbor only for recorded routes, so traffic on the added route would be lost.
  */
 export function withDefaultRoute(
   lease: GuestLease,
@@ -274,9 +277,9 @@ export function withDefaultRoute(
 }
 
 /**
- * Replaces a default route that was removed from the lease by routes to the name servers that the guest would have reached through it.
- * `lease` is the lease before the removal, `kept` the lease after it. IPv6 name servers get no route, because router advertisements contain
- * only the default route.
+ * If the IPv4 default route was removed from a lease, adds a route through its gateway to each IPv4 name server that the guest could not
+ * reach otherwise. `lease` is the lease before the removal, `kept` the lease after it. Adds no IPv6 routes, because router advertisements
+ * contain only the default route.
  */
 export function withServerRoutes(
   lease: GuestLease,

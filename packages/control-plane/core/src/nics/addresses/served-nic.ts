@@ -93,7 +93,7 @@ function findChosenRouter({ vmi, ifaces }: ServingFacts): IfaceFacts | undefined
   return ifaces.find(({ name, iface }) => name === chosenName && iface !== undefined);
 }
 
-/** Returns the lease of a NIC without regard to other NICs. A NIC that the user chose gets a default route through CNI's gateway. */
+/** Returns the lease of a NIC without regard to other NICs. If the user chose the NIC, adds an IPv4 default route through its gateway. */
 function buildOwnLease(iface: IfaceFacts, facts: ServingFacts): GuestLease | undefined {
   const lease = buildLease(iface);
   const { remembered, attachment } = iface;
@@ -103,9 +103,9 @@ function buildOwnLease(iface: IfaceFacts, facts: ServingFacts): GuestLease | und
 }
 
 /**
- * Returns the NIC that offers the guest its default route of the address family. Among the NICs that have such a route, prefers the NIC
- * that the user chose, then the pod network's NIC, then the first in the spec. Also returns a chosen NIC that has no lease, because the
- * guest gets that NIC's default route from the network.
+ * Returns the NIC through which the guest gets its default route of the address family. If the NIC that the user chose is wired and has
+ * no lease, returns it, because its network itself may offer the guest a default route. Otherwise considers the NICs whose lease contains
+ * a default route: prefers the chosen NIC, then the pod network's NIC, then the first in the spec.
  */
 function findRouter(facts: ServingFacts, version: 4 | 6): IfaceFacts | undefined {
   const chosen = findChosenRouter(facts);
@@ -122,8 +122,9 @@ function findRouter(facts: ServingFacts, version: 4 | 6): IfaceFacts | undefined
 
 /**
  * Removes the NIC's default route of an address family if {@link findRouter} returns another NIC, because the guest might use either route.
- * The pod network's NIC gets the pod's DNS settings, and routes to the name servers if it has no default route. If the VM has no NIC on the
- * pod network, a NIC that offers a default route gets the pod's DNS settings, unless its network has its own.
+ * The pod network's NIC gets the pod's DNS settings, and routes to the name servers if its default route was removed. Any other NIC gets
+ * the DNS settings of its network. If the network has none, the NIC gets the pod's DNS settings if it offers a default route and the VM has
+ * no NIC on the pod network.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,

@@ -156,7 +156,10 @@ function planConflict(
   };
 }
 
-/** Plans a wanted attachment. First removes net-agent's other attachments with the same interface name. */
+/**
+ * Plans ADD for a wanted attachment, after the removal of net-agent's other attachments with the same interface name. If the wanted
+ * attachment already exists, only reports attributes that changed since its ADD.
+ */
 function planWanted<Owned extends OwnedAttachment>(
   wanted: WantedAttachment,
   facts: AttachmentFacts<Owned>,
@@ -208,8 +211,8 @@ function planOrphans<Owned extends OwnedAttachment>(
 
 /**
  * Plans the operations in this order: removals of attachments with a device, wanted attachments in the order of the annotation,
- * other removals. This order lets a wanted attachment reuse a device. If the annotation is invalid or the mode is
- * `multus-dynamic`, does not change attachments of the current sandbox.
+ * other removals. This order lets a wanted attachment reuse a device. If the pod has ended, plans the removal of all attachments.
+ * Otherwise, if the annotation is invalid or the mode is `multus-dynamic`, plans only the removal of stale attachments.
  */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
