@@ -168,9 +168,7 @@ function withMatcher(
   };
 }
 
-/**
- * Removes the template's memory, which the inferred instancetype replaces. As in KubeVirt, only failure policy `Ignore` has this effect.
- */
+/** Removes the template's memory, which the inferred instancetype replaces. As in KubeVirt, only policy `Ignore` has this effect. */
 function withoutMemory(vm: VirtualMachine): VirtualMachine {
   const { template } = vm.spec;
   const domain = omitUndefined({ ...template.spec.domain, memory: undefined });

@@ -75,6 +75,6 @@ export interface Cni {
     config: NetworkConfigList,
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
-  /** Runs DEL of the IPAM plugins only. Delete the NIC first: its addresses may be assigned to other NICs immediately. */
+  /** Runs DEL of the IPAM plugins only. Callers must delete the NIC first, because its addresses may be reassigned immediately. */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

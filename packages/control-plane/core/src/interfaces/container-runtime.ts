@@ -233,7 +233,7 @@ export interface RuntimeFilter {
 
 /**
  * A container runtime. Stopping or removing a missing object succeeds. Lookups return undefined for unknown IDs.
- * @throws AppError from every call: CRI_UNAVAILABLE (no response), CRI_FAILED (with the call, and CRI's code and message),
+ * @throws AppError from every call: CRI_UNAVAILABLE (no response), CRI_FAILED (with the details `call`, `status` and `reason`),
  * CRI_TIMED_OUT
  */
 export interface ContainerRuntime {

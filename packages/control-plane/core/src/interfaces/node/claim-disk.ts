@@ -8,8 +8,9 @@ export interface ClaimSize {
 }
 
 /**
- * Stores each claim in a sparse file. All calls are idempotent. Paths are absolute, and only Patchbay writes to their parent directories.
- * `mount` replays the file system's journal and makes safe repairs. The contents of a file are not checked in any other way.
+ * Stores each claim in a sparse file. All calls are idempotent. Paths must be absolute, and only Patchbay may have write access to their
+ * parent directories. `mount` replays the journal of the file system in the claim's file and makes safe repairs, but checks nothing else in
+ * the file.
  */
 export interface ClaimDisk {
   /** Creates the claim's file unless it exists. Resolves when the file is written to disk. */

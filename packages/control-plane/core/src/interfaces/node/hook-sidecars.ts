@@ -43,8 +43,8 @@ export interface HookSidecar {
 export interface HookSidecars {
   /**
    * Connects to the hook sidecar in a container. Callers must open the pod's launcher first, because only that call verifies the pod.
-   * @throws AppError with HOOK_UNREACHABLE while the sidecar does not listen, OS_PATH_REFUSED if the file is not the sidecar's socket,
-   * OS_FILE_FAILED if it cannot be opened for another reason
+   * @throws AppError with HOOK_UNREACHABLE while the sidecar does not listen, OS_PATH_REFUSED if the file at the socket's path is not the
+   * sidecar's socket, OS_FILE_FAILED if this file cannot be opened for another reason
    */
   connect(pod: LauncherPod, container: string): Promise<HookSidecar>;
 }

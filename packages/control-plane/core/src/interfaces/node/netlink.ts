@@ -43,7 +43,10 @@ export interface FrameExchange {
     /** Checksum that the link must complete. Unset if all checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /** A frame passes if it meets all tests of a list. Put lists for short frames first: a test beyond a frame's end drops the frame. */
+  /**
+   * A frame passes if it meets all tests of at least one list. Lists are tried in order, and a test beyond the end of a frame drops the
+   * frame. Callers must therefore put the lists for short frames first.
+   */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }
