@@ -89,7 +89,10 @@ function toObservation(
   return seconds === undefined ? [] : [{ name, labels, seconds }];
 }
 
-/** Measures the time from the VMI's previous phase, creation and deletion request until its new phase. Empty if the phase is unchanged. */
+/**
+ * Measures how long the VMI took to reach its new phase: from its previous phase, from its creation and from its deletion request. Returns
+ * an empty list if the phase is unchanged.
+ */
 export function observeVmiPhase(
   previous: VirtualMachineInstance,
   { metadata, status }: VirtualMachineInstance,

@@ -34,7 +34,7 @@ function placeLabels({ metadata, status }: VirtualMachineInstance): Labels {
   return { node: status?.nodeName, namespace: metadata.namespace, name: metadata.name };
 }
 
-/** Checks whether a drain can evict the guest. A guest with strategy LiveMigrate that cannot migrate blocks the drain. */
+/** Checks whether a drain can evict the guest. The guest blocks the drain if its strategy is LiveMigrate and it cannot migrate. */
 function isEvictable(vmi: VirtualMachineInstance, clusterStrategy: EvictionStrategy): boolean {
   return findEvictionStrategy(vmi, clusterStrategy) !== "LiveMigrate" || isMigratable(vmi);
 }
@@ -90,7 +90,7 @@ export function vmiAddressFamily(vmis: readonly VirtualMachineInstance[]): Metri
   return buildGauge("kubevirt_vmi_status_addresses", help, vmis.flatMap(addressSamples));
 }
 
-/** Migration phases that each metric counts, by the phase in the metric's name. Source: KubeVirt reportMigrationStats. */
+/** Migration phases that each metric counts. The key is the phase in the metric's name. Source: KubeVirt reportMigrationStats. */
 const PHASES_BY_METRIC: Readonly<Record<string, readonly (string | undefined)[]>> = {
   pending: ["Pending"],
   scheduling: ["Scheduling"],

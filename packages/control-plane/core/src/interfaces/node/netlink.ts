@@ -78,7 +78,7 @@ export interface Netlink {
   ): Promise<readonly NetlinkAnswer[]>;
   /** Creates a persistent tap. @throws AppError with OS_FILE_FAILED, for example when the name is in use, OS_DESCRIPTOR_STALE */
   makeTap(netns: NetnsHandle, tap: NewTap): Promise<void>;
-  /** Sends complete frames out of a link. @throws AppError with OS_FILE_FAILED, for example when the link is missing, OS_DESCRIPTOR_STALE */
+  /** Sends complete frames out of a link. @throws AppError with OS_FILE_FAILED, for example for a missing link, OS_DESCRIPTOR_STALE */
   sendFrames(netns: NetnsHandle, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /** Sends frames and returns the received frames that pass `tests`. @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE */
   exchangeFrames(exchange: FrameExchange): Promise<ReceivedFrames>;

@@ -60,7 +60,10 @@ export interface RenamedNic {
 export interface AnnouncedNic {
   readonly podInterfaceName: string;
   readonly mac: string;
-  /** Addresses to announce, as ADDRESS or ADDRESS/LENGTH. The guest must have them, because it then receives their traffic. */
+  /**
+   * Addresses to announce, as ADDRESS or ADDRESS/LENGTH. Must be addresses of the guest, because other hosts then send their frames for
+   * these addresses to the guest.
+   */
   readonly addresses: readonly string[];
 }
 

@@ -19,8 +19,8 @@ export interface VolumeFile {
 export type PathKind = "Directory" | "File" | "Socket" | "CharDevice" | "BlockDevice" | "Other";
 
 /**
- * Creates the directories and files that pods mount. All calls are idempotent. Paths are absolute, and only Patchbay writes to
- * their parent directories.
+ * Creates the directories and files that pods mount. All calls are idempotent. Paths must be absolute, and only Patchbay may have write
+ * access to their parent directories.
  * @throws AppError with an `OS_` code
  */
 export interface VolumeDisk {
