@@ -83,7 +83,7 @@ function computeRetryDelayMs(failed: readonly Migration[], nowMs: number): numbe
   return Math.max(0, findEndMs(lastFailure) + pauseMs - nowMs);
 }
 
-/** Builds a migration, named after the last failed one. A second create fails with "already exists" until the first migration fails. */
+/** Builds a migration named after the last failed migration, so that a repeated create fails until this migration has failed too. */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,

@@ -96,7 +96,7 @@ function decideBeforeStart(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, call } = facts;
   if (typeof call === "object") return planSourceFailure(facts, call.failure);
   if (migration.abortRequested === true) return planSourceFailure(facts, "it was cancelled");
-  // An earlier virt-handler process started the migration. The guest is still here, so it has failed.
+  // An earlier virt-handler process started the migration. The guest is still on this node, so the migration has failed.
   if (migration.startTimestamp !== undefined)
     return planSourceFailure(facts, "it ended, and the guest is here");
   return begin(facts);

@@ -95,7 +95,7 @@ function planRelease(migration: Migration): MigrationAction {
   return { kind: "releaseMigration", migration };
 }
 
-/** Removes the finalizers of deleted migrations once no leftover pods exist. Deletes the oldest finished migrations beyond the limit. */
+/** Plans to release deleted migrations once no leftover pods exist, and to delete the oldest finished ones beyond {@link FINISHED_MAX}. */
 function planFinished({ finished, leftoverPods }: MigrationFacts): readonly MigrationAction[] {
   const releasable =
     leftoverPods.length > 0

@@ -38,7 +38,10 @@ function listOpen(migrations: readonly Migration[]): readonly Migration[] {
   return sortByAge(openMigrations).toSorted((a, b) => rankPriority(a) - rankPriority(b));
 }
 
-/** Returns the VMI's current migration: the open one in the VMI's status, or else one that has begun, or else the first in the queue. */
+/**
+ * Returns the VMI's current migration. If the VMI's status contains an open migration, returns that migration, or undefined if its object
+ * is deleted or final. Otherwise returns a migration that has begun, or else the first in the queue.
+ */
 export function currentMigration(
   migrations: readonly Migration[],
   vmi: VirtualMachineInstance | undefined,

@@ -120,7 +120,10 @@ function withTargetMac(
   return isNicMac(macAddress) ? { ...iface, macAddress: normalizeMac(macAddress) } : iface;
 }
 
-/** Removes the PCIe port counts. The target pod's view reports no interfaces, so each NIC would seem to need one of these ports. */
+/**
+ * Removes the PCIe port counts. With these counts, each NIC would count as waiting for a free port, because the target pod's view reports
+ * no NICs in the guest.
+ */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");
   return Object.fromEntries(otherFields) as VmiStatus;
