@@ -166,12 +166,12 @@ export interface ControllerDefinition {
   readonly ioThread?: number;
 }
 
-/** Tap that exists before the domain is defined or the NIC is attached. */
+/** Name of a tap, which must exist before the domain is defined or the NIC is attached. */
 export interface TapSource {
   readonly tapName: string;
 }
 
-/** Path of a vhost-user socket on which a process of the node already listens. */
+/** Path of a vhost-user socket. A process on the node must listen on it before QEMU opens it. */
 export interface SocketSource {
   readonly socketPath: string;
 }

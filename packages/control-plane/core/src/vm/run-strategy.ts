@@ -20,20 +20,23 @@ interface RunDecision {
 
 export interface RunFacts {
   readonly strategy: RunStrategy;
-  /** Run strategy in the VM's status. If the current strategy is another one, the VM may be started automatically again. */
+  /** Last recorded run strategy, from the VM's status. RerunOnFailure and Once start a VMI if they differ from it. */
   readonly lastStrategy: RunStrategy | undefined;
   readonly requests: readonly StateChangeRequest[];
   readonly guest: "none" | "alive" | "succeeded" | "failed" | "leaving";
   readonly uid: string | undefined;
 }
 
-/** Returns whether the strategy permits the request. Halted permits a start with options, because virt-api sets the new strategy later. */
+/**
+ * Returns whether the strategy permits the request. Once permits no stop. Halted permits only a start with options, because
+ * virt-api writes the request of such a start first and then changes the strategy from Halted.
+ */
 function isPermitted({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";
 }
 
-/** Checks whether a request is complete. A stop is complete when its VMI is deleted, and a start when a VMI exists. */
+/** Checks whether a request is complete: a stop when its VMI no longer exists, a start when a VMI exists and is not being deleted. */
 function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
   if (request.action === "Stop") return guest === "none" || request.uid !== uid;
   return guest !== "none" && guest !== "leaving";
@@ -104,7 +107,7 @@ export function collectRunFacts(
   };
 }
 
-/** Returns the new `status.runStrategy`. RerunOnFailure and Once are recorded only after the VMI exists. */
+/** Returns the new `status.runStrategy`. RerunOnFailure and Once are recorded after their VMI exists, so that they still start one. */
 export function findRecordedStrategy(facts: RunFacts): RunStrategy | undefined {
   const startsOnce = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
   return startsOnce && facts.guest === "none" ? facts.lastStrategy : facts.strategy;

@@ -45,7 +45,7 @@ function findMissingClaim(disk: GuestDisk, name: string): StorageProblem {
   return { reason, message };
 }
 
-/** Returns why a claim has no content. CDI, or the node of a standalone machine, reports progress in the claim's annotations. */
+/** Returns the problem of a claim that CDI, or Patchbay on a standalone machine, is still filling or failed to fill. */
 function findFillProblem(where: string, { annotations = {} }: ObjectMeta) {
   const phase = annotations[FILL_PHASE_ANNOTATION];
   const state = annotations[FILL_STATE_ANNOTATION];

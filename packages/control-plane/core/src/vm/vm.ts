@@ -38,7 +38,7 @@ import {
 import { decideRun, collectRunFacts } from "./run-strategy.ts";
 import { computeStartBackoffMs, computeSuccessDelayMs } from "./start-failure.ts";
 
-/** Action of virt-controller for a VM. An action may be repeated, and fails if the object has changed concurrently. */
+/** Action of virt-controller for a VM. Repeating an action is safe. An action fails if its object has changed since it was read. */
 export type VmAction =
   /** Assigns MACs to the template's secondary interfaces. */
   | { readonly kind: "setMacAddresses" }
@@ -61,7 +61,7 @@ export interface VmFacts {
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
-  /** Unset if the pods' default network drops frames whose source MAC is not the one that it assigned. */
+  /** If unset, the pods' default network is assumed to drop frames whose source MAC is not the one that CNI assigned. */
   readonly podNetwork?: PodNetworkPolicy;
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;
@@ -84,8 +84,9 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
 }
 
 /**
- * Builds the VMI from the template, without absent interfaces and with the recorded MACs. The annotations contain the NICs'
- * last IP and PCI addresses, the PCI layout version of the first start, and the addresses of all other devices.
+ * Builds the VMI from the VM's template, without interfaces that have `state: absent`. Sets the MACs of the previous guest
+ * where Patchbay may set them. The annotations contain the other MACs, the NICs' last IP and PCI addresses, the version of the
+ * PCI layout with which the VM first started, and the PCI addresses of all other devices.
  */
 export function vmiOf(
   vm: VirtualMachine,
@@ -166,7 +167,7 @@ function planTemplate(
   return isEqual(currentNics, plannedNics) ? [] : [{ kind: "patchTemplateNics", to: plannedNics }];
 }
 
-/** Plans the VMI's NICs. A plug waits until the preference is known, because the preference may change the NIC's model. */
+/** Plans the VMI's NICs. Plugs no NIC until the VM's preference is found, because the preference may change the NIC's model. */
 function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { planned: planOwnNics(vmi), plugs: [] };
   const change = planNicsChange(findExpandedVm(facts).spec.template.spec, vmi, facts.bindings);
@@ -237,7 +238,7 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
   return refs === undefined ? planStopped(facts) : refActions;
 }
 
-/** Returns the milliseconds until the next reconcile if no event occurs. Returns undefined if no such reconcile is needed. */
+/** Returns the delay in milliseconds after which the VM must be reconciled even if no event occurs, or undefined if it need not be. */
 export function nextReconcileMs({ vm, vmi, now }: VmFacts): number | undefined {
   if (vmi !== undefined) return computeSuccessDelayMs(vm, vmi, now);
   const { step } = decideRun(collectRunFacts(vm, undefined));

@@ -81,7 +81,7 @@ function toDeletion(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
   return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
 }
 
-/** Returns whether the pod is being deleted within the guest's grace period. A stop request may have shortened this period. */
+/** Returns whether the pod is being deleted with at most the guest's grace period, which a later stop request may have shortened. */
 function isDeletedInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
   return (
@@ -166,7 +166,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: buildLauncherPod(vmi, request) }];
 }
 
-/** Returns the launcher pod to create, if it has image volumes. Creating it in a dry run shows whether the API server supports them. */
+/** Returns the next launcher pod if it has image volumes. The caller tests the API server's support with a dry run of the pod. */
 export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
@@ -175,7 +175,10 @@ export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** Deletes a launcher that lacks an image's files, unless its guest runs. The next launcher copies the files instead of mounting them. */
+/**
+ * Deletes a launcher that lacks an image's files, unless its guest runs. The cluster does not support image volumes in this
+ * case, so the next launcher copies the files instead of mounting them.
+ */
 function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isDeletedOrRunning =
     pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";

@@ -32,7 +32,7 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   processEntities: true,
-  // Also decodes numeric character references, which Go writes for quotes and line breaks.
+  // Decode numeric character references too, because hooks written in Go escape quotes and line breaks with them.
   // oxlint-disable-next-line typescript/no-deprecated -- its successor requires a custom decoder
   htmlEntities: true,
   ignoreDeclaration: true,
