@@ -35,6 +35,11 @@ export {
   type NetworksAnnotation,
   type NetworkSelection,
 } from "./networks.ts";
+export {
+  parseRequestedAddresses,
+  validateRequestedAddresses,
+  type RequestedAddresses,
+} from "./requested-addresses.ts";
 export { parseKubeVirtPci, validateKubeVirtPci } from "./kubevirt-pci.ts";
 export {
   validateHookSidecars,

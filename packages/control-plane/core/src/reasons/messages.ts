@@ -251,6 +251,17 @@ export function addressNotClaimed(
   return { reason: "AddressNotClaimed", message };
 }
 
+/** Describes that a network ignored the addresses that a claim requests. */
+export function requestNotClaimed(
+  network: string,
+  requested: readonly string[],
+  assigned: readonly string[],
+): ReasonMessage<"AddressNotClaimed"> {
+  const current = assigned.length === 0 ? "no address" : assigned.join(", ");
+  const message = `network ${network} assigned ${current} instead of ${requested.join(", ")}, which the NIC's IPAMClaim requests`;
+  return { reason: "AddressNotClaimed", message };
+}
+
 /** Describes a requested network swap in a launcher of KubeVirt, where only a migration of the VM can swap the network. */
 export function swapNeedsMigration(
   name: string,

@@ -11,6 +11,7 @@ export {
 } from "./node/node-vm.ts";
 export {
   findIpamClaimOwner,
+  findUnusedAddresses,
   listIpamClaimNames,
   planIpamClaims,
   type IpamClaimAction,

@@ -407,3 +407,101 @@ describe("the end of a claim", () => {
     expect(plan(each, more)).toEqual(want);
   });
 });
+
+const ADDRESSES = "network.kubevirt.io/addresses";
+
+function requesting(addresses: unknown, vmi = vmiWith()): VirtualMachineInstance {
+  const annotations = { [ADDRESSES]: JSON.stringify(addresses) };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+}
+
+describe("addresses that the annotation requests", () => {
+  const spec = { network: "tenant-blue", interface: POD_NIC };
+  const both = ["10.100.200.9/24", "fd10:100:200::9/64"];
+  const wanted = requesting({ one: ["10.100.200.9", "fd10:100:200::9"] });
+  const claiming = claim({}, { ...spec, ipRequests: both });
+  const elements = (vmi: VirtualMachineInstance, facts?: IpamClaimFacts) => {
+    const ipamClaims = resolveIpamClaims({ vmi, pod: undefined }, DEFINITIONS, facts);
+    return planPodNetworks({ vmi, bindings: {}, ipamClaims }, []);
+  };
+
+  test("are requested by the claim, with the subnets' prefix lengths", () => {
+    expect(resolve(wanted, [])).toEqual({ kind: "missing", claim: claiming });
+    expect(elements(wanted, { claims: new Map([["vm1.one", claiming]]) })).toEqual([CLAIMING]);
+  });
+
+  test("replace a claim that requests none, unless a NIC uses it or a user created it", () => {
+    expect(resolve(wanted, [claim({}, spec)])).toEqual({ kind: "ending" });
+    expect(resolve(attached(wanted), [claim({}, spec)])).toEqual({
+      kind: "unusable",
+      message:
+        "IPAMClaim default/vm1.one does not request the addresses of annotation network.kubevirt.io/addresses",
+    });
+    const own = claim({ ownerReferences: [] }, { ...spec, ipRequests: ["10.100.200.7/24"] });
+    expect(resolve(vmiWith(), [own])).toEqual({ kind: "usable", name: "vm1.one" });
+  });
+
+  test("are requested in the element if the network has no subnet for them", () => {
+    const config = { ...OVN_NETWORK, subnets: "10.100.200.0/24" };
+    const definitions = new Map([["default/blue", definition(config)]]);
+    const users = { vmi: wanted, pod: undefined };
+    const ipamClaims = resolveIpamClaims(users, definitions, NO_CLAIMS);
+    expect(ipamClaims.get("one")).toEqual({
+      kind: "unusable",
+      message: "network tenant-blue has no subnet for 10.100.200.9, fd10:100:200::9",
+    });
+    const ips = ["10.100.200.9", "fd10:100:200::9"];
+    expect(planPodNetworks({ ...users, bindings: {}, ipamClaims }, [])).toEqual([
+      { ...ELEMENT, ips },
+    ]);
+  });
+
+  test("are requested in the element on networks without claims, such as whereabouts'", () => {
+    // Source: whereabouts, README "Example configurations". It has no claims.
+    const ipam = { type: "whereabouts", range: "192.168.2.0/24", range_start: "192.168.2.10" };
+    const config = { cniVersion: "1.0.0", name: "wb", type: "macvlan", master: "eth1", ipam };
+    const vmi = requesting({ one: ["192.168.2.20"], two: ["192.168.2.21"] });
+    const definitions = new Map([["default/blue", definition(config)]]);
+    const ipamClaims = resolveIpamClaims({ vmi, pod: undefined }, definitions, NO_CLAIMS);
+    expect([...ipamClaims]).toEqual([]);
+    const retainedAddresses = [{ name: "one", networkName: "default/blue", ips: ["192.168.2.9"] }];
+    const owner = { vmi, bindings: {}, ipamClaims, retainedAddresses };
+    expect(planPodNetworks(owner, [])).toEqual([{ ...ELEMENT, ips: ["192.168.2.20"] }]);
+  });
+
+  test("do not replace addresses of the specification", () => {
+    expect(elements(requesting({ one: ["10.0.0.9"] }, vmiWith({ ips: ["10.0.0.1"] })))).toEqual([
+      { ...ELEMENT, ips: ["10.0.0.1"] },
+    ]);
+  });
+
+  test("end a claim that requests others", () => {
+    const vm = aVm({ nics: [NIC] });
+    const owners = { vm, vmi: undefined, pod: undefined, definitions: DEFINITIONS };
+    const kinds = (metadata: object): readonly string[] => {
+      const template = { ...vm.spec.template, metadata };
+      const changed = { ...vm, spec: { ...vm.spec, template } };
+      return planIpamClaims([claiming], { ...owners, vm: changed }).map(({ kind }) => kind);
+    };
+    expect(kinds({})).toEqual(["deleteIpamClaim"]);
+    expect(kinds(wanted.metadata)).toEqual([]);
+  });
+
+  test("are reported on the NIC if the network ignores them", () => {
+    const vmi = attached(wanted);
+    const facts = { claims: new Map([["vm1.one", claiming]]) };
+    const ipamClaims = resolveIpamClaims({ vmi, pod: undefined }, DEFINITIONS, facts);
+    const report = (ips: readonly string[]) => {
+      const networkStatus = [{ name: "default/blue", interface: POD_NIC, ips }];
+      const pod = { elements: [CLAIMING], networkStatus, errors: {}, podIps: [] };
+      return attachmentStatuses({ vmi, bindings: {}, ipamClaims }, pod)[0];
+    };
+    expect(report(["10.100.200.3", "fd10:100:200::9"])).toMatchObject({
+      state: "Attached",
+      reason: "AddressNotClaimed",
+      message:
+        "network default/blue assigned 10.100.200.3, fd10:100:200::9 instead of 10.100.200.9, fd10:100:200::9, which the NIC's IPAMClaim requests",
+    });
+    expect(report(["10.100.200.9", "fd10:100:200::9"])?.reason).toBeUndefined();
+  });
+});

@@ -16,15 +16,23 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { parseNetworks, type NetworkSelection } from "@patchbay/api/annotations";
+import {
+  normalizeAddresses,
+  parseNetworks,
+  parseRequestedAddresses,
+  type NetworkSelection,
+  type RequestedAddresses,
+} from "@patchbay/api/annotations";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { findController, type KubeObject, type Pod } from "@patchbay/api/kubernetes";
+import { parseIp } from "@patchbay/api/values";
+import { isEqual } from "@patchbay/base";
 import type { Definitions } from "../node/definitions.ts";
 import { hasOwnAddressing } from "../nics/addresses/retained-addresses.ts";
 import { readText } from "../nics/definition/needs.ts";
 import { buildPodInterfaceName } from "../nics/names.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../nics/nics.ts";
-import { addressNotClaimed } from "../reasons/messages.ts";
+import { addressNotClaimed, requestNotClaimed } from "../reasons/messages.ts";
 import { toLabelValue } from "./spec/guest-names.ts";
 
 /** Member of a CNI configuration with which OVN-Kubernetes offers persistent addresses. */
@@ -39,7 +47,12 @@ export interface IpamClaimFacts {
 
 /** State of a NIC's claim. `missing` must be created first; `ending` is deleted before a new claim can be created. */
 export type IpamClaimState =
-  | { readonly kind: "usable"; readonly name: string }
+  | {
+      readonly kind: "usable";
+      readonly name: string;
+      /** Addresses that the claim requests. */
+      readonly requested?: readonly string[];
+    }
   | { readonly kind: "missing"; readonly claim: IpamClaim }
   | { readonly kind: "ending" }
   | { readonly kind: "unusable"; readonly message: string };
@@ -51,6 +64,10 @@ interface PersistentNic {
   readonly network: Network;
   /** Name in the network's CNI configuration. */
   readonly configName: string;
+  /** Requested addresses without prefix length. */
+  readonly requested: readonly string[];
+  /** The same with prefix length. Undefined if the network has no subnet for an address. */
+  readonly ipRequests: readonly string[] | undefined;
 }
 
 /** Returns the name in the CNI configuration of a network that offers persistent addresses; undefined for other networks. */
@@ -68,6 +85,22 @@ export function findPersistentNetwork(
   return isPersistent ? (readText(config, "name") ?? nad.metadata.name) : undefined;
 }
 
+/** Adds the prefix length of the network's first subnet of the family. Source: ipam-extensions VmiInterfaceIPRequests. */
+function withPrefixLengths(
+  addresses: readonly string[],
+  nad: NetworkAttachmentDefinition | undefined,
+): readonly string[] | undefined {
+  const config = parseJson(nad?.spec?.config);
+  const subnets = isJsonObject(config) ? (readText(config, "subnets") ?? "").split(",") : [];
+  const prefixes = subnets.flatMap((subnet) => parseIp(subnet.trim()) ?? []);
+  const requests = addresses.flatMap((address) => {
+    const version = parseIp(address)?.version;
+    const prefix = prefixes.find((each) => each.version === version);
+    return prefix === undefined ? [] : [`${address}/${String(prefix.length)}`];
+  });
+  return requests.length === addresses.length ? requests : undefined;
+}
+
 /** Lists the networks whose addresses no field of the interface chooses. */
 function listClaimingNetworks(spec: VmiSpec): readonly Network[] {
   return ifacesOf(spec).flatMap((iface) => {
@@ -82,9 +115,11 @@ function listPersistentNics(
   definitions: Definitions,
 ): readonly PersistentNic[] {
   return listClaimingNetworks(spec).flatMap((network) => {
-    const networkName = networkNameOf(network, metadata.namespace ?? "") ?? "";
-    const configName = findPersistentNetwork(definitions.get(networkName));
-    return configName === undefined ? [] : [{ network, configName }];
+    const nad = definitions.get(networkNameOf(network, metadata.namespace ?? "") ?? "");
+    const configName = findPersistentNetwork(nad);
+    if (configName === undefined) return [];
+    const requested = parseRequestedAddresses(metadata).get(network.name) ?? [];
+    return [{ network, configName, requested, ipRequests: withPrefixLengths(requested, nad) }];
   });
 }
 
@@ -115,7 +150,7 @@ function buildOwner(vmi: VirtualMachineInstance) {
 
 function buildIpamClaim(
   vmi: VirtualMachineInstance,
-  { network, configName }: PersistentNic,
+  { network, configName, ipRequests = [] }: PersistentNic,
 ): IpamClaim {
   return {
     apiVersion: apiVersionOf(IPAM_CLAIMS),
@@ -127,7 +162,11 @@ function buildIpamClaim(
       finalizers: [names.IPAM_CLAIM_FINALIZER],
       ownerReferences: [buildOwner(vmi)],
     },
-    spec: { network: configName, interface: buildPodInterfaceName(network) },
+    spec: {
+      network: configName,
+      interface: buildPodInterfaceName(network),
+      ...(ipRequests.length > 0 && { ipRequests: [...ipRequests] }),
+    },
   };
 }
 
@@ -163,6 +202,8 @@ function isInUse({ metadata }: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
 
 function describeOther(claim: IpamClaim, nic: PersistentNic): string {
   const { name, namespace = "" } = claim.metadata;
+  if (claim.spec.network === nic.configName)
+    return `IPAMClaim ${namespace}/${name} does not request the addresses of annotation ${names.REQUESTED_ADDRESSES_ANNOTATION}`;
   return `IPAMClaim ${namespace}/${name} is for network ${claim.spec.network}, and the interface is on ${nic.configName}`;
 }
 
@@ -183,7 +224,11 @@ function resolveExisting(
   }
   const isReplaceable = owner !== undefined && !isInUse(claim, users);
   if (deletionTimestamp !== undefined && isReplaceable) return { kind: "ending" };
-  if (claim.spec.network === nic.configName) return { kind: "usable", name };
+  // A user's claim may request addresses of its own.
+  const isMatching = owner === undefined || isEqual(claim.spec.ipRequests ?? [], nic.ipRequests);
+  const { requested } = nic;
+  if (claim.spec.network === nic.configName && isMatching)
+    return { kind: "usable", name, ...(requested.length > 0 && { requested }) };
   return isReplaceable
     ? { kind: "ending" }
     : { kind: "unusable", message: describeOther(claim, nic) };
@@ -200,6 +245,10 @@ export function resolveIpamClaims(
   return new Map(
     listPersistentNics(users.vmi, definitions).map((nic): [string, IpamClaimState] => {
       const { name } = nic.network;
+      if (nic.ipRequests === undefined) {
+        const message = `network ${nic.configName} has no subnet for ${nic.requested.join(", ")}`;
+        return [name, { kind: "unusable", message }];
+      }
       const claim = claims.get(buildClaimName(users.vmi, name));
       if (claim !== undefined) return [name, resolveExisting(claim, nic, users)];
       return unavailable === undefined
@@ -228,16 +277,29 @@ export function findIpamClaimsInUse(
   );
 }
 
+/** Returns a warning if the network assigned other addresses than the claim requests. */
+function findUnmetRequest(
+  claim: IpamClaimState,
+  { networkName = "", ips = [] }: Attachment,
+): Pick<Attachment, "reason" | "message"> {
+  const requested = claim.kind === "usable" ? normalizeAddresses(claim.requested ?? []) : [];
+  const assigned = normalizeAddresses(ips);
+  return requested.every((address) => assigned.includes(address))
+    ? {}
+    : requestNotClaimed(networkName, requested, assigned);
+}
+
 /** Returns a warning if the network would retain the addresses of an attached NIC, but the NIC has no claim. */
 export function findClaimWarning(
-  { name, state, networkName = "", podInterfaceName }: Attachment,
+  attachment: Attachment,
   states: IpamClaimStates | undefined,
   elements: readonly NetworkSelection[],
 ): Pick<Attachment, "reason" | "message"> {
+  const { name, state, networkName = "", podInterfaceName } = attachment;
   const claim = states?.get(name);
   if (claim === undefined || state !== "Attached") return {};
   const element = elements.find((each) => each.interface === podInterfaceName);
-  if (element?.["ipam-claim-reference"] !== undefined) return {};
+  if (element?.["ipam-claim-reference"] !== undefined) return findUnmetRequest(claim, attachment);
   const cause =
     claim.kind === "unusable" ? claim.message : "the NIC was attached before its IPAMClaim existed";
   return addressNotClaimed(networkName, cause);
@@ -252,26 +314,40 @@ export interface IpamClaimOwners extends ClaimUsers {
   readonly definitions: Definitions;
 }
 
-/** Checks whether the NIC of the claim exists, on the claim's network. A missing definition is assumed to be unchanged. */
+interface ClaimOwner {
+  readonly owner: KubeObject;
+  readonly nics: VmiSpec;
+  readonly requested: RequestedAddresses;
+  readonly definitions: Definitions;
+}
+
+/** Checks whether the NIC of the claim exists, on the claim's network and with its requests. A missing definition is assumed to be unchanged. */
 function isWanted(
   { metadata, spec }: IpamClaim,
-  { owner, nics, definitions }: { owner: KubeObject; nics: VmiSpec; definitions: Definitions },
+  { owner, nics, requested, definitions }: ClaimOwner,
 ): boolean {
   const network = listClaimingNetworks(nics).find(
     ({ name }) => buildClaimName(owner, name) === metadata.name,
   );
   if (network === undefined) return false;
   const nad = definitions.get(networkNameOf(network, metadata.namespace ?? "") ?? "");
-  return nad === undefined || findPersistentNetwork(nad) === spec.network;
+  if (nad === undefined) return true;
+  const ipRequests = withPrefixLengths(requested.get(network.name) ?? [], nad);
+  return findPersistentNetwork(nad) === spec.network && isEqual(spec.ipRequests ?? [], ipRequests);
 }
 
 /** Checks whether the owner exists and no longer has the NIC. The garbage collector deletes the claims of deleted owners. */
 function isObsolete(claim: IpamClaim, { vm, vmi, definitions }: IpamClaimOwners): boolean {
   const uid = findController(claim)?.uid;
   if (uid === undefined || (uid !== vm?.metadata.uid && uid !== vmi?.metadata.uid)) return false;
-  const isWantedBy = (owner: KubeObject | undefined, nics: VmiSpec | undefined): boolean =>
-    owner !== undefined && nics !== undefined && isWanted(claim, { owner, nics, definitions });
-  return !isWantedBy(vm, vm?.spec.template.spec) && !isWantedBy(vmi, vmi?.spec);
+  const templates = [
+    ...(vm === undefined ? [] : [{ owner: vm, ...vm.spec.template }]),
+    ...(vmi === undefined ? [] : [{ owner: vmi, metadata: vmi.metadata, spec: vmi.spec }]),
+  ];
+  return !templates.some(({ owner, metadata, spec: nics }) => {
+    const requested = parseRequestedAddresses(metadata);
+    return isWanted(claim, { owner, nics, requested, definitions });
+  });
 }
 
 /** Plans the end of claims: deletes claims of removed NICs, and releases deleted claims as soon as no NIC uses them. */
@@ -284,5 +360,30 @@ export function planIpamClaims(
     if (!finalizers.includes(names.IPAM_CLAIM_FINALIZER) || isInUse(claim, owners)) return [];
     if (deletionTimestamp !== undefined) return [{ kind: "releaseIpamClaim", claim }];
     return isObsolete(claim, owners) ? [{ kind: "deleteIpamClaim", claim }] : [];
+  });
+}
+
+function explainUnused(spec: VmiSpec, name: string): string | undefined {
+  const iface = findByName(ifacesOf(spec), name);
+  const network = findByName(networksOf(spec), name);
+  if (iface === undefined || network === undefined) return `there is no interface "${name}"`;
+  if (isDefaultNetwork(network)) return `interface "${name}" is on the pods' default network`;
+  return hasOwnAddressing(iface)
+    ? `interface "${name}" has addresses in the specification`
+    : undefined;
+}
+
+/** Returns warnings of requested addresses without effect. `base` is the field path of `metadata`. */
+export function findUnusedAddresses(
+  base: string,
+  {
+    metadata,
+    spec,
+  }: { readonly metadata?: Parameters<typeof parseRequestedAddresses>[0]; readonly spec: VmiSpec },
+): readonly string[] {
+  const field = `${base}.annotations[${names.REQUESTED_ADDRESSES_ANNOTATION}]`;
+  return [...parseRequestedAddresses(metadata).keys()].flatMap((name) => {
+    const cause = explainUnused(spec, name);
+    return cause === undefined ? [] : [`${field} (${cause})`];
   });
 }

@@ -20,6 +20,7 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
 } from "@patchbay/api";
+import { validateRequestedAddresses } from "@patchbay/api/annotations";
 import type { Cause } from "@patchbay/api/kubernetes";
 import {
   listGatedCauses,
@@ -255,6 +256,11 @@ function listCauses(
           bindings,
         )),
     ...listAddressCauses({ vm, old }, config),
+    ...validateRequestedAddresses(
+      vm.spec.template.metadata,
+      "spec.template.metadata",
+      old?.spec.template.metadata,
+    ),
     ...listMacConflictCauses(deps, buildMacCheck(deps, request, { vm, old })),
   ];
 }
@@ -346,6 +352,7 @@ async function validateVmi(
       : [
           ...listGatedCauses({ before: old?.spec, after: vmi.spec, base: "spec" }, config.nicGates),
           ...findPciAddressCauses({ vmi, base: "spec" }, old, config),
+          ...validateRequestedAddresses(vmi.metadata, "metadata", old?.metadata),
           ...listMacConflictCauses(deps, check),
         ]),
   ];

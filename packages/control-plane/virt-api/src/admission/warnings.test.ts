@@ -193,6 +193,33 @@ describe("unsupported fields", () => {
     expect(JSON.stringify(await validate(deps(), admissionRequest(named)))).not.toContain(name);
   });
 
+  test("warns of requested addresses without effect, and rejects invalid ones", async () => {
+    const name = "network.kubevirt.io/addresses";
+    const plain = aVm();
+    const judge = (addresses: unknown) => {
+      const annotations = { [name]: JSON.stringify(addresses) };
+      const template = { ...plain.spec.template, metadata: { annotations } };
+      return validate(deps(), admissionRequest(aVm({ template })));
+    };
+    const field = `spec.template.metadata.annotations[${name}]`;
+    expect(await judge({ green: ["10.0.0.5"], default: ["10.0.0.6"] })).toEqual({
+      allowed: true,
+      warnings: [
+        `stored without effect: ${field} (there is no interface "green"), ${field} (interface "default" is on the pods' default network)`,
+      ],
+    });
+    const message = '"10.0.0.5/24" of interface "green" is not an IP address without prefix length';
+    expect(await judge({ green: ["10.0.0.5/24"] })).toMatchObject({
+      allowed: false,
+      causes: [{ reason: "FieldValueInvalid", field, message }],
+    });
+    const vmi = vmiWith("lone", { bridge: {} });
+    const metadata = { ...vmi.metadata, annotations: { [name]: "{" } };
+    expect(
+      JSON.stringify(await validate(deps(), admissionRequest({ ...vmi, metadata }))),
+    ).toContain(`"field":"metadata.annotations[${name}]"`);
+  });
+
   test("warns once of DataVolumes if the cluster does not serve them", async () => {
     const plain = aVm();
     const volumes = [{ name: "root", dataVolume: { name: "root" } }];

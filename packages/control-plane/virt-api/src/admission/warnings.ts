@@ -24,6 +24,7 @@ import {
   findUnusedDefaultRoute,
   networkNameOf,
 } from "@patchbay/core/nics";
+import { findUnusedAddresses } from "@patchbay/core/vm";
 import type { Deps } from "../deps.ts";
 import { findNearestNetwork, hasNad, listNewNetworks, type Specs } from "../networks.ts";
 import { metadataOf, vmiSpecOf, type Subject } from "./review.ts";
@@ -71,6 +72,7 @@ function collectWarnings(
       ...findIgnoredHooks(metadataOf(subject)),
       ...findIgnoredNetworks("spec.template.metadata", template.metadata),
       ...findUnusedDefaultRoute("spec.template.metadata", template),
+      ...findUnusedAddresses("spec.template.metadata", template),
       ...findBypassedMesh("spec.template.", template),
     ];
     return { unbuilt, harmless: [...harmless, ...ignored], unavailable };
@@ -80,6 +82,7 @@ function collectWarnings(
   const ignored = [
     ...findIgnoredNetworks("metadata", metadata),
     ...findUnusedDefaultRoute("metadata", subject.vmi),
+    ...findUnusedAddresses("metadata", subject.vmi),
     ...findBypassedMesh("", subject.vmi),
   ];
   return {

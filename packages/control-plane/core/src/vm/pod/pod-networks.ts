@@ -11,11 +11,12 @@ import {
 import {
   isReadableSelection,
   NETWORKS_MAX,
+  parseRequestedAddresses,
   type RetainedAddresses,
   type RetainedMac,
   type NetworkSelection,
 } from "@patchbay/api/annotations";
-import { findPreferredIps } from "../../nics/addresses/retained-addresses.ts";
+import { findPreferredIps, hasOwnAddressing } from "../../nics/addresses/retained-addresses.ts";
 import { requestMac } from "../../nics/mac.ts";
 import { resolveBinding } from "../../nics/bindings/resolve-binding.ts";
 import { buildExtraInterfaceName, isOwnPodInterfaceName } from "../../nics/names.ts";
@@ -24,6 +25,10 @@ import type { UnavailableNetworks } from "../../node/definitions.ts";
 import { findIfacesWithoutPort } from "../../nics/pcie/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifyName } from "../../nics/nics.ts";
 import { isAwaited, type IpamClaimStates } from "../ipam-claims.ts";
+
+function findRequestedIps({ metadata }: VirtualMachineInstance, name: string): readonly string[] {
+  return parseRequestedAddresses(metadata).get(name) ?? [];
+}
 
 /** Builds the interface's element. The keys are in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
 function toElement(
@@ -35,11 +40,14 @@ function toElement(
   const networkName = networkNameOf(network, names.namespace) ?? "";
   const state = ipamClaims?.get(iface.name);
   const claimName = state?.kind === "usable" ? state.name : iface.ipamClaimName;
+  const requested = hasOwnAddressing(iface) ? [] : findRequestedIps(vmi, iface.name);
+  // A claim contains the requested addresses itself.
+  const ips = claimName === undefined && requested.length > 0 ? requested : iface.ips;
   return {
     ...splitNetworkName(network.multus?.networkName ?? "", names.namespace),
     ...requestMac(iface, vmi, { networkName, retained }),
     interface: names.podInterfaceName,
-    ...(iface.ips === undefined ? {} : { ips: iface.ips }),
+    ...(ips === undefined ? {} : { ips }),
     ...(claimName === undefined ? {} : { "ipam-claim-reference": claimName }),
     ...(iface.cniArgs === undefined ? {} : { "cni-args": iface.cniArgs }),
   };
@@ -50,7 +58,8 @@ function withPreferredAddresses(
   iface: Iface,
   lastAddresses: readonly RetainedAddresses[] = [],
 ): NetworkSelection {
-  if (element["ipam-claim-reference"] !== undefined) return element;
+  const isChosen = element["ipam-claim-reference"] !== undefined || element.ips !== undefined;
+  if (isChosen) return element;
   const networkName = `${element.namespace ?? ""}/${element.name}`;
   const ips = findPreferredIps(iface, networkName, lastAddresses);
   return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
