@@ -146,7 +146,10 @@ function stripPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Returns the addresses that the guest agent reports, or the pod's DHCP leases if it reports none. IPv4 addresses come first. */
+/**
+ * Returns the addresses that the guest agent reports. If the agent reports none, returns the addresses that the pod leases to the guest by
+ * DHCP. IPv4 addresses come first.
+ */
 function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): readonly string[] {
   const { ipv4, ipv6 } = buildLease(iface) ?? {};
   const leasedAddresses = [ipv4, ...(ipv6?.addresses ?? [])].flatMap(

@@ -381,7 +381,7 @@ export function judgeGateway(facts: FactsWithFaults): Verdict {
 /** Size of the headers of a ping, in bytes: IPv4 and ICMP. */
 const IPV4_PING_BYTES = 28;
 
-/** Judges only lost frames that are large or have unfinished checksums, because a gateway need not answer ordinary pings. */
+/** Judges lost probes that are large or have unfinished checksums. Ignores lost ordinary pings, because a gateway may ignore all pings. */
 function judgeSpecialFrameLoss(facts: FactsWithFaults, address: string): Verdict | undefined {
   const loss = judgeFrameLoss(facts, "gateway", address);
   if (loss?.reason === "FramesLost" || loss?.reason === "LossyLink") return undefined;

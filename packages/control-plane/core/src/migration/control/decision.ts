@@ -61,7 +61,7 @@ function describeSilence(sourceNode: string, task: string, period: string): stri
   return `virt-handler of the source node ${sourceNode} did not ${task} within ${period}; check that it runs`;
 }
 
-/** Returns the time at which the target was first observed to be ready. */
+/** Returns the time at which the target was first observed to be ready. Returns the current time if the status does not contain it yet. */
 function findReadyTime({ migration, now }: MigrationFacts): string {
   const transition = migration?.status?.phaseTransitionTimestamps?.find(
     ({ phase }) => phase === "TargetReady",

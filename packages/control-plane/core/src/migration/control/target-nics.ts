@@ -217,7 +217,7 @@ function describeUnmetMac(
   return `interface ${target.name} would have no traffic on the target's node, because network ${target.networkName ?? ""} passes only frames from the MAC that it assigned: ${target.message ?? ""}; let the network assign the guest's MAC there`;
 }
 
-/** Describes the first NIC whose MAC or addresses on the target differ from those on the source. A running guest would not adopt new addresses. */
+/** Describes the first NIC whose MAC or addresses differ between source and target. A running guest would not adopt new addresses. */
 export function findTargetNicProblem(facts: MigrationFacts): string | undefined {
   const { guest, targetPod } = facts;
   if (guest === undefined || targetPod === undefined) return undefined;

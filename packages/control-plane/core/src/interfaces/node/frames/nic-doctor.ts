@@ -9,7 +9,7 @@ export interface ExaminedNic {
   readonly wiring: ObservedWiring;
   /** Addresses of the guest, without prefix lengths. IPv4 addresses come first. */
   readonly addresses: readonly string[];
-  /** Gateway from the CNI result or a recorded route. Unless a route uses it (`isRouted`), the pod's default gateway is preferred. */
+  /** Gateway from the CNI result or a recorded route. Unless a route uses it (`isRouted`), the doctor prefers the pod's default gateway. */
   readonly gateway?: { readonly address: string; readonly isRouted: boolean };
   /** Address of another guest on this node. The doctor probes it only if no gateway answers and the node has no address on the network. */
   readonly neighbor?: string;
