@@ -70,6 +70,9 @@ function claimRights(): Readonly<Record<string, string>> {
   return Object.fromEntries(rights.map((right) => [right, why]));
 }
 
+const CLAIMS =
+  "only a pod with resource claims makes it ask: tests/e2e/plug/claimed-devices.long.test.ts";
+
 /** Rights that a run may or may not use. */
 const BY_CHANCE: Readonly<Record<string, string>> = {
   ...gettersOfParts(),
@@ -87,6 +90,13 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
   "system:serviceaccount:patchbay:virt-api get datavolumes.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get datasources.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get persistentvolumeclaims": INFERRED,
+  "system:serviceaccount:patchbay:binder get resourceclaims.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:binder create resourceclaims.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:binder patch resourceclaims.resource.k8s.io/status": CLAIMS,
+  "system:serviceaccount:patchbay:binder get resourceclaimtemplates.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:virt-controller get resourceclaims.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:virt-controller get resourceclaimtemplates.resource.k8s.io":
+    CLAIMS,
   "system:serviceaccount:patchbay:virt-controller get namespaces":
     "only a MigrationPolicy with a namespaceSelector makes it ask",
   "system:serviceaccount:patchbay:virt-api list virtualmachineinstancemigrations.kubevirt.io":

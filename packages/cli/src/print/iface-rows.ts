@@ -79,9 +79,12 @@ export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
   return [...names].map((name) => buildRow(name, lists));
 }
 
-/** Returns the name of the NetworkAttachmentDefinition, or `pod`. */
+/** Returns the name of the NetworkAttachmentDefinition, CLAIM/REQUEST of a device, or `pod`. */
 export function networkOf(row: IfaceRow): string | undefined {
-  return row.network?.multus?.networkName ?? (row.network?.pod === undefined ? undefined : "pod");
+  const { multus, resourceClaim, pod } = row.network ?? {};
+  if (resourceClaim !== undefined)
+    return `${resourceClaim.claimName ?? ""}/${resourceClaim.requestName ?? ""}`;
+  return multus?.networkName ?? (pod === undefined ? undefined : "pod");
 }
 
 /** Returns whether the VMI's guest runs or will start. */

@@ -3,6 +3,7 @@ import {
   type ResourceType,
   configVersionOf,
   DATA_VOLUMES,
+  RESOURCE_CLAIMS,
   evictionStrategyOf,
   networkConfigOf,
 } from "@patchbay/api";
@@ -141,6 +142,7 @@ function createDeps(
     sendToHandler: createSendToHandler(access),
     openHandlerStream: createOpenHandlerStream(access),
     servesDataVolumes: createKindCheck(client, log, DATA_VOLUMES),
+    servesResourceClaims: createKindCheck(client, log, RESOURCE_CLAIMS),
     listMacOwners: (macs) => listMacOwners(caches, macs),
     segmentOf: (network) => findSegment(caches.nads, network),
     hasGuest: (vm) => hasGuest(caches.vmis, vm),

@@ -33,6 +33,8 @@ export interface Deps {
   readonly openHandlerStream: OpenHandlerStream;
   /** Returns whether the cluster serves DataVolumes. Returns true if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
+  /** Returns whether the cluster serves resource claims. */
+  readonly servesResourceClaims: () => Promise<boolean>;
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
   /** Returns the L2 segment of a network. Networks on the same bridge have the same segment. */
   readonly segmentOf: FindSegment;

@@ -7,6 +7,8 @@ import {
   type Network,
   type VmiSpec,
 } from "@patchbay/api";
+import type { Cause } from "@patchbay/api/kubernetes";
+import { listNewClaimFields } from "@patchbay/api/validate";
 import { type NadName, parseNadName } from "@patchbay/api/values";
 import type { Store } from "@patchbay/core/interfaces";
 import type { User } from "./http/calls.ts";
@@ -98,4 +100,17 @@ export async function denyForeignNetworks(
     if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
   }
   return undefined;
+}
+
+/** Rejects new claims that no pod could have, because the API server drops them from pods. */
+export async function listUnservedClaimCauses(
+  deps: { readonly servesResourceClaims: () => Promise<boolean> },
+  { spec, old }: Specs,
+  base: string,
+): Promise<readonly Cause[]> {
+  const fields = listNewClaimFields(old, spec, base);
+  if (fields.length === 0 || (await deps.servesResourceClaims())) return [];
+  const message =
+    "the cluster does not serve resource claims (resource.k8s.io/v1, Kubernetes 1.34); use a network of a NetworkAttachmentDefinition";
+  return fields.map((field) => ({ reason: "FieldValueNotSupported", field, message }));
 }

@@ -135,7 +135,6 @@ describe("unsupported fields that would change the guest", () => {
     ],
     ["GPUs", specWith({ devices: { gpus: [{ name: "g" }] } }), "domain.devices.gpus"],
     ["devices", specWith({ devices: { hostDevices: [{}] } }), "domain.devices.hostDevices"],
-    ["resource claims", specWith({}, { resourceClaims: [{ name: "c" }] }), "resourceClaims"],
     ["large pages", specWith({ memory: { hugepages: {} } }), "domain.memory.hugepages"],
     ["sealed memory", specWith({ launchSecurity: {} }), "domain.launchSecurity"],
   ])("are reported: %s", (_what, spec, field) => {

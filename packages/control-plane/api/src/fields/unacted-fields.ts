@@ -229,30 +229,7 @@ export const POD_FIELDS = {
   architecture: unbuilt(text("Processor architecture of the guest."), {
     isDefault: oneOf("", "amd64"),
   }),
-  resourceClaims: unbuilt(
-    list(
-      "Claims for devices.",
-      object(
-        "One claim.",
-        {
-          name: text("Name within the VM."),
-          resourceClaimName: text("A claim that is there."),
-          resourceClaimTemplateName: text("A template of which a claim is made."),
-        },
-        ["name"],
-      ),
-    ),
-  ),
   serviceAccountName: harmless(text("Account of the pod; the launcher has none.")),
-};
-
-export const NETWORK_FIELDS = {
-  resourceClaim: unbuilt(
-    object("A network device of a claim.", {
-      claimName: text("Claim in spec.resourceClaims."),
-      requestName: text("Request in that claim."),
-    }),
-  ),
 };
 
 export const VM_FIELDS = {

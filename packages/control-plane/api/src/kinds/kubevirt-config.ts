@@ -100,6 +100,9 @@ export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 /** Binding of the interface that admission adds to a VM without interfaces. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
 export type AutoBinding = "bridge" | "masquerade";
 
+/** Maximum number of claims that a launcher holds for later NICs. Each slot occupies a device of the node. */
+const CLAIM_SLOTS_MAX = 16;
+
 /** Schema of the settings that Patchbay implements. The API server stores other settings without effect. */
 export const KubeVirtSpecSchema = Type.Object(
   {
@@ -145,6 +148,25 @@ export const KubeVirtSpecSchema = Type.Object(
                 ),
                 portSecurity: Type.Optional(CLUSTER_PORT_SECURITY),
                 tenantPolicy: Type.Optional(TENANT_POLICY),
+                resourceClaimSlots: Type.Optional(
+                  Type.Object(
+                    {
+                      resourceClaimTemplateName: Type.String({
+                        description:
+                          "ResourceClaimTemplate; VMs of namespaces that have it get the slots.",
+                      }),
+                      count: Type.Integer({
+                        minimum: 1,
+                        maximum: CLAIM_SLOTS_MAX,
+                        description: "Number of free slots of each VM at its start.",
+                      }),
+                    },
+                    {
+                      description:
+                        "Resource claims that launchers hold from their start for NICs that are plugged later. Needs feature gate NetworkDevicesWithDRA.",
+                    },
+                  ),
+                ),
                 sharedMemory: Type.Optional(
                   Type.Boolean({
                     description:
@@ -206,7 +228,7 @@ export const KubeVirtSpecSchema = Type.Object(
                 featureGates: Type.Optional(
                   Type.Array(Type.String(), {
                     description:
-                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars. InterfaceMTUOverride: interfaces may have their own MTU. NetworkBandwidthLimiting: interfaces may have limits of their traffic. NetworkInterfaceQueueLimits: VMs may set the queues of their interfaces. VhostUserDataplane: nodes offer the resource vhost-user.patchbay.io/dataplane to pods.",
+                      "HostDisk: VMs may have files of their node as disks. Sidecar: VMs may have hooks, by the annotation hooks.kubevirt.io/hookSidecars. InterfaceMTUOverride: interfaces may have their own MTU. NetworkBandwidthLimiting: interfaces may have limits of their traffic. NetworkInterfaceQueueLimits: VMs may set the queues of their interfaces. NetworkDevicesWithDRA: networks may be devices of resource claims. VhostUserDataplane: nodes offer the resource vhost-user.patchbay.io/dataplane to pods.",
                   }),
                 ),
                 memoryOvercommit: Type.Optional(
@@ -349,17 +371,28 @@ export interface NetworkConfig {
   readonly isStaged: boolean;
   readonly autoBinding: AutoBinding;
   readonly allowsHooks: boolean;
-  /** Enabled feature gates that permit certain fields of interfaces. */
+  /** Claims that each launcher holds for NICs that are plugged later. Unset if there are none. */
+  readonly claimSlots?: ClaimSlots;
+  /** Enabled feature gates of network fields. */
   readonly nicGates: readonly NicGate[];
 }
 
-/** Feature gates that permit certain fields of interfaces. Source: KubeVirt pull request 18968, enhancements 422 and 235. */
+/** Feature gates of network fields. Source: KubeVirt pull requests 18968 and 17661, enhancements 422 and 235. */
 const NIC_GATES = [
   "InterfaceMTUOverride",
   "NetworkInterfaceQueueLimits",
   "NetworkBandwidthLimiting",
+  "NetworkDevicesWithDRA",
 ] as const;
 export type NicGate = (typeof NIC_GATES)[number];
+/** Feature gate of resource claims and their networks. */
+export const CLAIMS_GATE: NicGate = "NetworkDevicesWithDRA";
+
+/** Claims for later NICs. VMs get them if their namespace has the template. */
+export interface ClaimSlots {
+  readonly resourceClaimTemplateName: string;
+  readonly count: number;
+}
 
 /** Feature gate for hook sidecars. Source: KubeVirt feature gate Sidecar. */
 const SIDECAR_GATE = "Sidecar";
@@ -384,5 +417,7 @@ export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
     autoBinding: readAutoBinding(configured),
     allowsHooks: gates.includes(SIDECAR_GATE),
     nicGates: NIC_GATES.filter((gate) => gates.includes(gate)),
+    ...(configured.resourceClaimSlots !== undefined &&
+      gates.includes(CLAIMS_GATE) && { claimSlots: configured.resourceClaimSlots }),
   };
 }

@@ -4,7 +4,7 @@
 import { Type } from "../fields/schema.ts";
 import { integer, list, object, quantity, text, anything } from "../fields/notation.ts";
 import type { Static } from "typebox";
-import { BINDING_FIELDS, IFACE_FIELDS, NETWORK_FIELDS } from "../fields/unacted-fields.ts";
+import { BINDING_FIELDS, IFACE_FIELDS } from "../fields/unacted-fields.ts";
 
 /** DHCP option with a number from 224 to 254. The DHCP server sends the value unchanged. */
 interface PrivateDhcpOption {
@@ -134,7 +134,20 @@ export const NetworkSchema = Type.Object(
         { description: "A network of a NetworkAttachmentDefinition." },
       ),
     ),
-    ...NETWORK_FIELDS,
+    resourceClaim: Type.Optional(
+      Type.Object(
+        {
+          claimName: Type.Optional(
+            Type.String({ description: "Name of an entry of spec.resourceClaims." }),
+          ),
+          requestName: Type.Optional(Type.String({ description: "Request in that claim." })),
+        },
+        {
+          description:
+            "A network device of a resource claim. Needs feature gate NetworkDevicesWithDRA.",
+        },
+      ),
+    ),
   },
   { description: "A network that the VM joins." },
 );

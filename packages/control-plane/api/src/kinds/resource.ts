@@ -23,6 +23,7 @@ import type { IpamClaim, NetworkAttachmentDefinition } from "./nad.ts";
 import type { Endpoints, EndpointSlice, Service } from "./kubernetes/service.ts";
 import { INSTANCETYPE_GROUP, KUBEVIRT_GROUP, MIGRATIONS_GROUP, NAD_GROUP } from "../names.ts";
 import type { Pod } from "./kubernetes/pod.ts";
+import type { ResourceClaim, ResourceClaimTemplate } from "./kubernetes/resource-claim.ts";
 import type {
   PersistentVolume,
   PersistentVolumeClaim,
@@ -138,6 +139,20 @@ export const STORAGE_CLASSES: ResourceType<StorageClass> = {
   resource: "storageclasses",
   kind: "StorageClass",
   namespaced: false,
+};
+export const RESOURCE_CLAIMS: ResourceType<ResourceClaim> = {
+  group: "resource.k8s.io",
+  version: "v1",
+  resource: "resourceclaims",
+  kind: "ResourceClaim",
+  namespaced: true,
+};
+export const RESOURCE_CLAIM_TEMPLATES: ResourceType<ResourceClaimTemplate> = {
+  group: "resource.k8s.io",
+  version: "v1",
+  resource: "resourceclaimtemplates",
+  kind: "ResourceClaimTemplate",
+  namespaced: true,
 };
 export const EVENTS: ResourceType<KubeEvent> = {
   group: "",

@@ -224,6 +224,22 @@ const DomainSpecSchema = Type.Object(
   { description: "The guest." },
 );
 
+/** A claim of the pod. Exactly one of the other fields is set besides `name`. Source: Kubernetes PodResourceClaim. */
+const ResourceClaimSchema = Type.Object(
+  {
+    name: Type.String({ description: "Name within the VM." }),
+    resourceClaimName: Type.Optional(
+      Type.String({ description: "An existing ResourceClaim in the VM's namespace." }),
+    ),
+    resourceClaimTemplateName: Type.Optional(
+      Type.String({
+        description: "A ResourceClaimTemplate, from which each start of the VM gets a claim.",
+      }),
+    ),
+  },
+  { description: "One claim." },
+);
+
 /** Schema of the specification of a VMI and of a VM's template. */
 export const VmiSpecSchema = Type.Object(
   {
@@ -231,6 +247,14 @@ export const VmiSpecSchema = Type.Object(
     networks: Type.Optional(
       Type.Array(NetworkSchema, {
         description: "Networks that the VM joins, each with the interface of its name.",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+      }),
+    ),
+    resourceClaims: Type.Optional(
+      Type.Array(ResourceClaimSchema, {
+        description:
+          "Resource claims of the pod, whose devices networks name. Needs feature gate NetworkDevicesWithDRA.",
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["name"],
       }),

@@ -2,7 +2,7 @@
 // Rules for masquerade, ports, port security, MTU, queues and DHCP options of interfaces. Source: KubeVirt
 // pkg/network/admitter/netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
-import type { NicGate } from "../kinds/kubevirt-config.ts";
+import { CLAIMS_GATE, type NicGate } from "../kinds/kubevirt-config.ts";
 import {
   isAbsent,
   isDefaultNetwork,
@@ -17,6 +17,7 @@ import {
 import { parseIp, parseNatPrefix, parseSloppyIp } from "../values/ip.ts";
 import { isNicMac } from "../values/mac.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import { listNewClaimFields } from "./claimed-networks.ts";
 import { bandwidthIsEnforceable } from "./iface-bandwidth.ts";
 import {
   causeIf,
@@ -261,7 +262,22 @@ function listGatedDeviceCauses(
 
 /** Finds fields that are new or changed, and whose feature gate is disabled. Ignores absent interfaces. */
 export function listGatedCauses(specs: GatedSpecs, gates: readonly NicGate[]): readonly Cause[] {
-  return [...listGatedDeviceCauses(specs, gates), ...listGatedIfaceCauses(specs, gates)];
+  return [
+    ...listGatedDeviceCauses(specs, gates),
+    ...listGatedIfaceCauses(specs, gates),
+    ...listGatedClaimCauses(specs, gates),
+  ];
+}
+
+function listGatedClaimCauses(
+  { before, after, base }: GatedSpecs,
+  gates: readonly NicGate[],
+): readonly Cause[] {
+  return listNewClaimFields(before, after, base).flatMap((path) => {
+    const dot = path.lastIndexOf(".");
+    const cause = buildGateCause(path.slice(0, dot), path.slice(dot + 1), CLAIMS_GATE);
+    return causeIf(!gates.includes(CLAIMS_GATE), cause);
+  });
 }
 
 function listGatedIfaceCauses(

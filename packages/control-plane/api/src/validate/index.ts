@@ -28,5 +28,6 @@ export {
 export { findOversizedLists } from "./networks.ts";
 export { validateVmName } from "./guest/names.ts";
 export { validateInstancetype, validatePreference, preferenceWarnings } from "./instancetypes.ts";
+export { listNewClaimFields } from "./claimed-networks.ts";
 export { listGatedCauses } from "./iface-traffic.ts";
 export { ifacePath } from "./rule.ts";

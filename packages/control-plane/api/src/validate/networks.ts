@@ -33,7 +33,8 @@ const podOrMultusDefault: Rule = ({ networks, base }) =>
   );
 
 const oneSource = forEachNetwork((network, path) => {
-  const sourceCount = [network.pod, network.multus].filter((source) => source !== undefined).length;
+  const sources = [network.pod, network.multus, network.resourceClaim];
+  const sourceCount = sources.filter((source) => source !== undefined).length;
   return causeIf(sourceCount !== 1, {
     reason: "FieldValueRequired",
     field: path,
@@ -60,7 +61,7 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
   });
 });
 
-/** Maximum length of the lists of networks, interfaces, disks and volumes. Source: KubeVirt, MaxItems of networks and interfaces. */
+/** Maximum length of the lists of networks, claims, interfaces, disks and volumes. Source: KubeVirt, MaxItems of networks and interfaces. */
 const LIST_LENGTH_MAX = 256;
 
 /** Returns causes for lists that are too long. Must run first, because other rules take minutes for very long lists. */
@@ -68,6 +69,7 @@ export function findOversizedLists(spec: VmiSpec, base: string): readonly Cause[
   const { disks, interfaces } = spec.domain.devices ?? {};
   const lists = {
     networks: spec.networks,
+    resourceClaims: spec.resourceClaims,
     "domain.devices.interfaces": interfaces,
     "domain.devices.disks": disks,
     volumes: spec.volumes,

@@ -16,6 +16,7 @@ import {
   DISCONTINUED_BINDINGS,
   IFACE_STATE_RULES,
 } from "./ifaces.ts";
+import { CLAIMED_NETWORK_RULES } from "./claimed-networks.ts";
 import { IFACE_TRAFFIC_RULES, DHCP_OPTION_RULES } from "./iface-traffic.ts";
 import { findOversizedLists, NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
 import { withCurrentFieldNames } from "../kinds/field-aliases.ts";
@@ -90,6 +91,7 @@ const COMMON_RULES: readonly Rule[] = [
   ...NETWORK_SOURCE_RULES,
   ...IFACE_STATE_RULES,
   ...NETWORK_NAME_RULES,
+  ...CLAIMED_NETWORK_RULES,
   ...IFACE_FIELD_RULES,
   ...IFACE_TRAFFIC_RULES,
   ...DHCP_OPTION_RULES,
@@ -167,12 +169,13 @@ export function validateVmSpec(
 }
 
 /** Identifies a cause by names instead of indexes, so that a moved entry does not count as a new cause. */
-function identifyCause(cause: Cause, { networks = [], volumes = [], domain }: VmiSpec): string {
+function identifyCause(cause: Cause, spec: VmiSpec): string {
+  const { networks = [], resourceClaims = [], volumes = [], domain } = spec;
   const { interfaces = [], disks = [] } = domain.devices ?? {};
-  const entries = { networks, interfaces, volumes, disks };
+  const entries = { networks, resourceClaims, interfaces, volumes, disks };
   const text = `${cause.reason} ${cause.field} ${cause.message}`;
   return text.replaceAll(
-    /(networks|interfaces|volumes|disks)\[(\d+)\]/g,
+    /(networks|resourceClaims|interfaces|volumes|disks)\[(\d+)\]/g,
     (_match, key: keyof typeof entries, index: string) =>
       `${key}[${entries[key][Number(index)]?.name ?? index}]`,
   );

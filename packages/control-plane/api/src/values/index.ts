@@ -13,6 +13,6 @@ export {
   toLinkLocal,
 } from "./ip.ts";
 export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./mac.ts";
-export { parseNadName, type NadName } from "./name-syntax.ts";
+export { isLinkName, parseNadName, type NadName } from "./name-syntax.ts";
 export { isPciAddress } from "./pci.ts";
 export { parseBytes, parseQuantity } from "./quantity.ts";

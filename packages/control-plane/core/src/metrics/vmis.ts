@@ -193,7 +193,7 @@ function buildVnicSamples(
       namespace,
       vnic_name: iface.name,
       ...buildBindingLabels(iface),
-      network: network.multus?.networkName ?? POD_NETWORK_LABEL,
+      network: network.multus?.networkName ?? network.resourceClaim?.claimName ?? POD_NETWORK_LABEL,
       model: iface.model ?? UNSET_LABEL,
     };
     return [{ labels, value: 1 }];

@@ -186,6 +186,16 @@ describe("names of bridge and tap for a NIC in the pod", () => {
     expect(buildIfaceNames("nic", podInterface).tapName).toBe(tapName);
   });
 
+  test("names of drivers are hashed, so that links have valid names of their own", () => {
+    const nics = ["eth0", "dra0", "abc0", "net0", "pod0", "podinterface-12", "dra0.100", "DRA0"];
+    const names = nics.flatMap((nic) => {
+      const { bridgeName, tapName } = buildIfaceNames("nic", nic);
+      return [bridgeName, ...(nic === "net0" ? [] : [tapName])];
+    });
+    expect(new Set(names).size).toBe(names.length);
+    expect(Math.max(...names.map((name) => name.length))).toBeLessThanOrEqual(15);
+  });
+
   test.each([
     { name: "pod16477688c0e", want: true },
     { name: "bnd16477688c0e", want: true },

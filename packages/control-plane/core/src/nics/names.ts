@@ -83,11 +83,22 @@ export function parseAlias(alias: string): string | undefined {
   return alias.startsWith(ALIAS_PREFIX) ? alias.slice(ALIAS_PREFIX.length) : undefined;
 }
 
+/** Pod NICs whose bridge and tap have KubeVirt's names. Drivers of resource claims may choose other names for pod NICs. */
+const KUBEVIRT_NIC = /^(?:eth0|net\d{1,8}|pod(?!\d{1,8}$)[\w-]{1,11})$/;
+
+/** Hashes other names, because their links could be equal to those of another pod NIC, or too long. */
+function toLinkKey(podInterfaceName: string): string {
+  return KUBEVIRT_NIC.test(podInterfaceName)
+    ? podInterfaceName
+    : POD_PREFIX + sha256Hex(podInterfaceName).slice(0, HASH_LENGTH);
+}
+
 export function buildIfaceNames(ifaceName: string, podInterfaceName: string): IfaceNames {
+  const key = toLinkKey(podInterfaceName);
   return {
     podInterfaceName,
-    bridgeName: `k6t-${withoutPodPrefix(podInterfaceName)}`,
-    tapName: `${TAP_PREFIX}${podInterfaceName.slice(POD_PREFIX.length)}`,
+    bridgeName: `k6t-${withoutPodPrefix(key)}`,
+    tapName: `${TAP_PREFIX}${key.slice(POD_PREFIX.length)}`,
     alias: toAlias(ifaceName),
   };
 }

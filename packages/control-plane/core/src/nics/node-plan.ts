@@ -239,11 +239,16 @@ function listPodNics({
 }
 
 function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySet<string> {
-  return new Set([
+  const podNics = [
     ...ifaces.flatMap(listPodNics),
     ...attachments.map(({ podInterfaceName }) => podInterfaceName),
-    ...nics.flatMap(({ tapName = "" }) => parseLinkName(tapName) ?? []),
-  ]);
+  ];
+  // Links of NICs with other names are named after a hash, which `parseLinkName` returns.
+  const linkKeys = podNics.flatMap(
+    (nic) => parseLinkName(buildIfaceNames("", nic).bridgeName) ?? [],
+  );
+  const ofTaps = nics.flatMap(({ tapName = "" }) => parseLinkName(tapName) ?? []);
+  return new Set([...podNics, ...linkKeys, ...ofTaps]);
 }
 
 /** Returns wirings that belong to no interface and whose tap is not open. Ignores a lone `tap0`, which another program may own. */

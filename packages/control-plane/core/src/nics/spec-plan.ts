@@ -13,8 +13,10 @@ import {
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { validateVmiSpec } from "@patchbay/api/validate";
+import { isEqual } from "@patchbay/base";
 import { resolveBinding } from "./bindings/resolve-binding.ts";
 import { BINDINGS, type BindingKind } from "./bindings/binding.ts";
+import { listHeldClaims } from "./claimed-nics.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "./nics.ts";
 import { versionTest } from "../status/patch.ts";
 
@@ -24,6 +26,8 @@ export interface NicsSyncInput {
   readonly bindings: BindingRegistry;
   /** Interfaces in the running VMI's status. Unset if no guest runs. */
   readonly reported?: readonly IfaceStatus[] | undefined;
+  /** Names of the resource claims that the launcher holds. Unset if no guest runs. */
+  readonly heldClaims?: ReadonlySet<string>;
 }
 
 /** Interface fields that a network swap replaces together with the network. */
@@ -147,6 +151,14 @@ function supportsPlug(
   return BINDINGS[binding.kind].live.canPlug;
 }
 
+function isOnSameNetwork({ desired, actual }: NicsSyncInput, name: string): boolean {
+  const [to, from] = [desired, actual].map((nics) => findByName(nics.networks, name));
+  return (
+    to?.multus?.networkName === from?.multus?.networkName &&
+    isEqual(to?.resourceClaim, from?.resourceClaim)
+  );
+}
+
 /** Copies the VM's live fields. If the VM lacks the interface, marks it as `absent`. The mark remains if another NIC reuses the name. */
 function syncIface(current: Iface, input: NicsSyncInput): Iface {
   const { desired, actual, bindings } = input;
@@ -156,9 +168,7 @@ function syncIface(current: Iface, input: NicsSyncInput): Iface {
       ? current
       : withLiveFields(current, wanted, input);
   if (wanted === undefined) return withState(current, "absent");
-  const sameNetwork =
-    findByName(desired.networks, current.name)?.multus?.networkName ===
-    findByName(actual.networks, current.name)?.multus?.networkName;
+  const sameNetwork = isOnSameNetwork(input, current.name);
   const isBlocked = !sameNetwork || !supportsPlug(wanted, desired.networks, bindings);
   if (isBlocked && isAbsent(current)) return current;
   return sameNetwork && !isAbsent(wanted)
@@ -166,13 +176,25 @@ function syncIface(current: Iface, input: NicsSyncInput): Iface {
     : withState(current, wanted.state);
 }
 
+/** Checks whether the network has a device of a claim that the launcher does not hold. */
+function lacksClaim(
+  network: Network | undefined,
+  { heldClaims }: Pick<NicsSyncInput, "heldClaims">,
+): boolean {
+  const { resourceClaim } = network ?? {};
+  return resourceClaim !== undefined && heldClaims?.has(resourceClaim.claimName ?? "") !== true;
+}
+
 /** Checks whether the interface can be plugged into a running guest. Only interfaces on secondary networks can be plugged. */
-export function canPlug(iface: Iface, desired: Nics, bindings: BindingRegistry): boolean {
+export function canPlug(iface: Iface, input: NicsSyncInput): boolean {
+  const { desired, bindings } = input;
+  const network = findByName(desired.networks, iface.name);
   return (
     !isAbsent(iface) &&
     supportsPlug(iface, desired.networks, bindings) &&
-    findByName(desired.networks, iface.name)?.multus !== undefined &&
-    !isOnDefaultNetwork(desired, iface.name)
+    (network?.multus !== undefined || network?.resourceClaim !== undefined) &&
+    !isOnDefaultNetwork(desired, iface.name) &&
+    !lacksClaim(network, input)
   );
 }
 
@@ -185,12 +207,10 @@ export function withPlug(nics: Nics, { network, iface }: Plug): Nics {
   return { networks: [...nics.networks, network], ifaces: [...nics.ifaces, iface] };
 }
 
-function listPlugs({ desired, actual, bindings }: NicsSyncInput): readonly Plug[] {
+function listPlugs(input: NicsSyncInput): readonly Plug[] {
+  const { desired, actual } = input;
   return desired.ifaces
-    .filter(
-      (iface) =>
-        canPlug(iface, desired, bindings) && findByName(actual.ifaces, iface.name) === undefined,
-    )
+    .filter((iface) => canPlug(iface, input) && findByName(actual.ifaces, iface.name) === undefined)
     .flatMap((iface) => {
       const network = findByName(desired.networks, iface.name);
       return network === undefined ? [] : [{ network, iface }];
@@ -217,6 +237,11 @@ function withoutIfaces(nics: Nics, isOmitted: (iface: Iface) => boolean): Nics {
   };
 }
 
+/** Omits NICs whose claim the launcher does not hold. */
+function withoutUnheld(nics: Nics, held: Pick<NicsSyncInput, "heldClaims">): Nics {
+  return withoutIfaces(nics, ({ name }) => lacksClaim(findByName(nics.networks, name), held));
+}
+
 function withoutUnplugged(vmi: VirtualMachineInstance, nics: Nics): Nics {
   return withoutIfaces(nics, (iface) => isAbsent(iface) && isUnplugComplete(vmi, iface.name));
 }
@@ -238,13 +263,14 @@ export function planNicsChange(
 ): NicsChange {
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
+  const heldClaims = listHeldClaims(template, vmi.spec);
   // Admission reports an invalid template, so its changes are not checked again here.
   let isDesiredValid: boolean | undefined;
   const isAcceptable = (nics: Nics): boolean => {
-    isDesiredValid ??= isAllowed(vmi.spec, withoutAbsent(desired));
+    isDesiredValid ??= isAllowed(vmi.spec, withoutUnheld(withoutAbsent(desired), { heldClaims }));
     return !isDesiredValid || isAllowed(vmi.spec, nics);
   };
-  const input = { desired, actual, bindings, reported: vmi.status?.interfaces };
+  const input = { desired, actual, bindings, reported: vmi.status?.interfaces, heldClaims };
   const synced = withoutUnplugged(vmi, {
     ifaces: actual.ifaces.map((iface) => syncIface(iface, input)),
     networks: actual.networks,

@@ -179,6 +179,30 @@ export function macNotAssigned(
   return { reason: "RequestNotMet", message };
 }
 
+const CLAIM_SUPPORT_ADVICE =
+  "if that does not help, the cluster does not support resource claims (resource.k8s.io/v1)";
+
+export function claimNotHeld(claimName: string): ReasonMessage<"ClaimNotHeld"> {
+  const message = `the launcher pod was started without resource claim ${claimName}, and a pod's claims cannot change while it runs; restart the VM; ${CLAIM_SUPPORT_ADVICE}`;
+  return { reason: "ClaimNotHeld", message };
+}
+
+export function claimNotAllocated(
+  claim: string,
+  requestName: string,
+): ReasonMessage<"ClaimNotAllocated"> {
+  const message = `ResourceClaim ${claim} has no allocated device for request ${requestName}; check that the claim exists, that it has this request, and that a driver of its device class runs`;
+  return { reason: "ClaimNotAllocated", message };
+}
+
+export function deviceNotReported(
+  claim: string,
+  driver: string,
+): ReasonMessage<"DeviceNotReported"> {
+  const message = `driver ${driver} has not reported the device's interface in status.devices[].networkData of ResourceClaim ${claim}; see the driver's log, or use a driver of network devices`;
+  return { reason: "DeviceNotReported", message };
+}
+
 /** Describes a pod whose primary NIC is not on the network that its annotation names. */
 export function defaultNetworkIgnored(
   networkName: string,

@@ -26,6 +26,13 @@ const POD_ANNOTATION = {
   event: "none",
 } as const;
 
+/** Fields of reasons that concern devices of resource claims. */
+const CLAIMED_NIC = {
+  phases: "`PodAttaching`",
+  from: "virt-controller",
+  event: "Warning",
+} as const;
+
 const REASONS_IN_POD = {
   NodeUnresponsive: {
     phases: "`Pending`; the VM as a whole",
@@ -134,6 +141,26 @@ const REASONS_IN_POD = {
     meaning:
       "the network did not assign the requested MAC, address or default route, or none of its plugins supports the request; the attachment was undone, or, if only the MAC differs, the NIC is not plugged into the VM",
     owner: "administrator",
+  },
+  ClaimNotHeld: {
+    ...CLAIMED_NIC,
+    meaning:
+      "the launcher pod was started without the resource claim of the NIC's network, and a pod's claims cannot change while it runs",
+    owner: "user",
+    next: "the VM is restarted",
+  },
+  ClaimNotAllocated: {
+    ...CLAIMED_NIC,
+    meaning: "the ResourceClaim has no allocated device for the request of the NIC's network",
+    owner: "user, administrator",
+    next: "a driver allocates a device",
+  },
+  DeviceNotReported: {
+    ...CLAIMED_NIC,
+    meaning:
+      "the driver has not reported the link of the allocated device in the ResourceClaim's `status.devices[].networkData`",
+    owner: "administrator",
+    next: "the driver reports the device",
   },
   DefaultNetworkIgnored: {
     phases: "`PodAttaching`",

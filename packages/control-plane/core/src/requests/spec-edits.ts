@@ -80,7 +80,7 @@ export function listLiveNetworkChangeCauses(
 ): readonly Cause[] {
   const [actual, desired] = [nicsOf(before), nicsOf(after)];
   return desired.networks.flatMap((network, index): readonly Cause[] => {
-    const { name, multus } = network;
+    const { name, multus, resourceClaim } = network;
     const oldNetwork = findByName(actual.networks, name);
     // Ignores the default network, whose changes another rule reports.
     if (
@@ -90,7 +90,9 @@ export function listLiveNetworkChangeCauses(
     )
       return [];
     const isSame =
-      multus?.networkName === oldNetwork.multus?.networkName && !isDefaultNetwork(network);
+      multus?.networkName === oldNetwork.multus?.networkName &&
+      isEqual(resourceClaim, oldNetwork.resourceClaim) &&
+      !isDefaultNetwork(network);
     if (isSame || findNetworkSwap({ desired, actual, bindings }, name) !== undefined) return [];
     const message = `network '${name}' cannot be changed while the VMI runs: only an interface with binding bridge can be swapped to another secondary network; remove the interface and add it again`;
     return [

@@ -30,6 +30,8 @@ interface Row {
   readonly iface?: Iface;
   /** On another one. */
   readonly second?: Iface;
+  /** Whether the other network is a device of a resource claim. */
+  readonly isClaimed?: true;
   readonly annotations?: Readonly<Record<string, string>>;
   /** Absent: nothing stands in the way. */
   readonly why?: readonly [reason: string, message: string];
@@ -94,6 +96,16 @@ test.each<Row>([
     why: [IFACES, NO_PLUGIN],
   },
   {
+    name: "a device of a resource claim",
+    iface: NAT,
+    second: { name: "two", bridge: {} },
+    isClaimed: true,
+    why: [
+      IFACES,
+      "cannot migrate VMI: interface two is a device of a resource claim, which stays on its node",
+    ],
+  },
+  {
     name: "a claim with access from one node",
     volume: CLAIM,
     modes: ["ReadWriteOnce"],
@@ -138,8 +150,11 @@ test.each<Row>([
   const disks = volume === undefined ? [] : [{ name: "root", disk: { bus: "virtio" } }];
   const volumes = volume === undefined ? [] : [{ name: "root", ...volume }];
   const nics = [iface ?? [], second ?? []].flat();
+  const otherNetwork = row.isClaimed
+    ? { resourceClaim: { claimName: "nics", requestName: "nic" } }
+    : { multus: { networkName: "blue" } };
   const networks = nics.map(({ name }) =>
-    name === "two" ? { name, multus: { networkName: "blue" } } : { name, pod: {} },
+    name === "two" ? { name, ...otherNetwork } : { name, pod: {} },
   );
   const { domain, ...others } = vmi.spec;
   const withDisks = { ...others, volumes, domain: { ...domain, devices: { disks } } };

@@ -74,9 +74,23 @@ function findPluginProblems({ vmi, bindings }: MigrationFacts): readonly string[
   });
 }
 
+/** A device of a claim belongs to its pod. The guest would get another device, with another MAC, on the target node. */
+function findClaimProblems({ vmi: { spec } }: MigrationFacts): readonly string[] {
+  return networksOf(spec)
+    .filter(({ resourceClaim }) => resourceClaim !== undefined)
+    .map(
+      ({ name }) =>
+        `cannot migrate VMI: interface ${name} is a device of a resource claim, which stays on its node`,
+    );
+}
+
 /** Lists blockers in KubeVirt's order. Omits KubeVirt's blockers for features that Patchbay does not support. */
 function listBlockers(facts: MigrationFacts): readonly Blocker[] {
-  const ifaceBlockers = [findPodNetworkProblem(facts) ?? [], findPluginProblems(facts)].flat();
+  const ifaceBlockers = [
+    findPodNetworkProblem(facts) ?? [],
+    findPluginProblems(facts),
+    findClaimProblems(facts),
+  ].flat();
   const diskBlockers = listDisks(facts.vmi.spec).flatMap(
     (disk) => diskProblem(disk, facts.claims) ?? [],
   );

@@ -138,6 +138,7 @@ const MULTUS_SOURCE = "multus-status";
  */
 function isReportedByMultus({ attachment, network, reported }: IfaceFacts): boolean {
   if (network !== undefined && isDefaultNetwork(network)) return false;
+  if (network?.resourceClaim !== undefined) return false;
   if (attachment?.state === "Attached") return true;
   // A network that is being removed counts only if it was reported before.
   return attachment?.state === "Removing" && reported?.infoSource?.includes(MULTUS_SOURCE) === true;

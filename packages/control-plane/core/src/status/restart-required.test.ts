@@ -2,7 +2,7 @@
 // What waits for a restart. Rows of area "restart-required" are KubeVirt's: pkg/network/vmliveupdate/restart_test.go.
 import type { Iface, Network, VmiSpec } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { withNics } from "../nics/nics.ts";
 import { planNicsChange } from "../nics/spec-plan.ts";
 import { listRestartRequiredFields } from "./restart-required.ts";
@@ -295,4 +295,107 @@ test.each<{ name: string; from?: Iface["bandwidth"]; to?: Iface["bandwidth"] }>(
   expect(staged.join(" ")).toContain(`${IFACES}[0].bandwidth`);
   const [iface] = planNicsChange(template.spec, vmi, {}).planned.ifaces;
   expect(iface?.bandwidth).toEqual(to);
+});
+
+describe("a device of a resource claim", () => {
+  const HELD = { name: "nics", resourceClaimTemplateName: "nic" };
+  const OTHER = { name: "more", resourceClaimTemplateName: "nic" };
+  const SLOT = { name: "network-slot-1", resourceClaimTemplateName: "nic" };
+  type Claims = VmiSpec["resourceClaims"];
+
+  function deviceOf(name: string, claimName: string, requestName = name): Nic {
+    return {
+      iface: { name, bridge: {} },
+      network: { name, resourceClaim: { claimName, requestName } },
+    };
+  }
+
+  function specWith(resourceClaims: Claims, ...nics: readonly Nic[]): VmiSpec {
+    return { ...specOf([POD, ...nics]), ...(resourceClaims && { resourceClaims }) };
+  }
+
+  const CLAIMS = "spec.template.spec.resourceClaims";
+
+  test.each<{
+    name: string;
+    running: VmiSpec;
+    wanted: VmiSpec;
+    fields: string[];
+    plugged: string[];
+  }>([
+    {
+      name: "of a held claim is plugged",
+      running: specWith([HELD]),
+      wanted: specWith([HELD], deviceOf("blue", "nics")),
+      fields: [],
+      plugged: ["blue"],
+    },
+    {
+      name: "of a slot is plugged",
+      running: specWith([SLOT]),
+      wanted: specWith([SLOT], deviceOf("blue", SLOT.name)),
+      fields: [],
+      plugged: ["blue"],
+    },
+    {
+      name: "of a further request of a held claim is plugged",
+      running: specWith([HELD], deviceOf("blue", "nics")),
+      wanted: specWith([HELD], deviceOf("blue", "nics"), deviceOf("red", "nics")),
+      fields: [],
+      plugged: ["red"],
+    },
+    {
+      name: "of a new claim waits for a restart",
+      running: specWith([HELD]),
+      wanted: specWith([HELD, OTHER], deviceOf("blue", "more")),
+      fields: [`${IFACES}[1]`, `${CLAIMS}[1]`],
+      plugged: [],
+    },
+    {
+      name: "of a claim with another template waits for a restart",
+      running: specWith([SLOT]),
+      wanted: specWith(
+        [{ ...SLOT, resourceClaimTemplateName: "fast" }],
+        deviceOf("blue", SLOT.name),
+      ),
+      fields: [`${IFACES}[1]`, `${CLAIMS}[0].resourceClaimTemplateName`],
+      plugged: [],
+    },
+    {
+      name: "that gets another request waits for a restart",
+      running: specWith([HELD], deviceOf("blue", "nics")),
+      wanted: specWith([HELD], deviceOf("blue", "nics", "fast")),
+      fields: [`${NETWORKS}[1].resourceClaim.requestName`],
+      plugged: [],
+    },
+    {
+      name: "that takes the place of another network waits for a restart",
+      running: specWith([HELD], nic("blue")),
+      wanted: specWith([HELD], deviceOf("blue", "nics")),
+      fields: [`${NETWORKS}[1].multus`, `${NETWORKS}[1].resourceClaim`],
+      plugged: [],
+    },
+    {
+      name: "that is removed is unplugged, and its claim is held until the restart",
+      running: specWith([HELD], deviceOf("blue", "nics")),
+      wanted: specWith([]),
+      fields: [CLAIMS],
+      plugged: [],
+    },
+    {
+      name: "that nothing uses is no difference",
+      running: specWith([SLOT]),
+      wanted: specWith(undefined),
+      fields: [],
+      plugged: [],
+    },
+  ])("$name", ({ running, wanted, fields, plugged }) => {
+    const vm = aVm();
+    const template = { ...vm.spec.template, spec: wanted };
+    const vmi = { ...aVmi(), spec: running };
+    const changed = { ...vm, spec: { ...vm.spec, template } };
+    expect(listRestartRequiredFields(changed, vmi, LIVE)).toEqual(fields);
+    const { plugs } = planNicsChange(wanted, vmi, {});
+    expect(plugs.map(({ iface }) => iface.name)).toEqual(plugged);
+  });
 });

@@ -20,6 +20,7 @@ import {
   NETWORK_FIELDS,
   type NicsSyncInput,
 } from "../nics/spec-plan.ts";
+import { listHeldClaims, withoutUnusedSlots } from "../nics/claimed-nics.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../nics/nics.ts";
 
 const SPEC_PATH = "spec.template.spec";
@@ -95,12 +96,11 @@ function isBeingUnplugged(actual: Nics, name: string): boolean {
 }
 
 function listChangedIfaces(sides: NicsSyncInput): readonly string[] {
-  const { desired, actual, bindings, reported } = sides;
+  const { desired, actual, reported } = sides;
   return desired.ifaces.flatMap((iface, index) => {
     const path = `${IFACES_PATH}[${String(index)}]`;
     const running = findByName(actual.ifaces, iface.name);
-    if (running === undefined)
-      return isAbsent(iface) || canPlug(iface, desired, bindings) ? [] : [path];
+    if (running === undefined) return isAbsent(iface) || canPlug(iface, sides) ? [] : [path];
     if (isAbsent(running)) return [];
     const live = listLiveFields(iface, findNetworkSwap(sides, iface.name) !== undefined, reported);
     return listDifferingLeaves(omitLiveFields(iface, live), omitLiveFields(running, live), path);
@@ -203,7 +203,11 @@ export function listRestartRequiredFields(
   const spec = effectiveVmiSpec(vm.spec.template.spec);
   const running = effectiveVmiSpec(vmi.spec);
   const { interfaces: reported } = vmi.status ?? {};
-  const sides = { desired: nicsOf(spec), actual: nicsOf(running), bindings, reported };
-  const fields = [...listOtherChanges(spec, running), ...listWaitingNics(sides, isStaged)];
+  const heldClaims = listHeldClaims(spec, running);
+  const sides = { desired: nicsOf(spec), actual: nicsOf(running), bindings, reported, heldClaims };
+  const fields = [
+    ...listOtherChanges(spec, withoutUnusedSlots(running, spec)),
+    ...listWaitingNics(sides, isStaged),
+  ];
   return [...new Set(fields)].sort();
 }

@@ -16,6 +16,7 @@ import { formatProblems, findVmiStartProblems } from "../vm/start-problems.ts";
 import { findStorageFault, type StorageFacts } from "../vm/storage.ts";
 import type { Definitions, UnavailableNetworks } from "../node/definitions.ts";
 import type { IpamClaimFacts } from "../vm/ipam-claims.ts";
+import type { ClaimedNics } from "../nics/claimed-nics.ts";
 import { findEventType } from "../reasons/table.ts";
 import { hasEverRun, type NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
@@ -183,6 +184,7 @@ export interface VmiStatusFacts {
   readonly absences: UnavailableNetworks;
   readonly definitions: Definitions;
   readonly ipamClaims?: IpamClaimFacts;
+  readonly claimedNics?: ClaimedNics;
   readonly nodeLoss?: NodeLoss;
 }
 

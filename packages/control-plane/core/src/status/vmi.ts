@@ -26,6 +26,7 @@ import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { parseNadName } from "@patchbay/api/values";
 import { parseNetworkDns } from "../nics/addresses/resolver.ts";
 import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
+import { toClaimedAttachment, type ClaimedNics } from "../nics/claimed-nics.ts";
 import { DEFAULT_POD_INTERFACE, buildExtraInterfaceName } from "../nics/names.ts";
 import { isOnNetwork, findNetworkName, toPodNics, choosePodNic } from "../nics/pod-nic.ts";
 import { findClaimWarning, resolveIpamClaims } from "../vm/ipam-claims.ts";
@@ -71,6 +72,7 @@ export interface PodNetworkFacts {
   readonly networkStatus: readonly NetworkStatus[];
   readonly errors: AttachmentErrors;
   readonly gateways?: CniGateways;
+  readonly claimedNics?: ClaimedNics;
   readonly podIps: readonly string[];
 }
 
@@ -281,8 +283,9 @@ function advanceAttachment(
   const isObsolete =
     !isWanted(previous, vmi) &&
     (isUnused(vmi, previous) || (!isDeclared(vmi, name) && isReleased(vmi, name)));
-  return isObsolete
-    ? { ...identity, state: "Removing" }
+  if (isObsolete) return { ...identity, state: "Removing" };
+  return networkName === undefined
+    ? toClaimedAttachment(name, pod.claimedNics?.get(name), previous)
     : buildSecondaryAttachment(identity, pod, previous);
 }
 
@@ -337,10 +340,11 @@ function listAttachments(network: Network, sources: AttachmentSources): readonly
   const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
   // While an attachment to the same network exists, no new attachment is listed.
   const isKnown = previous.some((entry) => isOnNetwork(entry, networkName));
-  const newAttachments =
-    isKnown || !isDeclared(vmi, name)
-      ? []
-      : [buildSecondaryAttachment(buildIdentity(network, sources), pod)];
+  const buildNew = (): Attachment =>
+    network.resourceClaim === undefined
+      ? buildSecondaryAttachment(buildIdentity(network, sources), pod)
+      : toClaimedAttachment(name, pod.claimedNics?.get(name));
+  const newAttachments = isKnown || !isDeclared(vmi, name) ? [] : [buildNew()];
   return sortUsedFirst([...retainedAttachments, ...newAttachments], vmi, name);
 }
 
@@ -407,7 +411,7 @@ export type ControllerVmiStatus = Pick<
   | "conditions"
 >;
 
-export function podNetworkFacts(pod: Pod): PodNetworkFacts {
+export function podNetworkFacts(pod: Pod, claimedNics?: ClaimedNics): PodNetworkFacts {
   const annotations = pod.metadata.annotations ?? {};
   return {
     elements: readPodNetworkElements(pod),
@@ -417,6 +421,7 @@ export function podNetworkFacts(pod: Pod): PodNetworkFacts {
     errors: parseAttachmentErrors(annotations[names.ATTACHMENT_ERRORS_ANNOTATION]),
     gateways: parseCniGateways(annotations[names.CNI_GATEWAYS_ANNOTATION]),
     podIps: pod.status?.podIPs?.map(({ ip }) => ip) ?? [],
+    ...(claimedNics !== undefined && { claimedNics }),
   };
 }
 
@@ -574,7 +579,9 @@ export function buildVmiStatus(facts: VmiStatusFacts, now: string): ControllerVm
   const ipamClaims = resolveIpamClaims({ vmi, pod }, facts.definitions, facts.ipamClaims);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences, ipamClaims };
   const attachments =
-    pod === undefined ? undefined : attachmentStatuses(owner, podNetworkFacts(pod), facts.nodeLoss);
+    pod === undefined
+      ? undefined
+      : attachmentStatuses(owner, podNetworkFacts(pod, facts.claimedNics), facts.nodeLoss);
   const phase = findPhase(facts, pod);
   return {
     phase,

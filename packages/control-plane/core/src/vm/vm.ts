@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // virt-controller's actions for one VM: create, change and delete its VMI, and update its template.
 import {
+  type ClaimSlots,
   apiVersionOf,
   isVmiFinal,
   names,
@@ -28,6 +29,7 @@ import {
 import { listDeviceAddresses } from "../nics/pcie/topology.ts";
 import { toLabelValue } from "./spec/guest-names.ts";
 import type { InstancetypeFacts, RefsPlan } from "../instancetype/facts.ts";
+import { withClaimSlots } from "../nics/claimed-nics.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../nics/nics.ts";
 import {
   planNicsChange,
@@ -61,6 +63,8 @@ export interface VmFacts {
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
+  /** Claims for NICs that are plugged later. Unset if the namespace has no template for them. */
+  readonly claimSlots?: ClaimSlots;
   /** If unset, the pods' default network is assumed to drop frames whose source MAC is not the one that CNI assigned. */
   readonly podNetwork?: PodNetworkPolicy;
   readonly isStaged: boolean;
@@ -184,6 +188,13 @@ function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
   ];
 }
 
+function withSlots(
+  vmi: VirtualMachineInstance,
+  { claimSlots }: Pick<VmFacts, "claimSlots">,
+): VirtualMachineInstance {
+  return claimSlots === undefined ? vmi : { ...vmi, spec: withClaimSlots(vmi.spec, claimSlots) };
+}
+
 /** Starts the VMI paused if the first request is a start with `paused: "true"`. Source: KubeVirt StartRequestDataPausedKey. */
 function withStartOptions(
   vmi: VirtualMachineInstance,
@@ -209,7 +220,7 @@ function planStopped(facts: VmFacts): readonly VmAction[] {
           {
             kind: "createVmi",
             vmi: withStartOptions(
-              vmiOf(findExpandedVm(facts), bindings, facts.podNetwork),
+              withSlots(vmiOf(findExpandedVm(facts), bindings, facts.podNetwork), facts),
               requests,
             ),
           } as const,

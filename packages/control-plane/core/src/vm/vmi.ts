@@ -37,6 +37,7 @@ import {
   type IpamClaimFacts,
   type IpamClaimState,
 } from "./ipam-claims.ts";
+import type { ClaimedNics } from "../nics/claimed-nics.ts";
 import { planOwnNics } from "../nics/spec-plan.ts";
 import { findVmiStartProblems } from "./start-problems.ts";
 import { findStorageFault, type StorageFacts } from "./storage.ts";
@@ -69,6 +70,8 @@ export interface VmiFacts {
   readonly absences: UnavailableNetworks;
   /** Set only if a network of the VMI offers persistent addresses. */
   readonly ipamClaims?: IpamClaimFacts;
+  /** Devices of resource claims. Unset if the VMI has no network of a claim. */
+  readonly claimedNics?: ClaimedNics;
   readonly nodeLoss?: NodeLoss;
 }
 

@@ -57,7 +57,7 @@ import {
   findSubject,
   isUnchanged,
 } from "./review.ts";
-import { type Specs, denyForeignNetworks } from "../networks.ts";
+import { type Specs, denyForeignNetworks, listUnservedClaimCauses } from "../networks.ts";
 import {
   isEndedOrDeleting,
   listNewIfaceBindingCauses,
@@ -236,11 +236,11 @@ function buildMacCheck(deps: Deps, { namespace }: AdmissionRequest, update: VmUp
 }
 
 /** Lists the reasons to reject the VM. `vmi` is the running VMI to which the update adds an interface. */
-function listCauses(
+async function listCauses(
   deps: Deps,
   request: AdmissionRequest,
   { vm, old, vmi }: VmUpdate & { readonly vmi: VirtualMachineInstance | undefined },
-): readonly Cause[] {
+): Promise<readonly Cause[]> {
   const { spec } = vm.spec.template;
   const before = old?.spec.template.spec;
   const config = deps.networkConfig();
@@ -262,6 +262,7 @@ function listCauses(
       old?.spec.template.metadata,
     ),
     ...listMacConflictCauses(deps, buildMacCheck(deps, request, { vm, old })),
+    ...(await listUnservedClaimCauses(deps, toSpecs({ vm, old }), TEMPLATE_SPEC_PATH)),
   ];
 }
 
@@ -300,7 +301,7 @@ async function validateVm(
   // For its own writes, virt-api does not read the VMI, because it has already checked these writes against the VMI.
   const isWriteByVirtApi = name === OWN_ACCOUNT;
   const vmi = isWriteByVirtApi ? undefined : await findVmiToPlug(deps, vm, toSpecs(expanded));
-  const causes = [...expanded.causes, ...listCauses(deps, request, { ...expanded, vmi })];
+  const causes = [...expanded.causes, ...(await listCauses(deps, request, { ...expanded, vmi }))];
   if (causes.length > 0 || isWriteByVirtApi) return toVerdict(causes, []);
   return toVerdict([], await listWarnings(deps, request, { ...expanded, vmi }));
 }
@@ -354,6 +355,7 @@ async function validateVmi(
           ...findPciAddressCauses({ vmi, base: "spec" }, old, config),
           ...validateRequestedAddresses(vmi.metadata, "metadata", old?.metadata),
           ...listMacConflictCauses(deps, check),
+          ...(await listUnservedClaimCauses(deps, specs, "spec")),
         ]),
   ];
   if (causes.length > 0 || isOwned) return toVerdict(causes, []);

@@ -35,6 +35,7 @@ export {
   type VolumeMount,
   isPodFinished,
   type Pod,
+  type PodResourceClaim,
   type Toleration,
   type DownwardFile,
   type KeyToPath,
@@ -42,6 +43,12 @@ export {
   type ResourceFieldSelector,
   type VolumeProjection,
 } from "./pod.ts";
+export type {
+  AllocatedDevice,
+  NetworkDeviceData,
+  ResourceClaim,
+  ResourceClaimTemplate,
+} from "./resource-claim.ts";
 export {
   SERVICE_NAME_LABEL,
   SLICE_ENDPOINTS_MAX,

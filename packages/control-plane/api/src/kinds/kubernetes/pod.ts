@@ -168,6 +168,8 @@ export interface Container {
   readonly resources?: {
     readonly requests?: Readonly<Record<string, string>>;
     readonly limits?: Readonly<Record<string, string>>;
+    /** Names of the pod's resource claims whose devices the container uses. */
+    readonly claims?: readonly { readonly name: string; readonly request?: string }[];
   };
   readonly securityContext?: SecurityContext;
   readonly volumeMounts?: readonly VolumeMount[];
@@ -209,6 +211,13 @@ export interface ContainerStatus {
   readonly containerID?: string;
   readonly state: ContainerStateDetails;
   readonly lastState?: ContainerStateDetails;
+}
+
+/** Claim of a pod. Exactly one of the other fields is set besides `name`. Source: Kubernetes core/v1 PodResourceClaim. */
+export interface PodResourceClaim {
+  readonly name: string;
+  readonly resourceClaimName?: string;
+  readonly resourceClaimTemplateName?: string;
 }
 
 /** Toleration of taints. Source: Kubernetes core/v1 Toleration. */
@@ -259,6 +268,7 @@ export interface Pod extends KubeObject {
     readonly initContainers?: readonly Container[];
     readonly containers: readonly Container[];
     readonly volumes?: readonly PodVolume[];
+    readonly resourceClaims?: readonly PodResourceClaim[];
   };
   readonly status?: {
     readonly phase?: "Pending" | "Running" | "Succeeded" | "Failed" | "Unknown";
@@ -272,6 +282,11 @@ export interface Pod extends KubeObject {
     readonly qosClass?: "Guaranteed" | "Burstable" | "BestEffort";
     readonly initContainerStatuses?: readonly ContainerStatus[];
     readonly containerStatuses?: readonly ContainerStatus[];
+    /** Claims that were created from templates. `resourceClaimName` is unset if the template needs no claim. */
+    readonly resourceClaimStatuses?: readonly {
+      readonly name: string;
+      readonly resourceClaimName?: string;
+    }[];
   };
 }
 

@@ -47,3 +47,18 @@ test.each<{ kind: string; plugin?: BindingPlugin; isRefused: boolean }>([
     row.isRefused ? { kind: "refused", field: "bandwidth" } : { kind: row.kind },
   );
 });
+
+test.each<{ kind: string; plugin: BindingPlugin }>([
+  { kind: "managedTap", plugin: { domainAttachmentType: "managedTap" } },
+  { kind: "tap", plugin: { domainAttachmentType: "tap" } },
+  { kind: "hook", plugin: { sidecarImage: "image" } },
+  { kind: "refused", plugin: { domainAttachmentType: "vhostuser" } },
+  {
+    kind: "refused",
+    plugin: { domainAttachmentType: "managedTap", networkAttachmentDefinition: "extra" },
+  },
+])("for a device of a resource claim, $plugin resolves to $kind", ({ kind, plugin }) => {
+  const network = { name: "one", resourceClaim: { claimName: "nics", requestName: "nic" } };
+  const iface = { name: "one", binding: { name: "own" } };
+  expect(resolveBinding(iface, network, { own: plugin })).toMatchObject({ kind });
+});

@@ -113,6 +113,12 @@ function refuse(field: string, message: string): BindingRefusal {
   return { kind: "refused", field, reason: "BindingNotSupported", message };
 }
 
+/** Checks whether the binding needs nothing but the pod NIC. */
+function canBindClaim(binding: Binding | BindingRefusal): boolean {
+  if (binding.kind === "refused") return true;
+  return binding.kind !== "vhostuser" && binding.extraNetwork === undefined;
+}
+
 function resolveSupportedBinding(
   iface: Iface,
   network: Network | undefined,
@@ -128,6 +134,8 @@ function resolveSupportedBinding(
       : { kind: "masquerade" };
   }
   const registered = resolveRegisteredBinding(iface, network, registry) ?? { kind: "bridge" };
+  if (network?.resourceClaim !== undefined && !canBindClaim(registered))
+    return refuse("binding", "does not support devices of resource claims; use bridge");
   if (registered.kind === "hook" && iface.state === "down")
     return refuse("state", "cannot be down: the NIC is its hook's, and its link too");
   return iface.bandwidth !== undefined && FOREIGN_TAP_KINDS.includes(registered.kind)

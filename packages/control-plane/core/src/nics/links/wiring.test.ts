@@ -9,6 +9,7 @@ import {
   findOrphanedWirings,
   type LinkOwners,
 } from "../node-plan.ts";
+import { buildIfaceNames } from "../names.ts";
 import { buildServedNics } from "../addresses/served-nic.ts";
 import { NO_LINKS, type IfaceFacts } from "../facts.ts";
 import { anIface } from "../../testing/node-scene.ts";
@@ -156,6 +157,18 @@ test.each<{ name: string; owners: Partial<LinkOwners> }>([
   },
 ])("links that $name are not orphaned", ({ owners }) => {
   expect(findOrphanedWirings([BRIDGE, TAP], { ...NO_USER, ...owners })).toEqual([]);
+});
+
+test("links of a NIC that a driver named belong to its attachment", () => {
+  const podInterfaceName = "dra-node1-0";
+  const { bridgeName, tapName } = buildIfaceNames("one", podInterfaceName);
+  const links = [
+    { ...BRIDGE, name: bridgeName },
+    { ...TAP, name: tapName },
+  ];
+  const attachments = [{ name: "one", podInterfaceName, state: "Attached" as const }];
+  expect(findOrphanedWirings(links, { ...NO_USER, attachments })).toEqual([]);
+  expect(findOrphanedWirings(links, NO_USER)).toMatchObject([{ bridgeName, tapName }]);
 });
 
 test("treats an open tap and its bridge as in use", () => {

@@ -28,6 +28,31 @@ function withSpec(spec: Partial<VmiSpec>): VirtualMachineInstance {
   return { ...vmi, spec: { ...vmi.spec, ...spec } };
 }
 
+test("a launcher has the VMI's resource claims, and its first container uses them", () => {
+  const resourceClaims = [
+    { name: "nics", resourceClaimTemplateName: "nic" },
+    { name: "shared", resourceClaimName: "existing" },
+  ];
+  const vmi = withSpec({
+    resourceClaims,
+    networks: [{ name: "blue", resourceClaim: { claimName: "nics", requestName: "nic" } }],
+    domain: { devices: { interfaces: [{ name: "blue", bridge: {} }] } },
+  });
+  const { metadata, spec } = podOf(vmi);
+  expect(spec.resourceClaims).toEqual(resourceClaims);
+  expect(spec.containers.map(({ resources }) => resources?.claims)).toEqual([
+    [{ name: "nics" }, { name: "shared" }],
+    undefined,
+  ]);
+  expect(metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? "[]").toBe("[]");
+});
+
+test("a launcher without claims has no field for them", () => {
+  const { spec } = podOf(withSpec({ resourceClaims: [] }));
+  expect("resourceClaims" in spec).toBe(false);
+  expect(spec.containers[0]?.resources).not.toHaveProperty("claims");
+});
+
 function resourcesWith(pcieRootPorts: number): unknown {
   const vmi = aVmi({ nics: [], status: { phase: "Pending" } });
   const devices = { ...vmi.spec.domain.devices, pcieRootPorts };

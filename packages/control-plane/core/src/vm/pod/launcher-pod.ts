@@ -83,6 +83,14 @@ function buildLauncherVolumes(): readonly PodVolume[] {
   return LAUNCHER_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: printMi(mib) } }));
 }
 
+/** Names each claim without a request, so that NICs of its other requests can be plugged later. */
+function buildContainerClaims({
+  resourceClaims = [],
+}: VmiSpec): Pick<NonNullable<Container["resources"]>, "claims"> {
+  if (resourceClaims.length === 0) return {};
+  return { claims: resourceClaims.map(({ name }) => ({ name })) };
+}
+
 function buildContainer(
   vmi: VirtualMachineInstance,
   request: LauncherRequest,
@@ -105,7 +113,10 @@ function buildContainer(
     image: request.image,
     imagePullPolicy: "IfNotPresent",
     env: [{ name: "SHUTDOWN_SECONDS", value: String(graceSeconds) }],
-    resources: computeLauncherResources(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
+    resources: {
+      ...computeLauncherResources(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
+      ...buildContainerClaims(vmi.spec),
+    },
     securityContext: RESTRICTED_SECURITY_CONTEXT,
     ...buildContainerProbes(vmi),
     volumeMounts: [
@@ -186,6 +197,8 @@ export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherR
         ...(info === undefined ? [] : [info.volume]),
         ...hooks.volumes,
       ],
+      ...(vmi.spec.resourceClaims !== undefined &&
+        vmi.spec.resourceClaims.length > 0 && { resourceClaims: vmi.spec.resourceClaims }),
     },
   };
 }

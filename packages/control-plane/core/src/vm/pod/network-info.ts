@@ -32,9 +32,8 @@ interface InterfaceInfo {
 
 function needsInfo(iface: Iface, network: Network, { bindings }: NetworksOwner): boolean {
   const name = iface.binding?.name ?? "";
-  if (isDefaultNetwork(network) || resolveBinding(iface, network, bindings).kind === "refused") {
-    return false;
-  }
+  if (isDefaultNetwork(network) || network.resourceClaim !== undefined) return false;
+  if (resolveBinding(iface, network, bindings).kind === "refused") return false;
   return Object.hasOwn(bindings, name) && bindings[name]?.downwardAPI === DEVICE_INFO;
 }
 

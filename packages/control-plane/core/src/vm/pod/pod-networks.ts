@@ -115,7 +115,9 @@ function listWantedElements(
   const portless = findIfacesWithoutPort(vmi, vmi.spec, bindings);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
-    if (network === undefined || isAbsent(iface) || portless.has(iface.name)) return [];
+    // A driver attaches the devices of resource claims, so the annotation omits them.
+    if (network === undefined || network.resourceClaim !== undefined) return [];
+    if (isAbsent(iface) || portless.has(iface.name)) return [];
     const binding = resolveBinding(iface, network, bindings);
     if (binding.kind === "refused") return [];
     const names = { podInterfaceName: choosePodNic(network, sources), namespace };

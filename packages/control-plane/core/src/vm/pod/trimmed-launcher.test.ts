@@ -90,6 +90,13 @@ test.each(pods)(
   },
 );
 
+test("retains the claims of a launcher and their names", () => {
+  const resourceClaims = [{ name: "nics", resourceClaimTemplateName: "nic" }];
+  const resourceClaimStatuses = [{ name: "nics", resourceClaimName: "vm1-nics" }];
+  const { spec, status } = trimLauncher(aLauncher({ resourceClaims }, { resourceClaimStatuses }));
+  expect([spec.resourceClaims, status]).toEqual([resourceClaims, { resourceClaimStatuses }]);
+});
+
 test("retains only the used fields of a pod", () => {
   const [{ pod } = { pod: aLauncher({}, {}) }] = pods;
   expect(trimLauncher(pod)).toEqual({

@@ -32,7 +32,8 @@ function trimMetadata(metadata: ObjectMeta): ObjectMeta {
   };
 }
 
-function trimSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec"] {
+function trimSpec(spec: Pod["spec"]): Pod["spec"] {
+  const { nodeName, initContainers, volumes, resourceClaims } = spec;
   return {
     ...(nodeName !== undefined && { nodeName }),
     ...(initContainers !== undefined && {
@@ -42,6 +43,7 @@ function trimSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec
     ...(volumes !== undefined && {
       volumes: volumes.map(({ name, image }) => ({ name, ...(image !== undefined && { image }) })),
     }),
+    ...(resourceClaims !== undefined && { resourceClaims }),
   };
 }
 
@@ -52,7 +54,7 @@ function trimContainer(status: ContainerStatus): ContainerStatus {
 
 function trimStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status"]> {
   const { phase, reason, message, podIPs, conditions } = status;
-  const { initContainerStatuses, containerStatuses } = status;
+  const { initContainerStatuses, containerStatuses, resourceClaimStatuses } = status;
   return {
     ...(phase !== undefined && { phase }),
     ...(reason !== undefined && { reason }),
@@ -67,6 +69,7 @@ function trimStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
     ...(containerStatuses !== undefined && {
       containerStatuses: containerStatuses.map(trimContainer),
     }),
+    ...(resourceClaimStatuses !== undefined && { resourceClaimStatuses }),
   };
 }
 

@@ -3,6 +3,7 @@
 import {
   DATA_VOLUMES,
   networkConfigOf,
+  RESOURCE_CLAIM_TEMPLATES,
   VIRTUAL_MACHINE_INSTANCES,
   type DataVolume,
   type NetworkConfig,
@@ -49,7 +50,7 @@ import {
 } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
-import { findClaims } from "../vmi/index.ts";
+import { findClaims, findIfServed } from "../vmi/index.ts";
 import {
   nicsOf,
   toNicsPatch,
@@ -81,15 +82,10 @@ async function findVmi(
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
 }
 
-/** Finds the DataVolume. Returns undefined if the cluster does not serve the kind, because createDataVolume reports that error. */
-function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | undefined> {
-  return store.find(DATA_VOLUMES, key).catch((error: unknown) => {
-    if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
-    return undefined;
-  });
-}
-
-/** Returns the missing DataVolumes of a VM that has no VMI. Uses no cache, because clusters without CDI do not serve the kind. */
+/**
+ * Returns the missing DataVolumes of a VM that has no VMI. Uses no cache, because clusters without CDI do not serve the kind.
+ * createDataVolume reports that error.
+ */
 async function findMissingDataVolumes(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -98,9 +94,22 @@ async function findMissingDataVolumes(
   if (vmi !== undefined || vm.metadata.deletionTimestamp !== undefined) return [];
   const dataVolumes = buildDataVolumes(vm);
   const found = await Promise.all(
-    dataVolumes.map((dataVolume) => findDataVolume(keyOf(dataVolume), deps)),
+    dataVolumes.map((dataVolume) => findIfServed(deps.store, DATA_VOLUMES, keyOf(dataVolume))),
   );
   return dataVolumes.filter((_, index) => found[index] === undefined);
+}
+
+/** Returns the slots of a VM without a VMI. Reads the template, because only namespaces with the template have slots. */
+async function observeClaimSlots(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+  { claimSlots, store }: Pick<NetworkConfig, "claimSlots"> & Pick<Deps, "store">,
+): Promise<Pick<VmFacts, "claimSlots">> {
+  if (claimSlots === undefined || vmi !== undefined) return {};
+  const { namespace = "" } = vm.metadata;
+  const key = { namespace, name: claimSlots.resourceClaimTemplateName };
+  const template = await findIfServed(store, RESOURCE_CLAIM_TEMPLATES, key);
+  return template === undefined ? {} : { claimSlots };
 }
 
 async function observeInstancetypes(
@@ -138,10 +147,11 @@ async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> 
     vmi,
     deps,
   );
-  const { bindings, isStaged } = network;
+  const { bindings, isStaged, claimSlots } = network;
   const facts = {
     vm,
     ...instancetypeFacts,
+    ...(await observeClaimSlots(vm, vmi, { ...deps, ...(claimSlots && { claimSlots }) })),
     now,
     startProblems,
     missingDataVolumes,

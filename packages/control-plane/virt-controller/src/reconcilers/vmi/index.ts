@@ -8,6 +8,8 @@ import {
   readOvercommitConfig,
   PODS,
   readStorageConfig,
+  RESOURCE_CLAIMS,
+  type ResourceType,
   logsSerialConsoles,
   usesEmulation,
   type NetworkConfig,
@@ -16,7 +18,7 @@ import {
   type VmiStatus,
 } from "@patchbay/api";
 import type { JsonPatchOperation } from "@patchbay/api/json";
-import type { PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
+import type { KubeObject, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import {
   listClaimNames,
   type VmiFacts,
@@ -46,6 +48,7 @@ import {
   printTime,
   after,
   done,
+  earliest,
   type Next,
   runObjectSteps,
   type ObjectStepsResult,
@@ -62,8 +65,12 @@ import {
   type ControllerVmiStatus,
 } from "@patchbay/core/status";
 import {
+  findClaimsReadMs,
   findMacChanges,
+  listResourceClaimNames,
   MAC_CHANGED,
+  networksOf,
+  readClaimedNics,
   toNicsPatch,
   findNewAddressChange,
 } from "@patchbay/core/nics";
@@ -157,6 +164,37 @@ function findDefinitions(
   return new Map(found);
 }
 
+/** Reads the object. Returns undefined if it does not exist, or if the cluster does not serve its kind. */
+export function findIfServed<T extends KubeObject>(
+  store: Deps["store"],
+  type: ResourceType<T>,
+  key: ObjectKey,
+): Promise<T | undefined> {
+  return store.find(type, key).catch((error: unknown) => {
+    if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
+    return undefined;
+  });
+}
+
+/** Reads the devices of the launcher's resource claims. Reads no claim if the VMI has no network of a claim. */
+async function observeClaimedNics(
+  vmi: VirtualMachineInstance,
+  pod: Pod | undefined,
+  { store, clock }: Deps,
+): Promise<Pick<VmiFacts, "claimedNics">> {
+  const isClaimed = networksOf(vmi.spec).some(({ resourceClaim }) => resourceClaim !== undefined);
+  if (pod === undefined || !isClaimed) return {};
+  const { namespace = "" } = vmi.metadata;
+  const found = await Promise.all(
+    listResourceClaimNames(vmi, pod).map(async (name) => {
+      const claim = await findIfServed(store, RESOURCE_CLAIMS, { namespace, name });
+      return claim === undefined ? [] : [[name, claim] as const];
+    }),
+  );
+  const claims = new Map(found.flat());
+  return { claimedNics: readClaimedNics(vmi, pod, { claims, nowMs: clock.now() }) };
+}
+
 /** Observes a VMI. Returns undefined if the VMI does not exist. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
@@ -181,7 +219,8 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   const definitions = findDefinitions(vmi, network, deps);
   const absences = findAbsences({ vmi, pod }, definitions, deps);
   const claims = await observeIpamClaims(vmi, definitions, deps);
-  const facts = { network, storage, definitions, absences, ...claims };
+  const claimed = await observeClaimedNics(vmi, pod, deps);
+  const facts = { network, storage, definitions, absences, ...claims, ...claimed };
   return withImageVolumes({ vmi, pod, settings, ...facts, ...loss }, deps);
 }
 
@@ -384,5 +423,8 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
   rethrowFirst(performed);
-  return performed.retryInMs === undefined ? done() : after(performed.retryInMs);
+  const { claimedNics, pod } = facts;
+  const readMs = claimedNics && findClaimsReadMs(claimedNics, pod);
+  const nextMs = earliest([performed.retryInMs, readMs]);
+  return nextMs === undefined ? done() : after(nextMs);
 }

@@ -41,8 +41,9 @@ interface NicFacts extends PhaseTimingTexts {
 }
 
 function describeNetwork({ spec }: VirtualMachineInstance, name: string): string {
-  const network = findByName(networksOf(spec), name)?.multus?.networkName;
-  return network === undefined ? "the pod's network" : `network ${network}`;
+  const { multus, resourceClaim } = findByName(networksOf(spec), name) ?? {};
+  if (resourceClaim !== undefined) return `resource claim ${resourceClaim.claimName ?? ""}`;
+  return multus === undefined ? "the pod's network" : `network ${multus.networkName}`;
 }
 
 function isReady(status: IfaceStatus | undefined): boolean {
