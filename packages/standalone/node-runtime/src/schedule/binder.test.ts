@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over pods that have no node, on watches that a test feeds.
-import { PERSISTENT_VOLUME_CLAIMS, PODS } from "@patchbay/api";
+import { PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS } from "@patchbay/api";
 import type {
   KubeNode,
   KubeObject,
@@ -204,6 +204,18 @@ describe("a pod without a node", () => {
     await world.apply({ ...pod, status: { conditions: [other] } });
     expect(world.events).toHaveLength(3);
   });
+});
+
+test("a pod with a resource claim is bound after a driver has allocated the claim", async () => {
+  const resourceClaims = [{ name: "nics", resourceClaimName: "existing" }];
+  await world.list([aNode("a")], [waiting("x", {}, { resourceClaims })]);
+  expect(world.events).toEqual(['x Warning FailedScheduling resourceclaim "existing" not found']);
+  const metadata = { namespace: "ns", name: "existing" };
+  const claim = { apiVersion: "resource.k8s.io/v1", kind: "ResourceClaim", metadata, spec: {} };
+  world.store.put(RESOURCE_CLAIMS, { ...claim, status: { allocation: {} } });
+  expect(world.bindings).toEqual([]);
+  await world.later(1000);
+  expect(world.bindings).toEqual(["x a"]);
 });
 
 describe("a pod slot on a node", () => {

@@ -33,6 +33,7 @@ import {
   type ClaimLookup,
   type StorageCaches,
 } from "../claims/index.ts";
+import { prepareDeviceClaims } from "./device-claims.ts";
 import { findVolumeProblem, placePod } from "./placement.ts";
 import { runEvictor } from "./evictor.ts";
 import type { PlacedPod } from "./affinity.ts";
@@ -137,6 +138,24 @@ async function bindWithClaims(
   return plan.requeueAfterMs === undefined ? done() : after(plan.requeueAfterMs);
 }
 
+/** Interval between reads of a pod's resource claims. They are not watched, because few pods have any. */
+const DEVICE_CLAIMS_INTERVAL_MS = 1000;
+
+/** Prepares the pod's resource claims. Returns undefined when the pod may be bound. */
+async function prepareDevices(
+  deps: BinderDeps,
+  { pods }: BinderState,
+  pod: Pod,
+): Promise<Next | undefined> {
+  const uids = new Set(pods.list().map(({ metadata }) => metadata.uid));
+  const { store } = deps.client;
+  const state = await prepareDeviceClaims({ store, hasPod: (uid) => uids.has(uid) }, pod);
+  if (state.kind === "ready") return undefined;
+  if (state.problem === undefined) return done();
+  await reportUnschedulable(deps, pod, state.problem);
+  return after(DEVICE_CLAIMS_INTERVAL_MS);
+}
+
 function nodeNameOf({ metadata, spec }: Pod, { nodeNameByUid }: BinderState): string {
   return spec.nodeName === undefined || spec.nodeName === ""
     ? (nodeNameByUid.get(metadata.uid ?? "") ?? "")
@@ -168,7 +187,10 @@ async function schedulePod(deps: BinderDeps, state: BinderState, key: string): P
     findNamespaceLabels: (name) => state.namespaces.find({ name })?.metadata.labels ?? {},
     findVolumeProblem: (node) => findVolumeProblem(pod, node, claimContext),
   });
-  if ("nodeName" in placement) return bindWithClaims(deps, state, { pod, ...placement });
+  if ("nodeName" in placement) {
+    const next = await prepareDevices(deps, state, pod);
+    return next ?? bindWithClaims(deps, state, { pod, ...placement });
+  }
   await reportUnschedulable(deps, pod, placement.problem);
   return done();
 }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resource claims of pods, in place of Kubernetes' resource claim controller and scheduler. Drivers allocate the devices.
+import { PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, apiVersionOf } from "@patchbay/api";
+import type {
+  Pod,
+  PodResourceClaim,
+  ResourceClaim,
+  ResourceClaimTemplate,
+} from "@patchbay/api/kubernetes";
+import { isAppError } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
+import { keyOf } from "@patchbay/kube";
+
+export interface DeviceClaimDeps {
+  readonly store: Store;
+  /** Returns whether the pod with this uid exists. Reservations of other pods are dropped. */
+  readonly hasPod: (uid: string) => boolean;
+}
+
+/** `waiting`: a write was made that the pod's watch reports, or `problem` must end first. */
+type ClaimsState =
+  | { readonly kind: "ready" }
+  | { readonly kind: "waiting"; readonly problem?: string };
+
+const READY: ClaimsState = { kind: "ready" };
+
+/** Number of digits of the pod's uid in a claim's name. They distinguish claims of successive pods of the same name. */
+const UID_DIGITS = 8;
+
+function buildClaimName({ metadata }: Pod, { name }: PodResourceClaim): string {
+  return `${metadata.name}-${name}-${(metadata.uid ?? "").slice(0, UID_DIGITS)}`;
+}
+
+function buildClaim(
+  pod: Pod,
+  declared: PodResourceClaim,
+  { spec }: ResourceClaimTemplate,
+): ResourceClaim {
+  const { name, namespace = "", uid = "" } = pod.metadata;
+  const { labels, annotations } = spec.metadata ?? {};
+  return {
+    apiVersion: apiVersionOf(RESOURCE_CLAIMS),
+    kind: RESOURCE_CLAIMS.kind,
+    metadata: {
+      name: buildClaimName(pod, declared),
+      namespace,
+      ...(labels && { labels }),
+      annotations: { ...annotations, "resource.kubernetes.io/pod-claim-name": declared.name },
+      ownerReferences: [{ apiVersion: "v1", kind: "Pod", name, uid, controller: true }],
+    },
+    spec: spec.spec,
+  };
+}
+
+/** Creates the claim of a template. Returns a problem if the template does not exist. */
+async function createClaim(
+  { store }: DeviceClaimDeps,
+  pod: Pod,
+  declared: PodResourceClaim,
+): Promise<string | undefined> {
+  const { namespace = "" } = pod.metadata;
+  const { resourceClaimTemplateName: name = "" } = declared;
+  const template = await store.find(RESOURCE_CLAIM_TEMPLATES, { namespace, name });
+  if (template === undefined) return `resourceclaimtemplate "${name}" not found`;
+  try {
+    await store.create(RESOURCE_CLAIMS, buildClaim(pod, declared, template));
+  } catch (error) {
+    // A claim of this name contains the pod's uid, so an earlier pass created it.
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+  }
+  return undefined;
+}
+
+/** Creates the pod's missing claims and reports their names in the pod's status. Returns undefined if none was missing. */
+async function createClaims(deps: DeviceClaimDeps, pod: Pod): Promise<ClaimsState | undefined> {
+  const reported = pod.status?.resourceClaimStatuses ?? [];
+  const missing = (pod.spec.resourceClaims ?? []).filter(
+    ({ name, resourceClaimTemplateName }) =>
+      resourceClaimTemplateName !== undefined && !reported.some((each) => each.name === name),
+  );
+  if (missing.length === 0) return undefined;
+  for (const declared of missing) {
+    const problem = await createClaim(deps, pod, declared);
+    if (problem !== undefined) return { kind: "waiting", problem };
+  }
+  const created = missing.map((declared) => ({
+    name: declared.name,
+    resourceClaimName: buildClaimName(pod, declared),
+  }));
+  const { resourceVersion } = pod.metadata;
+  const status = { resourceClaimStatuses: [...reported, ...created] };
+  const patch = { type: "merge", fields: { metadata: { resourceVersion }, status } } as const;
+  await deps.store.patch(PODS, keyOf(pod), patch, { subresource: "status" });
+  return { kind: "waiting" };
+}
+
+function listClaimNames({ spec, status }: Pod): readonly string[] {
+  return (spec.resourceClaims ?? []).flatMap(({ name, resourceClaimName }) => {
+    const reported = status?.resourceClaimStatuses?.find((each) => each.name === name);
+    return resourceClaimName ?? reported?.resourceClaimName ?? [];
+  });
+}
+
+/** Reserves the claim for the pod, so that its driver prepares the devices and does not release them. */
+async function reserve(
+  { store, hasPod }: DeviceClaimDeps,
+  pod: Pod,
+  claim: ResourceClaim,
+): Promise<void> {
+  const { name, uid = "" } = pod.metadata;
+  const reservedFor = claim.status?.reservedFor ?? [];
+  if (reservedFor.some((consumer) => consumer.uid === uid)) return;
+  const others = reservedFor.filter(
+    (consumer) => consumer.resource !== "pods" || hasPod(consumer.uid),
+  );
+  const { resourceVersion } = claim.metadata;
+  const status = { reservedFor: [...others, { resource: "pods", name, uid }] };
+  const patch = { type: "merge", fields: { metadata: { resourceVersion }, status } } as const;
+  await store.patch(RESOURCE_CLAIMS, keyOf(claim), patch, { subresource: "status" });
+}
+
+/** Creates, awaits and reserves the pod's claims. The pod may be bound when they are ready. Idempotent. */
+export async function prepareDeviceClaims(deps: DeviceClaimDeps, pod: Pod): Promise<ClaimsState> {
+  const created = await createClaims(deps, pod);
+  if (created !== undefined) return created;
+  const { namespace = "" } = pod.metadata;
+  const claims: ResourceClaim[] = [];
+  for (const name of listClaimNames(pod)) {
+    const claim = await deps.store.find(RESOURCE_CLAIMS, { namespace, name });
+    if (claim === undefined)
+      return { kind: "waiting", problem: `resourceclaim "${name}" not found` };
+    claims.push(claim);
+  }
+  const pending = claims.find(({ status }) => status?.allocation === undefined);
+  if (pending !== undefined) {
+    const problem = `no driver has allocated resourceclaim "${pending.metadata.name}" yet`;
+    return { kind: "waiting", problem };
+  }
+  for (const claim of claims) await reserve(deps, pod, claim);
+  return READY;
+}
