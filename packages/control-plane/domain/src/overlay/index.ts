@@ -47,7 +47,7 @@ function readAttributes(value: unknown): ReadonlyMap<string, string> {
   return new Map(Object.entries(value).map(([name, text]) => [name, String(text)]));
 }
 
-/** Converts the parser's nodes to elements. The key of a node is the element's name; the key `:@` contains the attributes. */
+/** Converts the parser's nodes. In each node, one member has the element's name and contains its children; `:@` contains the attributes. */
 function listElements(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
   if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
   return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
@@ -125,7 +125,6 @@ function findAttribute(element: XmlElement | undefined, name: string): string | 
   return element?.attributes.get(name);
 }
 
-/** Returns a device's alias. In the XML for hooks, libvirt omits the prefix `ua-`. Source: libvirt formatdomain "alias". */
 function findAlias(element: XmlElement): string | undefined {
   return findAttribute(findChild(element, "alias"), "name");
 }

@@ -31,7 +31,7 @@ const SMALL_MEMORY_MIB = 2048;
 const SMALL = { total: 8, free: 3 };
 const LARGE = { total: 16, free: 6 };
 
-/** Device that has a root port in KubeVirt's layout. Patchbay's guests have no balloon and usually no SCSI controller. */
+/** Device with a root port in KubeVirt's layout. Patchbay leaves the balloon's port empty, and SCSI's if the VM has no SCSI controller. */
 type Occupant = FixedDevice | "balloon";
 /** Number of controllers that KubeVirt counts: SCSI, virtio-serial and USB, even if the VM has no USB controller. */
 const CONTROLLER_COUNT = 3;

@@ -36,7 +36,7 @@ export type FixedDevice =
 interface Layout {
   readonly requiredDevices: readonly FixedDevice[];
   readonly sharesMemory: boolean;
-  /** Whether unset fields have KubeVirt's defaults for the display, the CPU model and topology, and boot ROMs. */
+  /** Whether fields that the VM leaves unset have KubeVirt's defaults for the display, CPU model, CPU topology and boot ROMs. */
   readonly hasKubeVirtDefaults: boolean;
 }
 
@@ -370,7 +370,7 @@ function findKind(device: FixedDevice): DeviceKind {
   return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Plans the ports up to the last used port, and then as many reserve ports as slots and interrupt vectors allow. */
+/** Plans the ports up to the last used port. Adds reserve ports, or ports up to `portCount`, if slots and interrupt vectors suffice. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;

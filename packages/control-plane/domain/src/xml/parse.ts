@@ -7,7 +7,7 @@ import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/a
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, describeParseError } from "./check-document.ts";
 
-/** Elements whose paths {@link DomainFacts} omits. NICs' paths are in NicFacts; libvirt sets the others. Source: libvirt formatdomain. */
+/** Elements whose paths {@link DomainFacts} omits: NICs have them in {@link NicFacts}, and libvirt sets those of the other two elements. */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
   "emulator",
@@ -235,8 +235,9 @@ function listArguments(root: XmlNode): readonly string[] {
 }
 
 /**
- * Checks whether QEMU continues to run when a NIC is reset or removed after the deletion of its tap. Measured: QEMU 7.2
- * continues, 10.0 exits with "TUNSETVNETHDRSZ ioctl() failed".
+ * Checks whether QEMU continues to run when a NIC is reset or removed after the deletion of its tap. QEMU 7.2 continues; 10.0
+ * exits with "TUNSETVNETHDRSZ ioctl() failed" (both measured). The version is that of the machine type, if it has one. Versions
+ * between 7.2 and 10.0 are assumed to exit.
  */
 function survivesTapDeletion(machine: string): boolean {
   const [, major, minor] = /-(\d+)\.(\d+)$/.exec(machine) ?? [];

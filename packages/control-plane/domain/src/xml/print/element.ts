@@ -17,7 +17,7 @@ export function buildAddressElement(address: PciAddress, multifunction = false):
   };
 }
 
-/** Returns the virtio model for an address. A transitional device needs an I/O window, which most ports lack. */
+/** Returns the virtio model for an address. Only bus 0 gets transitional devices, which need an I/O window that most ports lack. */
 export function chooseVirtioModel(address: PciAddress): string {
   return address.bus > 0 ? "virtio-non-transitional" : "virtio";
 }
