@@ -64,8 +64,9 @@ export function listRoutesToRecord(
 }
 
 /**
- * Returns the routes to restore after an attachment is removed. `others` are the remaining attachments in the order of their ADD. If any of
- * them claim a route's address family, the last of these decides: the route is restored only if it uses that attachment's NIC.
+ * Returns the routes to restore after an attachment is removed. `others` are the remaining attachments in the order of their ADD. If some
+ * of them claim the default route of an address family, the last of these keeps it: a route of the family is restored only if it uses the
+ * NIC of that attachment.
  */
 export function listRoutesToRestore(
   removed: RouteClaim,

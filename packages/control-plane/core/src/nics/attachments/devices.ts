@@ -91,7 +91,7 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   return { ok: false, reason: `the pod has no more devices of ${resource}: ${usages.join(", ")}` };
 }
 
-/** Checks whether the kubelet may have allocated a device for the attachment. If so, the attachment waits for the device list. */
+/** Checks whether the kubelet may have allocated a device for the attachment. If so, ADD must wait for the kubelet's device list. */
 export function mayHaveDevice({ resource, id }: DeviceRequest, pod: Pod | undefined): boolean {
   if (pod === undefined || resource === undefined || id !== undefined || isShared(resource)) {
     return true;

@@ -129,7 +129,7 @@ function describeRefusal({ field, text }: NamedValue, list: PolicyFieldName, why
 
 interface PolicyContext {
   readonly policy: TenantPolicy;
-  /** The node's own bridges: the bridges that flags name, and each bridge with a port that belongs to neither a guest nor a pod. */
+  /** Bridges of the node itself, for example with a physical NIC. The policy allows them only by their full names, not by `PREFIX*`. */
   readonly nodeBridges: ReadonlySet<string>;
 }
 
@@ -346,7 +346,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** Checks whether users can set the policy in the KubeVirt object: it must be Patchbay's own object or already have the field. */
+/** Checks whether the KubeVirt object supports the policy: true for Patchbay's own object and for an object in which the policy is set. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (

@@ -28,10 +28,11 @@ function qualifySelection(
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** Attachments of the pod. An element without an interface name gets the name of its existing attachment. */
+/** Attachments that the pod already has. An annotation element without an interface name gets the name of one on the same network. */
 interface ExistingAttachments {
   /** Attachments that other components created, even if net-agent adopted them. */
   readonly foreign: readonly PresentAttachment[];
+  /** Attachments in net-agent's journal, including adopted ones. */
   readonly requested: readonly PresentAttachment[];
 }
 
@@ -67,8 +68,9 @@ function findUnused(
 }
 
 /**
- * Returns an interface name for an unnamed element: Multus's default name, the name of another component's NIC on the
- * network, or a free name. Multus may use another number, because it also counts networks that a cluster adds to all pods.
+ * Returns an interface name for an unnamed element: Multus's default name unless it is in use, or else the name of another component's
+ * NIC on the network, or else a free name. The NIC that Multus created may have another number than the default name, because Multus
+ * also counts networks that the cluster adds to all pods.
  */
 function generateName(network: string, index: number, names: NamingState): string {
   const defaultInterfaceName = buildDefaultName(index);

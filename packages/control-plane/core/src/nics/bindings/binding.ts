@@ -32,7 +32,7 @@ export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "vhos
 
 export interface Binding {
   readonly kind: BindingKind;
-  /** NAME or NAMESPACE/NAME of an additional NetworkAttachmentDefinition to whose network the pod is attached. */
+  /** NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition that the binding's registration adds. The pod is attached to it as well. */
   readonly extraNetwork?: string;
   /** Whether the binding has a hook. Hooks run only at the guest's start, so the NIC cannot be plugged into a running guest. */
   readonly hasHook?: true;

@@ -59,8 +59,8 @@ interface WiringBase {
   /** Limits of the traffic to the guest (inbound) and from the guest (outbound). Unset for taps of plugins. */
   readonly limits?: { readonly inbound?: RateLimit; readonly outbound?: RateLimit };
   /**
-   * UID of the pod, set while the guest runs on another node. Switches must then not learn the guest's MAC from this node,
-   * and the tap must not queue broadcasts.
+   * UID of the target pod of a migration. Set while the guest still runs on the source node: until the guest arrives, switches must not
+   * learn its MAC from this node, and the tap must not queue broadcasts.
    */
   readonly incomingPodUid?: string;
 }

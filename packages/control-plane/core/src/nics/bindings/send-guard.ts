@@ -26,8 +26,9 @@ function chooseStricterMode(one: SecurityMode, other: SecurityMode): SecurityMod
 }
 
 /**
- * Returns the port security. The pod network always checks addresses. On other networks, the interface's settings apply; the cluster's mode
- * is the default. If the cluster's mode is enforced, the stricter of both modes applies, without the interface's exceptions.
+ * Returns the port security. On the pod network, the mode is always `Addresses`. On other networks, the interface's settings apply, and the
+ * cluster's mode is the default. If the cluster enforces its mode, the stricter of the interface's and the cluster's mode applies, and the
+ * interface's exceptions are ignored.
  */
 function resolvePortSecurity(
   iface: Iface,
@@ -56,7 +57,6 @@ export interface SendGuardFacts {
   readonly addresses: readonly string[];
 }
 
-/** Removes the prefix length, because the guest may use only this address and not the whole prefix. */
 export function withoutPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
