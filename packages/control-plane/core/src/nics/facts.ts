@@ -101,7 +101,10 @@ function findMinMtu({ remembered, links }: MtuFacts): number {
   return addresses.some((address) => address.includes(":")) ? IPV6_MTU_MIN : 0;
 }
 
-/** Returns the MTU of the interface: the smaller of the requested MTU and the pod NIC's. 0 if both are unknown. */
+/**
+ * Returns the MTU of the interface: the requested MTU, at least 1280 if the pod NIC has IPv6 addresses, and at most the pod NIC's MTU.
+ * 0 if both are unknown.
+ */
 export function findMtu(facts: MtuFacts): number {
   const { mtu = 0 } = facts.links ?? {};
   const requested =

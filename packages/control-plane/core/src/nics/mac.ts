@@ -119,7 +119,7 @@ export function needsRandomMac(iface: Iface, spec: VmiSpec, bindings: BindingReg
   return findMacSource(iface, spec, bindings) === "random";
 }
 
-/** Returns the interfaces with the MACs that Patchbay chooses: the MAC from an earlier spec, or else a random MAC. */
+/** Returns all interfaces. Adds a MAC where Patchbay must choose one: the MAC from an earlier spec, or else a random MAC. */
 export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
   const inUse = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
   return ifacesOf(spec).map((iface) => {
@@ -239,7 +239,10 @@ interface MacOnNetwork {
   readonly networkName?: string;
 }
 
-/** Returns the origin of a MAC that the status must retain. Undefined if Patchbay chooses the MAC, or if the NIC is absent or refused. */
+/**
+ * Returns the source and network of the interface's MAC if the VM's status must retain the MAC. Undefined if Patchbay chooses the MAC
+ * at random, if the interface is absent, or if its binding is refused.
+ */
 function findRetainableMac(
   vm: VirtualMachine,
   iface: Iface,
@@ -250,7 +253,7 @@ function findRetainableMac(
   const source = findMacSource(iface, spec, bindings);
   if (network === undefined || source === undefined || source === "random" || isAbsent(iface))
     return undefined;
-  // A MAC in the specification is recorded too, so that the interface retains it when the user deletes it from the specification.
+  // A MAC in the specification is recorded too, so that the interface retains this MAC if the user deletes the field `macAddress`.
   if (network.pod !== undefined) return { source };
   const networkName = networkNameOf(network, vm.metadata.namespace ?? "");
   return networkName === undefined ? undefined : { source, networkName };
@@ -324,7 +327,7 @@ function isSetByPatchbay(
   return source === "guest" || (passesAnyMac && networkName === undefined);
 }
 
-/** Sets the previous guest's MAC on interfaces whose MAC Patchbay may set itself. The other MACs must be requested from the networks. */
+/** Sets the previous guest's MAC on interfaces whose MAC Patchbay may set itself. For the others, see {@link withLastMacs}. */
 export function withRetainedMacs(
   vm: VirtualMachine,
   ifaces: readonly Iface[],
@@ -354,7 +357,7 @@ export function readRetainedMacs(vmi: VirtualMachineInstance): readonly Retained
   return parseRetainedMacs(vmi.metadata.annotations?.[names.RETAINED_MACS_ANNOTATION]);
 }
 
-/** Returns the MAC to request from the pod's default network, which has no network selection element. */
+/** Returns the MAC to request from the pod's default network. Undefined if no MAC is known, or with masquerade, which needs no MAC there. */
 export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefined {
   const { spec, metadata } = vmi;
   const iface = ifacesOf(spec).find(({ name }) => {

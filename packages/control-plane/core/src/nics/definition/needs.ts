@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the known plugins of a network definition require on the node and do not create themselves.
+// Requirements of a network definition on the node: programs, links and directories that its known plugins do not create themselves.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 
@@ -63,7 +63,7 @@ function listPrograms(plugin: Plugin): readonly string[] {
 function listLinks(plugin: Plugin, prefix: string): readonly NamedField[] {
   const member = LINK_MEMBERS.get(plugin.type);
   const name = member === undefined ? undefined : readText(plugin, member);
-  // If the name is missing, the plugin uses the link of the default route. With `linkInContainer`, the link is in the pod.
+  // The node needs no particular link if the name is missing (the plugin then uses the default route's link) or the link is in the pod.
   if (member === undefined || name === undefined || plugin["linkInContainer"] === true) return [];
   return [{ field: `${prefix}${member}`, name }];
 }

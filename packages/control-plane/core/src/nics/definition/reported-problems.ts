@@ -25,7 +25,7 @@ function generationOf(nad: NetworkAttachmentDefinition): number {
   return nad.metadata.generation ?? 0;
 }
 
-/** Returns whether there is an outdated entry of another node. If that node was deleted, it cannot remove the entry itself. */
+/** Returns whether another node's entry is about an earlier generation of the definition. A deleted node cannot remove its entry itself. */
 export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
   const generation = generationOf(nad);
   const problems = nad.status?.problems ?? [];
@@ -37,7 +37,10 @@ export function listOtherNodes(nad: NetworkAttachmentDefinition, node: string): 
   return nodes.filter((each) => each !== node).toSorted();
 }
 
-/** Replaces the node's entry and drops outdated entries. Sorts the list, so that all nodes write the same order. */
+/**
+ * Replaces the node's entry, and drops entries of earlier generations and of deleted nodes. Omits the node's entry if the list is full.
+ * Sorts the list, so that all nodes write the same order.
+ */
 function replaceOwnEntry(
   nad: NetworkAttachmentDefinition,
   { node, deletedNodes }: Pick<NodeFinding, "node" | "deletedNodes">,

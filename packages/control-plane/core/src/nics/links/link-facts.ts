@@ -130,8 +130,8 @@ function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
 }
 
 /**
- * Collects the facts for a vhost-user socket. The device is considered connected until the dataplane recreates the socket, because
- * the recreation disconnects it.
+ * Collects the facts for a vhost-user socket. If the dataplane recreates the socket, `isTapOpen` becomes false, because the device is
+ * still connected to the deleted socket.
  */
 function collectSocketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const observed = sources.sockets?.get(iface.podInterfaceName);

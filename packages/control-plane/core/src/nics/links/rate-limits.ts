@@ -4,7 +4,7 @@ import type { BandwidthLimit, Iface } from "@patchbay/api";
 import { frameBytes, parseBytes } from "@patchbay/api/values";
 import type { ObservedWiring, RateLimit } from "../bindings/pod-wiring.ts";
 
-/** Default duration of a burst at the average rate. If a kernel timer were delayed for longer, tokens would be lost. */
+/** Default duration of a burst at the average rate. If a kernel timer is delayed for longer, the bucket overflows and tokens are lost. */
 const BURST_SECONDS = 0.05;
 /** Duration of a burst at the peak rate. With a shorter burst, the kernel would need a timer for each frame. */
 const PEAK_BURST_SECONDS = 0.001;
