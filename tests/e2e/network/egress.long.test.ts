@@ -74,10 +74,14 @@ test("a Service on the network answers a guest that is only on the pod network",
       readonly spec: { readonly clusterIP: string };
       readonly status?: { readonly conditions?: readonly unknown[] };
     };
-  expect(await inGuest(CLIENT, `fetch ${read().spec.clusterIP} 80`)).toContain(
-    "fetched 00:00:00:00:00:00",
-  );
-  expect(read().status?.conditions).toMatchObject([
-    { type: "patchbay.io/NetworkReachable", status: "True", reason: "NodeAddress" },
-  ]);
+  const { clusterIP } = read().spec;
+  // Until the Service has endpoints, its address refuses connections.
+  await expect
+    .poll(() => inGuest(CLIENT, `fetch ${clusterIP} 80`), { timeout: CHANGE_MS })
+    .toContain("fetched 00:00:00:00:00:00");
+  await expect
+    .poll(() => read().status?.conditions, { timeout: CHANGE_MS })
+    .toMatchObject([
+      { type: "patchbay.io/NetworkReachable", status: "True", reason: "NodeAddress" },
+    ]);
 });

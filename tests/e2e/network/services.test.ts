@@ -208,9 +208,11 @@ test("a Service leads to a guest's address on the network that it names", async 
     expect(page).toContain(mac);
     // The other guest has no NIC on this network.
     expect(await inGuest(CLIENT, `fetch ${clusterIP} 80`)).toContain(LOOPBACK);
-    expect(service("web-blue").status?.conditions).toMatchObject([
-      { type: "patchbay.io/NetworkReachable", status: "Unknown", reason: "NoNodeAddress" },
-    ]);
+    await expect
+      .poll(() => service("web-blue").status?.conditions, { timeout: CHANGE_MS })
+      .toMatchObject([
+        { type: "patchbay.io/NetworkReachable", status: "Unknown", reason: "NoNodeAddress" },
+      ]);
     const change = { spec: { ports: [{ port: 80, targetPort: PORT + 1 }] } };
     machine.patch("service", "web-blue", change);
     await eventually(async () => (await fetched(clusterIP, 80)) === undefined, TIMEOUT);
