@@ -68,7 +68,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly podResourcesSocket: string;
   /** Directory of device information files: device plugins write to its subdirectory `dp`, and CNI plugins to `cni`. */
   readonly deviceInfoDir: string;
-  /** Whether pods may use only networks of their own namespace, of namespace `default`, and networks to which their VMI refers. */
+  /** Whether a pod may use only networks in its own namespace, networks in namespace `default`, and networks to which its VMI refers. */
   readonly namespaceIsolation: boolean;
   readonly ownBridge: readonly string[];
   /** Tenant policy from flags. Fields without a flag are unset. */

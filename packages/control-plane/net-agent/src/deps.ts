@@ -43,7 +43,7 @@ export interface Deps {
   readonly defaultRoutes: DefaultRoutes;
   /** The node's own NICs, which plugins may move into pods. */
   readonly nodeNics: NodeNics;
-  /** Opens the host's network namespace, which the caller closes. @throws AppError with OS_PATH_REFUSED */
+  /** Opens the host's network namespace, which the caller must close. @throws AppError with OS_PATH_REFUSED */
   readonly openHostNetns: () => OpenNetns;
   readonly cni: Cni;
   readonly journal: Journal;
@@ -68,6 +68,6 @@ export interface Deps {
   /** Returns why this node cannot create NICs on the network. `network` has the form NAMESPACE/NAME. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   readonly mode: AgentMode;
-  /** Whether pods may use only networks of their own namespace, of namespace `default`, and networks to which their VMI refers. */
+  /** Whether a pod may use only networks in its own namespace, networks in namespace `default`, and networks to which its VMI refers. */
   readonly isIsolated: boolean;
 }

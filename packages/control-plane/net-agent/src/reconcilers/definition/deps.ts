@@ -28,10 +28,10 @@ export interface CheckedDefinition {
   /** Lease directories without a free address. */
   readonly fullLeaseDirectories: readonly string[];
   readonly reported: string | undefined;
-  /** Whether the kind has no status subresource, as in the CRD of Multus. */
+  /** Whether definitions have no status subresource, as with the CRD of Multus. */
   readonly isWithoutStatus: boolean;
-  /** Monotonic time, in ms, at which other nodes' entries for an older definition were first found. Undefined if there are none. */
+  /** Monotonic time in ms at which the status first had outdated problems of other nodes. Undefined if it has none. */
   readonly staleSinceMs: number | undefined;
-  /** Monotonic time of the last lookup of other nodes, in milliseconds; undefined before the first lookup. */
+  /** Monotonic time in ms at which this agent last checked whether the other nodes in the status still exist. Undefined before. */
   readonly nodesReadMs: number | undefined;
 }

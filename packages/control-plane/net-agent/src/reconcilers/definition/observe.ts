@@ -79,7 +79,7 @@ async function readConfigOrProblem(
   }
 }
 
-/** Finds all problems that prevent this node from creating NICs on the network. `network` has the form NAMESPACE/NAME. */
+/** Finds the network's problems on this node, including a tolerated policy violation. `network` has the form NAMESPACE/NAME. */
 export async function checkDefinition(network: string, deps: CheckDeps): Promise<Finding> {
   const config = await readConfigOrProblem(network, deps);
   if (isAppError(config)) return { problems: [config], fullLeaseDirectories: [] };

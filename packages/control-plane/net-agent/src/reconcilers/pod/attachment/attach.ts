@@ -143,7 +143,7 @@ function toCanonicalIp(text: string): string | undefined {
   return ip && printAddress(ip);
 }
 
-/** Returns the requested MAC and addresses that the NIC lacks. `observedMac` is used if the result has no MAC. */
+/** Describes the requested MAC and addresses that the NIC lacks. `observedMac` is used if the result has no MAC. */
 function findMissing(
   wanted: WantedAttachment,
   result: CniResult,
@@ -223,7 +223,7 @@ interface AddedAttachment {
   readonly rejection?: string;
 }
 
-/** Records the routes and permanent neighbors that ADD gave the NIC. virt-handler moves them to the guest, and DEL may need them. */
+/** Records the routes and permanent neighbors that ADD gave the NIC. virt-handler may move them to the guest; they are restored for DEL. */
 async function withPaths(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return row;
@@ -365,7 +365,7 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
     reportLostAddresses(wanted, { facts, result, preferred, rejection }, deps);
 }
 
-/** Returns the definition's problem instead of the plugin's error if possible, because some plugins describe a missing link vaguely. */
+/** Returns the definition's problem, if any, instead of the plugin's error, because some plugins describe a missing link vaguely. */
 async function explainFailure(error: unknown, network: string, deps: Deps): Promise<unknown> {
   if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
   const problems = await deps.findProblems(network).catch(() => []);
@@ -392,7 +392,7 @@ async function addNew(
   return addOrUndo(row, { facts, check }, deps);
 }
 
-/** Runs ADD with the NIC's previous MAC and addresses if possible. If the network rejects the request, repeats ADD without them. */
+/** Runs ADD with the NIC's previous MAC and addresses, if they are known. If the network rejects them, repeats ADD without them. */
 async function addWithPreferred(
   wanted: WantedAttachment,
   { preferred, ...intent }: Intent & { readonly preferred: Preferences | undefined },
@@ -450,7 +450,7 @@ async function adoptOrThrow(
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Returns whether libcni's cache contains this NIC for this network. network-status may lack the NIC, because any writer can remove it. */
+/** Returns whether libcni's cache contains this NIC for this network. The pod's network-status may lack it, because clients can edit it. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
