@@ -103,7 +103,7 @@ function findMinMtu({ remembered, links }: MtuFacts): number {
 
 /**
  * Returns the MTU of the interface: the requested MTU, at least 1280 if the pod NIC has IPv6 addresses, and at most the pod NIC's MTU.
- * 0 if both are unknown.
+ * 0 if neither MTU is known.
  */
 export function findMtu(facts: MtuFacts): number {
   const { mtu = 0 } = facts.links ?? {};

@@ -357,7 +357,7 @@ export function readRetainedMacs(vmi: VirtualMachineInstance): readonly Retained
   return parseRetainedMacs(vmi.metadata.annotations?.[names.RETAINED_MACS_ANNOTATION]);
 }
 
-/** Returns the MAC to request from the pod's default network. Undefined if no MAC is known, or with masquerade, which needs no MAC there. */
+/** Returns the MAC to request from the pod's default network. Undefined with masquerade, which needs no MAC there, or if none is known. */
 export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefined {
   const { spec, metadata } = vmi;
   const iface = ifacesOf(spec).find(({ name }) => {

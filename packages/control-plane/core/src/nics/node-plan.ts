@@ -313,15 +313,15 @@ export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition 
 }
 
 /**
- * Swaps the network: sets the link down, moves the tap to the bridge of the new network, and sets the link up. The bridge
- * must exist. If the move fails, the tap returns to its old bridge.
+ * Swaps the network: sets the link down, moves the tap to the bridge of the new network, and sets the link up. The new bridge
+ * must exist before. If the move fails, the tap returns to its old bridge.
  */
 export interface SwapAction {
   readonly kind: "swapNetwork";
   readonly iface: string;
   readonly from: BridgeWiring;
   readonly to: BridgeWiring;
-  /** Device XML with the link down and up. Unset if the spec wants the link down. */
+  /** Device XML with the link down and up. Unset if the spec wants the link down, or if the device or its PCI address is missing. */
   readonly link?: { readonly down: string; readonly up: string };
 }
 

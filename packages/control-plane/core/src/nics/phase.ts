@@ -94,7 +94,10 @@ function findLastUsedNic(
   return deviceTap === undefined ? "" : parseTapName(deviceTap);
 }
 
-/** Returns the current pod NIC: preferably the NIC whose bridge contains the device's tap or, without a device, the spec's NIC. */
+/**
+ * Returns the current pod NIC. With a device, this is the NIC whose bridge contains the device's tap. Without a device, it is the NIC on
+ * the spec's network. If there is no such NIC, returns the last NIC that is known from other sources.
+ */
 function findCurrentNic(known: KnownNics, sources: NicSources): string {
   const { name, attachments, networkName, wantedNic } = known;
   if (!sources.hasDevice) {
@@ -157,7 +160,7 @@ export interface IfaceSources {
   readonly incomingPodUid?: string;
   /** Whether the pod on this node was created with a service mesh's proxy. */
   readonly isMeshed?: true;
-  /** Whether neither the links nor the domain can be observed, because the launcher is unreachable. */
+  /** Set if the launcher is unreachable, so that the links and the domain cannot be observed. */
   readonly isLauncherUnreachable?: true;
 }
 

@@ -159,7 +159,10 @@ function isOnSameNetwork({ desired, actual }: NicsSyncInput, name: string): bool
   );
 }
 
-/** Copies the VM's live fields. If the VM lacks the interface, marks it as `absent`. The mark remains if another NIC reuses the name. */
+/**
+ * Returns the VMI's interface with the VM's live fields. If the VM lacks the interface, marks it as `absent`, except on the default
+ * network. While an absent interface is unplugged, the VM's new interface with the same name but another network does not replace it.
+ */
 function syncIface(current: Iface, input: NicsSyncInput): Iface {
   const { desired, actual, bindings } = input;
   const wanted = findByName(desired.ifaces, current.name);

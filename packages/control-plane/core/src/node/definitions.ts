@@ -76,7 +76,7 @@ function describeOtherNodes(reportingNodes: readonly string[], nodes: readonly s
   return `${listedNodes}${unlistedCount > 0 ? ` and ${String(unlistedCount)} more` : ""} ${otherNodes.length === 1 ? "has" : "have"} it: a VM that is stopped and started there gets it`;
 }
 
-/** Returns the networks whose current definition does not work on the node. `nodes` are the reachable nodes. */
+/** Returns the networks that the node cannot provide. `nodes` are the reachable nodes; messages recommend those that report no problem. */
 export function findUnavailableNetworks(
   node: string,
   definitions: Definitions,
