@@ -26,7 +26,7 @@ interface BlockingAttachment {
   readonly message: string;
 }
 
-/** Returns the step's last failure. If the step has not failed, reports that the interface name is still in use. */
+/** Returns the last failure of the ADD step. If it has none, returns the blocking attachment's failure, or that its name is in use. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   {
@@ -187,7 +187,7 @@ async function recordEventsLast<T>(
   }
 }
 
-/** Runs a pass over one pod. Returns the milliseconds until the next pass; undefined if only a change requires another pass. */
+/** Runs a pass over one pod. Returns the milliseconds until the next pass; undefined if no pass is needed until something changes. */
 function reconcileOne(key: string, uid: string, allDeps: Deps): Promise<number | undefined> {
   return allDeps.podMutex.runExclusive(uid, () =>
     recordEventsLast(allDeps, (deps) => runPass(key, uid, deps)),

@@ -307,7 +307,7 @@ async function writeStatus(
   let pod = facts.pod;
   for (let attempt = 1; pod !== undefined; attempt += 1) {
     if (await writeOnce(pod, { facts, ...options }, deps)) return;
-    // If the pass found no sandbox, Multus may have written the status of a new sandbox. The next pass must read this status.
+    // If the pass found no sandbox, does not retry: Multus may have written a new sandbox's status, which only the next pass reads.
     if (attempt === WRITE_ATTEMPTS_MAX || facts.missingSandbox !== undefined) {
       const object = facts.key;
       throw new AppError("KUBE_CONFLICT", { resource: "pods", object });

@@ -140,7 +140,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Runs DEL. Returns undefined on success. If DEL fails, rethrows the error, or returns why the NIC must be removed without its plugin. */
+/** Runs DEL. Rethrows its error, so that DEL is retried; after too many failures, returns why the NIC is removed without its plugin. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
@@ -180,7 +180,7 @@ async function forgetCached(
   }
 }
 
-/** Detaches the network and marks its row as removed. The caller deletes the row after it has written the pod's status. */
+/** Detaches the network and marks its row as removed. The caller must delete the row after it has written the pod's status. */
 export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const removedRow = row.isUnmade === true ? row : await removeLinks(row, facts, deps);
   await restoreNodeNics(removedRow, facts, deps);

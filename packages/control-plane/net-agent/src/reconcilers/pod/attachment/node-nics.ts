@@ -36,7 +36,10 @@ async function listRecordedNics(
   return recorded;
 }
 
-/** Records the settings of the node's NICs that ADD moves into the pod. Reuses a NIC's earlier record until the NIC is fully restored. */
+/**
+ * Records the settings of the node's NICs that ADD moves into the pod. For a NIC that was not yet fully restored after an
+ * earlier attachment, reuses the earlier record, because the NIC's current settings may be incomplete.
+ */
 export async function recordNodeNics(
   request: AttachmentRequest,
   deps: Deps,
@@ -60,7 +63,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** Restores the settings of NICs that are back on the node. Returns true if all of them are back, which explains the failure of DEL. */
+/** Restores the settings of NICs that are back on the node. Returns true if all are back, because DEL then failed for no other reason. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,

@@ -22,7 +22,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/** Builds a network's status entries. If the result has no NIC, adds an entry when virt-controller waits for the NIC's name. */
+/** Builds a network's status entries. Adds one if the result has no NIC, but virt-controller chose the NIC's name and awaits it. */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
