@@ -70,6 +70,28 @@ function resourcesWith(pcieRootPorts: number): unknown {
   return { request: requests?.["memory"], limit: limits?.["memory"] };
 }
 
+test("a launcher lists the ports of its VM's interfaces, with their names if these are valid", () => {
+  const ports = [
+    { name: "web", port: 80 },
+    { name: "web", port: 81 },
+    { name: "Not-Valid", port: 82, protocol: "udp" },
+    { name: "a-name-too-long-by-far", port: 83 },
+    { port: 84, protocol: "UDP" },
+  ];
+  const vmi = aVmi();
+  const [iface = { name: "default" }] = vmi.spec.domain.devices?.interfaces ?? [];
+  const devices = { ...vmi.spec.domain.devices, interfaces: [{ ...iface, ports }] };
+  const pod = podOf(withSpec({ domain: { ...vmi.spec.domain, devices } }));
+  expect(pod.spec.containers[0]?.ports).toEqual([
+    { name: "web", containerPort: 80, protocol: "TCP" },
+    { containerPort: 81, protocol: "TCP" },
+    { containerPort: 82, protocol: "UDP" },
+    { containerPort: 83, protocol: "TCP" },
+    { containerPort: 84, protocol: "UDP" },
+  ]);
+  expect(podOf(aVmi()).spec.containers[0]?.ports).toBeUndefined();
+});
+
 // The channel of the guest's agent has a port too.
 test.each([
   { ports: 0, limit: "363Mi" },

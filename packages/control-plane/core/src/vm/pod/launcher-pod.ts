@@ -19,6 +19,7 @@ import { computeBindingsMiB, computeLauncherResources } from "./launcher-resourc
 import { networkResources, type Definitions } from "../../node/definitions.ts";
 import { launcherPodName } from "../../migration/owner.ts";
 import { readTopologyVersion } from "../../nics/pcie/devices.ts";
+import { ifacesOf } from "../../nics/nics.ts";
 import { isForVhostUser } from "../../nics/bindings/resolve-binding.ts";
 import { hasDisplay, hasConsole } from "../spec/guest-devices.ts";
 import type { DiskFacts } from "./disk-parts.ts";
@@ -91,6 +92,23 @@ function buildContainerClaims({
   return { claims: resourceClaims.map(({ name }) => ({ name })) };
 }
 
+/** Valid names of container ports. Source: Kubernetes IsValidPortName. */
+const PORT_NAME = /^(?=.*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*$/;
+const PORT_NAME_LENGTH_MAX = 15;
+
+/** Lists the interfaces' ports, which Services and NetworkPolicies may select by name. Source: KubeVirt containerPortsFromVMI. */
+function listContainerPorts({ spec }: VirtualMachineInstance): NonNullable<Container["ports"]> {
+  const usedNames = new Set<string>();
+  return ifacesOf(spec)
+    .flatMap(({ ports = [] }) => ports)
+    .map(({ name = "", port: containerPort, protocol = "TCP" }) => {
+      const isValid = name.length <= PORT_NAME_LENGTH_MAX && PORT_NAME.test(name);
+      const hasName = isValid && !usedNames.has(name);
+      usedNames.add(name);
+      return { ...(hasName && { name }), containerPort, protocol: protocol.toUpperCase() };
+    });
+}
+
 function buildContainer(
   vmi: VirtualMachineInstance,
   request: LauncherRequest,
@@ -107,12 +125,14 @@ function buildContainer(
     isForVhostUser: isForVhostUser(vmi.spec, request.bindings),
   };
   const info = buildNetworkInfoVolume({ vmi, bindings: request.bindings });
+  const ports = listContainerPorts(vmi);
   const ownMiB = LAUNCHER_VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
     env: [{ name: "SHUTDOWN_SECONDS", value: String(graceSeconds) }],
+    ...(ports.length > 0 && { ports }),
     resources: {
       ...computeLauncherResources(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
       ...buildContainerClaims(vmi.spec),
