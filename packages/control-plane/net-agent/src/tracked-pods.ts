@@ -13,7 +13,7 @@ export interface TrackedPods {
   readonly unreadable: readonly string[];
 }
 
-/** Reads the journal at startup. Later, callers of `add` and `remove` keep the list current. */
+/** Reads the journal at startup. Afterwards, the callers of `add` and `remove` must keep the list in step with the journal. */
 export async function loadTrackedPods(journal: Journal, log: Logger): Promise<TrackedPods> {
   const trackedPods = new Map<string, Set<string>>();
   const add = (key: string, uid: string): void => {

@@ -67,7 +67,7 @@ async function attachDefault(
   return result;
 }
 
-/** Namespace of a default network if the annotation names none. Source: Multus, multusNamespace. */
+/** Namespace of a pod's own default network if its annotation gives only the network's name. Source: Multus, multusNamespace. */
 const DEFAULT_DEFINITION_NAMESPACE = "kube-system";
 const IGNORE_UNKNOWN = "IgnoreUnknown";
 
@@ -196,7 +196,10 @@ async function attachAnnotated(facts: PodFacts, deps: RuntimeDeps): Promise<ActR
 
 const NO_ADDRESS: Reason = "AddressesExhausted";
 
-/** Throws unless all networks are attached. A VM starts without a NIC whose network has no free address; the loop plugs it later. */
+/**
+ * Throws if a network could not be attached. Accepts networks without a free address for a VM of Patchbay: the VM starts
+ * without their NICs, and net-agent attaches them in a later reconcile pass.
+ */
 async function assertAllAttached(
   { key, pod, attachments }: PodFacts,
   { errors }: ActResult,
@@ -231,7 +234,7 @@ async function undoAll(
   }
 }
 
-/** Attaches the default network with the MAC of the launcher's guest. If the network rejects the MAC, attaches it without a MAC request. */
+/** Attaches the default network. Requests the launcher guest's MAC unless another is requested; if it is rejected, requests no MAC. */
 async function addPreferringMac(
   network: DefaultNetwork,
   facts: PodFacts,

@@ -43,7 +43,7 @@ async function findRow(
   );
 }
 
-/** Attaches the network as its definition specifies. Ignores the call's configuration, because Multus' controller checks no permissions. */
+/** Attaches the network with its definition's configuration, because Multus' controller does not check the configuration in its call. */
 async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const { interfaceName } = call;
   const facts = await readFacts(call, deps, "live");
@@ -78,7 +78,10 @@ function buildRemoval(call: PluginCall): AttachmentRequest {
   };
 }
 
-/** Detaches a network that has no journal row. Checks the call's configuration, which may be forged, against the policy. */
+/**
+ * Detaches a network that has no journal row. Uses the runtime's cached configuration; if there is none, uses the call's
+ * configuration, which may be forged, and therefore first checks it against the policy.
+ */
 async function removeForeign(
   call: PluginCall,
   { namespace }: CalledPod,

@@ -126,7 +126,7 @@ export async function guardStatus(pods: PodLookup, request: AdmissionRequest): P
   return checkAgent(request, await findAgentNode(user, pods));
 }
 
-/** Fields of a launcher pod that Patchbay trusts. The webhook configurations match the same fields. */
+/** Fields of a launcher pod that Patchbay trusts. The match conditions of the webhook for launchers must list the same fields. */
 const TRUSTED_FIELDS = [
   ["labels", names.KUBEVIRT_LABEL],
   ["annotations", names.NETWORK_STATUS_ANNOTATION],

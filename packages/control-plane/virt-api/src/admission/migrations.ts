@@ -71,7 +71,7 @@ type MigrationDeps = Pick<
   "cachedReader" | "findByLauncher" | "evictionStrategy" | "log" | "store"
 >;
 
-/** Marks the VMI for evacuation by virt-controller. The patch fails if the guest has left the node. */
+/** Marks the VMI, so that virt-controller evacuates it from the node. The patch fails if the guest has left the node. */
 async function markEvacuation(
   { store, log }: MigrationDeps,
   { metadata }: VirtualMachineInstance,

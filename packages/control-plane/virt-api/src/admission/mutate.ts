@@ -132,7 +132,7 @@ function findDefaultNic(
     : findAutoNic(vmiSpecOf(old));
 }
 
-/** Adds the default NIC to an object without NICs, unless a Patchbay service wrote the object. */
+/** Adds the default NIC to an object without NICs, unless the object or its preference opts out or a Patchbay service wrote it. */
 async function addDefaultNic(
   deps: Deps,
   { namespace, user }: AdmissionRequest,
