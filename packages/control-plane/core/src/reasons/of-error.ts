@@ -112,7 +112,7 @@ export function isDefinitionFault(error: unknown): boolean {
   return DEFINITION_REASONS.includes(findMapped(error));
 }
 
-/** Returns the error's reason. Returns undefined if the reason depends on the failed step. */
+/** Returns the error's reason. Undefined if the error alone does not determine the reason; callers then use a reason of the failed step. */
 export function reasonOf(error: unknown): Reason | undefined {
   const mapping = findMapped(error);
   return typeof mapping === "string" ? mapping : undefined;

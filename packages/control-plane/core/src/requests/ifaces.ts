@@ -197,7 +197,7 @@ function toPlan(
   };
 }
 
-/** Returns the running VMI's interface of the requested name. It is being unplugged if it was removed from the VM. */
+/** Returns the running VMI's interface with the requested name. Because the VM's spec lacks the interface, it is being unplugged. */
 function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);

@@ -294,7 +294,10 @@ function planShorterStop(facts: RunStateFacts): RunStatePlan {
     : { kind: "shortenGracePeriod", vmiOperations, message: STOP_MESSAGE };
 }
 
-/** Plans a stop, which also cancels a pending start. Returns a conflict if no guest runs or the guest is being stopped. */
+/**
+ * Plans a stop. With Always and Once, halts the VM in any case. With Manual and RerunOnFailure, also cancels a pending start; returns a
+ * conflict if no guest runs and no start is pending. With Halted, returns a conflict unless the stop shortens the grace period.
+ */
 export function planStop(facts: RunStateFacts): RunStatePlan {
   switch (runStrategyOf(facts.vm)) {
     case "Halted":

@@ -41,7 +41,7 @@ function listCauses(
   });
 }
 
-/** Error message for a plugged interface whose binding has a hook. The caller adds the subject, for example `binding`. */
+/** Why an interface whose binding has a hook cannot be plugged into a running guest. The caller adds the subject, for example `binding`. */
 export const NEEDS_START =
   "has a hook, which is called only when the guest starts and cannot join a running pod; add the interface to the VM's specification, or while the VM is stopped";
 

@@ -33,7 +33,7 @@ function parseLabel(text: string): readonly [string, string] | undefined {
   return LABEL_KEY.test(key) && LABEL_VALUE.test(value) ? [key, value] : undefined;
 }
 
-/** Parses comma-separated `KEY=VALUE` pairs. Returns undefined if the text is malformed or empty. */
+/** Parses comma-separated `KEY=VALUE` pairs. Returns undefined if the text is malformed, empty or too long, or repeats a key. */
 function parseSelector(text: string): ReadonlyMap<string, string> | undefined {
   if (text.length > SELECTOR_LENGTH_MAX) return undefined;
   const labels = text.split(",").map(parseLabel);

@@ -102,7 +102,7 @@ function findAddressWarning(
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
 
-/** Returns the warning of a ready NIC, or why a plug or swap is blocked although no step failed. Returns undefined for an unplug. */
+/** Returns a ready NIC's warning, or why a plug or swap waits although no step of virt-handler failed. Returns undefined for an unplug. */
 function findBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,
