@@ -128,7 +128,7 @@ function listRemovedDefault(wanted: Nics, actual: Nics): readonly string[] {
   ]);
 }
 
-/** Removes fields that requests set only in the VMI: the start strategy and, if a stop shortened it (`isShortened`), the grace period. */
+/** Removes fields that requests set only in the VMI: the start strategy, and the grace period if a stop shortened it (`isShortened`). */
 function withoutRequests(spec: VmiSpec, isShortened: boolean): JsonObject {
   const graceSeconds = isShortened ? undefined : spec.terminationGracePeriodSeconds;
   return { ...spec, startStrategy: undefined, terminationGracePeriodSeconds: graceSeconds };

@@ -217,7 +217,7 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes may wait for the next status write. Only new IP addresses, MACs and PCI addresses must be written at once. */
+/** Fields whose changes may wait for the next status write, except new IP addresses, MACs and PCI addresses of interfaces. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "ipAddresses",
   "macAddresses",
@@ -242,7 +242,7 @@ function hasNoNewEntry(oldEntries: readonly unknown[] = [], newEntries: readonly
   return newEntries.every((entry) => oldEntries.some((oldEntry) => isEqual(oldEntry, entry)));
 }
 
-/** Checks whether the topology has no new address. A new address must be written immediately; a removal can wait. */
+/** Checks whether the topologies differ at most by removed interfaces. Any other change must be written immediately; a removal can wait. */
 function hasNoNewAddress(
   oldTopology: PcieTopology | undefined,
   next: PcieTopology | undefined,

@@ -216,7 +216,7 @@ function findExtraNetwork(
   return { name, networkName, podInterfaceName: buildExtraInterfaceName(attachedName) };
 }
 
-/** Returns the attachment. Until its binding's additional network is attached, replaces the state with the additional network's state. */
+/** Returns the attachment. Until its binding's additional network is attached, the result has the state and error of that network. */
 function withExtra(
   attachment: Attachment,
   extraIdentity: Identity | undefined,

@@ -45,7 +45,7 @@ export interface IpamClaimFacts {
   readonly unavailable?: string;
 }
 
-/** State of a NIC's claim. `missing` must be created first; `ending` is deleted before a new claim can be created. */
+/** State of a NIC's claim. `missing`: it must be created. `ending`: it is being deleted, and only then can a new claim be created. */
 export type IpamClaimState =
   | {
       readonly kind: "usable";
@@ -66,7 +66,7 @@ interface PersistentNic {
   readonly configName: string;
   /** Requested addresses without prefix length. */
   readonly requested: readonly string[];
-  /** The same with prefix length. Undefined if the network has no subnet for an address. */
+  /** Requested addresses with prefix length. Undefined if the network has no subnet of the family of one of the addresses. */
   readonly ipRequests: readonly string[] | undefined;
 }
 
