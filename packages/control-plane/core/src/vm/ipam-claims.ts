@@ -137,7 +137,7 @@ export function listIpamClaimNames(
   );
 }
 
-/** Returns the reference to the VM, or to the VMI if the VMI has no VM. */
+/** Returns the owner reference of a claim. The VM owns the claim, or the VMI if no VM exists. */
 function buildOwner(vmi: VirtualMachineInstance) {
   const controller = findController(vmi);
   const { apiVersion, kind, metadata } = vmi;
@@ -215,7 +215,7 @@ function resolveExisting(
   const { name, namespace = "", deletionTimestamp } = claim.metadata;
   const owner = findController(claim);
   if (owner !== undefined && owner.uid !== buildOwner(users.vmi).uid) {
-    // The garbage collector deletes the claims of an earlier VM with the same name.
+    // The garbage collector deletes a claim of an earlier VM with the same name. Then the new claim can be created.
     const isPredecessor =
       OWNER_KINDS.includes(owner.kind) && owner.name === users.vmi.metadata.name;
     if (isPredecessor) return { kind: "missing", claim: buildIpamClaim(users.vmi, nic) };
@@ -289,7 +289,7 @@ function findUnmetRequest(
     : requestNotClaimed(networkName, requested, assigned);
 }
 
-/** Returns a warning if the network would retain the addresses of an attached NIC, but the NIC has no claim. */
+/** Returns a warning if an attached NIC lacks the claim that its network supports, or has other addresses than the claim requests. */
 export function findClaimWarning(
   attachment: Attachment,
   states: IpamClaimStates | undefined,
@@ -336,7 +336,7 @@ function isWanted(
   return findPersistentNetwork(nad) === spec.network && isEqual(spec.ipRequests ?? [], ipRequests);
 }
 
-/** Checks whether the owner exists and no longer has the NIC. The garbage collector deletes the claims of deleted owners. */
+/** Checks whether the owner exists, but none of its NICs needs the claim. The garbage collector deletes the claims of deleted owners. */
 function isObsolete(claim: IpamClaim, { vm, vmi, definitions }: IpamClaimOwners): boolean {
   const uid = findController(claim)?.uid;
   if (uid === undefined || (uid !== vm?.metadata.uid && uid !== vmi?.metadata.uid)) return false;
@@ -350,7 +350,7 @@ function isObsolete(claim: IpamClaim, { vm, vmi, definitions }: IpamClaimOwners)
   });
 }
 
-/** Plans the end of claims: deletes claims of removed NICs, and releases deleted claims as soon as no NIC uses them. */
+/** Plans deletions of claims that no NIC needs, and the removal of Patchbay's finalizer from deleted claims that no NIC uses. */
 export function planIpamClaims(
   claims: readonly IpamClaim[],
   owners: IpamClaimOwners,

@@ -334,7 +334,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
   );
 }
 
-/** Plans the removal of links of unwanted interfaces. No process uses these links while the domain does not run. */
+/** Plans the removal of links of unwanted interfaces. The domain must not run, so that no process uses these links. */
 function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
   return facts.ifaces.filter((iface) => decidePhase(iface) === "Unwiring").flatMap(planUnwire);
 }
@@ -447,7 +447,7 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
 
 type DriftFacts = Pick<NodeVmFacts, "vmi" | "ifaces" | "role" | "domain">;
 
-/** Checks whether repairs count as drift. They do not while the guest is ending or incoming, because its links then change anyway. */
+/** Checks whether repairs count as drift. They do not while the guest is starting, ending or incoming: its links then change anyway. */
 function canDrift({ vmi, role, domain }: DriftFacts): boolean {
   const isEnding = vmi.metadata.deletionTimestamp !== undefined || isVmiFinal(vmi);
   return role === "owner" && domain?.running === true && !isEnding;

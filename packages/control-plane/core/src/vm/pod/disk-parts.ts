@@ -136,7 +136,7 @@ export function buildContainerDiskPart(
   };
 }
 
-/** Builds the pod parts for a disk in a node directory. The directory must exist, because only root could write to a new directory. */
+/** Builds the pod parts for a disk in a node directory. The directory must exist. If the kubelet created it, only root could write there. */
 export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
@@ -248,7 +248,10 @@ class Files {
   }
 }
 
-/** User data for a VM without any. cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
+/**
+ * Empty user data for a VM whose spec has none, because cloud-init ignores a disk without user data. Source: cloud-init datasources
+ * NoCloud and ConfigDrive.
+ */
 const NO_USER_DATA: TextSource = { kind: "inline", text: "" };
 
 function buildFiles(

@@ -144,7 +144,7 @@ function isImageUnknown(pod: Pod): boolean {
   );
 }
 
-/** Returns whether the API server dropped an image. If it does not support image volumes, it stores an empty volume instead. */
+/** Returns whether the API server dropped an image. An API server without support for image volumes stores an empty volume instead. */
 function isImageDropped({ spec }: Pod): boolean {
   const copiedNames = new Set(spec.initContainers?.map(({ name }) => name));
   return (spec.volumes ?? []).some(

@@ -22,7 +22,7 @@ const EXCLUDED_ANNOTATIONS = [
   names.NETWORK_INFO_ANNOTATION,
 ];
 
-/** Returns the VMI's labels, so that Services can select the pod by them, and Patchbay's labels, which take precedence. */
+/** Returns the VMI's labels and Patchbay's, which take precedence. The pod has the VMI's labels, so that Services can select it. */
 export function buildPodLabels({
   metadata,
 }: VirtualMachineInstance): Readonly<Record<string, string>> {
