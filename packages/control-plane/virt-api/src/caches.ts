@@ -95,7 +95,7 @@ export function trimVm({
   return { apiVersion, kind, metadata, spec, ...(macAddresses && { status: { macAddresses } }) };
 }
 
-/** Removes the CNI configuration. Retains it only if it names a link that networks can share, for example a bridge. */
+/** Removes the CNI configuration to save memory, unless it names a link that networks can share, which {@link findSegment} reads. */
 export function trimNetwork({
   apiVersion,
   kind,
@@ -143,12 +143,12 @@ export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): b
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Returns the L2 segment of a network: the shared link in its configuration, or its name (NAMESPACE/NAME). */
+/** Returns the network's L2 segment: the shared link in its configuration, or the network's NAMESPACE/NAME if there is no such link. */
 export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: string): string {
   return findSharedLink(nads.find(parseKey(network))?.spec?.config) ?? network;
 }
 
-/** Lists the owners of the MACs: VMs, and VMIs without a VM. MACs are in lower case with colons. */
+/** Lists the VMs, and VMIs without a VM, that have one of the MACs. `macs` must be in lower case with colons. */
 export function listMacOwners(
   {
     vms,

@@ -164,7 +164,7 @@ export function createDecisionCounter(
   };
 }
 
-/** VM or VMI in a request. The mutating webhook may read only fields that findSubject checks. */
+/** VM or VMI in a request. The mutating webhook runs before schema validation, so it must read only fields that findSubject checks. */
 export type Subject =
   | { readonly kind: "vm"; readonly vm: VirtualMachine }
   | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };

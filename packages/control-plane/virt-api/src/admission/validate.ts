@@ -86,7 +86,7 @@ interface MacCheck {
   readonly base: string;
   /** Whether the VM has no guest and does not start automatically. A MAC conflict of a halted VM causes a warning only. */
   readonly isHalted?: boolean;
-  /** Whether the stored VM was halted, so that this update may start the VM. */
+  /** Whether the stored VM was halted. If it was, this update may start the VM. */
   readonly wasHalted?: boolean;
 }
 

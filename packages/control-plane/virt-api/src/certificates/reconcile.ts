@@ -191,7 +191,7 @@ async function issueHandlers(
   await writeData(handlers, printContents({ bundlePem, certPem, keyPem }), deps);
 }
 
-/** Builds a patch that writes the CA bundle to all webhooks. It addresses them by index, so it fails if their order has changed. */
+/** Builds a patch that writes the CA bundle to all webhooks. The patch identifies them by index, and fails if their order has changed. */
 function buildWebhookOperations(
   webhooks: NonNullable<WebhookConfiguration["webhooks"]>,
   caBundle: string,

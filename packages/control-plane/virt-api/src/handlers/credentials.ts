@@ -37,7 +37,7 @@ export function createFileCredentials(files: Files, paths: CredentialFiles): Rea
 const CERTIFICATE_VALID_DAYS = 2;
 const RENEW_BEFORE_MS = 24 * 3_600_000;
 
-/** Returns a function that issues and caches a client certificate. @throws AppError with KUBE_NOT_FOUND from it if no CA exists */
+/** Returns a function that issues and caches certificates. @throws AppError with KUBE_NOT_FOUND from the returned function without a CA */
 export function createIssuedCredentials(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,
