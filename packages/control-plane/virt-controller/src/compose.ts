@@ -113,7 +113,7 @@ interface Caches {
   readonly instancetypes: InstancetypeCaches;
 }
 
-/** Returns the key of the VMI in the pod's owner reference. Reconciliation checks the owner's uid. */
+/** Returns the key of the VMI in the pod's owner reference. Does not compare the owner's uid, because the reconcile pass does. */
 function findVmiKey(pod: Pod): string | undefined {
   const owner = findController(pod);
   if (owner?.kind !== VIRTUAL_MACHINE_INSTANCES.kind) return undefined;
@@ -202,7 +202,7 @@ function enqueueInstancetypeUsers({ instancetypes, vms }: Caches, queue: Queue):
 }
 
 function createCaches({ client, log }: DaemonContext): Caches {
-  // The selector only reduces the size of the cache. Reconciliation checks the owner references of pods.
+  // The selector only keeps the cache small. Other pods may have the label too, so the reconcile pass checks the owner references.
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {

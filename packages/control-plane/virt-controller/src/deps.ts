@@ -31,7 +31,7 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
-  /** Cache of IPAMClaims. The keys of its index `owner` are NAMESPACE/NAME of VMs. */
+  /** Cache of IPAMClaims. The keys of its index `owner` are NAMESPACE/NAME of the VMs and VMIs that own claims. */
   readonly ipamClaims: Cache<IpamClaim>;
   /** Reads instancetypes, preferences and their revisions from caches. If an object is not cached, reads it from the API server. */
   readonly instancetypes: Reader;

@@ -83,7 +83,7 @@ function toInstancetypeKey(
   return `${resource}/${namespace}/${name}`;
 }
 
-/** Returns the keys of the instancetype and the preference that the VM uses, except those of which it has a revision. */
+/** Returns the keys of the VM's instancetype and preference. Omits an object if the VM already uses a stored revision of the object. */
 export function findMissingInstancetypes(vm: VirtualMachine): readonly string[] {
   return MATCHER_ROLES.flatMap((role) => {
     const matcher = findMatcher(vm, role);

@@ -318,7 +318,10 @@ interface StatusChange {
   readonly resetsBackoff?: true;
 }
 
-/** Writes state change requests to the VM's status, and resets the start backoff. Source: KubeVirt VirtualMachineStateChangeRequest. */
+/**
+ * Writes the state change requests and the backoff reset, if set, to the VM's status. Source: KubeVirt
+ * VirtualMachineStateChangeRequest.
+ */
 async function writeStatus(
   deps: Deps,
   { requests, resetsBackoff }: StatusChange,
@@ -400,17 +403,17 @@ function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise
   );
 }
 
-/** Starts the VM. The response is 202, 409 if the guest runs or starts without this request, or 422 if the VM cannot start. */
+/** Starts the VM. Responds with 202; with 409 if the guest runs or starts without this request; with 422 if the VM cannot start. */
 export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }
 
-/** Stops the VM or cancels a pending start. The response is 202, or 409 if no guest runs. */
+/** Stops the VM or cancels a pending start. Responds with 202, or with 409 if no guest runs. */
 export function stop(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStopBody, plan: planStop });
 }
 
-/** Restarts the VM. The response is 202, 409 if no guest runs, or 422 if the VM cannot start again. */
+/** Restarts the VM. Responds with 202; with 409 if no guest runs; with 422 if the VM cannot start again. */
 export function restart(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
 }
@@ -430,8 +433,8 @@ function buildMigration(
 }
 
 /**
- * Creates a migration. The response is 202, 404 if the VM is missing, 409 if the VM is not running, or 400 if the body is
- * invalid or the guest cannot migrate.
+ * Creates a migration. Responds with 202; with 404 if the VM is missing; with 409 if the VM is not running; with 400 if the
+ * body is invalid or the guest cannot migrate.
  */
 export function migrate(deps: Deps): CallHandler {
   return async (call) => {

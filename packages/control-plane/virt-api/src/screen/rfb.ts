@@ -134,7 +134,7 @@ async function readRectangle(
   }
 }
 
-/** Takes a picture of the whole screen. The caller closes the stream. @throws AppError with API_SCREEN_UNREADABLE */
+/** Takes a picture of the whole screen. The caller must close the stream. @throws AppError with API_SCREEN_UNREADABLE */
 export async function takePicture(
   stream: Duplex,
   { movesCursor = false }: PictureOptions = {},

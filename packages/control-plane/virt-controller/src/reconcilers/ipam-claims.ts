@@ -28,7 +28,7 @@ function explainUnavailable(error: unknown): string {
   throw error;
 }
 
-/** Finds the claims that the VMI's networks require. Reads the API server if the cache lacks a claim that was just created. */
+/** Finds the claims that the VMI's networks require. Reads claims that the cache lacks from the API server, because they may be new. */
 export async function observeIpamClaims(
   vmi: VirtualMachineInstance,
   definitions: Definitions,
