@@ -74,7 +74,7 @@ function objectHead<T extends KubeObject>(
   return { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }) } };
 }
 
-/** Returns the names of the additional disks. In the guest, the names are the serial numbers of the disks. */
+/** Returns the names of the additional disks. In the guest, each disk has its name as serial number. */
 function diskNames({ disks }: NewVm): readonly string[] {
   return disks.map((_, index) => `disk-${String(index + 1)}`);
 }

@@ -148,8 +148,8 @@ export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly Obs
 }
 
 /**
- * Checks whether Patchbay can filter the NIC's frames. It cannot if another program creates the tap or the device. Behind a
- * sidecar proxy, the tap shows the proxy's address in place of the peer's.
+ * Checks whether Patchbay can apply network policies to the NIC's frames. Patchbay cannot if another program creates the tap or the
+ * device, or if a service mesh's proxy is between guest and peer: frames at the tap then have the proxy's address instead of the peer's.
  */
 export function canEnforcePolicy({
   binding,

@@ -321,7 +321,10 @@ interface ClaimOwner {
   readonly definitions: Definitions;
 }
 
-/** Checks whether the NIC of the claim exists, on the claim's network and with its requests. A missing definition is assumed to be unchanged. */
+/**
+ * Checks whether the NIC of the claim exists, is on the claim's network, and requests the same addresses as the claim. If the network's
+ * definition is missing, assumes that the network and the requests are unchanged.
+ */
 function isWanted(
   { metadata, spec }: IpamClaim,
   { owner, nics, requested, definitions }: ClaimOwner,

@@ -338,7 +338,7 @@ function describeOmissions(
 }
 
 /**
- * Bytes for options in a 576-byte message, which every client accepts: in the options field, in `file` and in `sname`. Excludes the magic
+ * Bytes for options in the options field, in `file` and in `sname` of a 576-byte message, which every client accepts. Excludes the magic
  * cookie, the option that declares overload, and the end marks of `file` and `sname`. Source: RFC 2131 sections 2 and 4.1
  */
 const [OPTIONS_FIELD_SIZE, FILE_FIELD_SIZE, SNAME_FIELD_SIZE] = [308 - 3, 128 - 1, 64 - 1];

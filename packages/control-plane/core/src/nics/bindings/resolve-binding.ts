@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolves the binding of an interface, or the reason for its refusal. Source: KubeVirt api/core/v1 types.go
+// Resolves the bindings of interfaces, and explains why a binding is refused. Source: KubeVirt api/core/v1 types.go
 // InterfaceBindingPlugin.
 import {
   isDefaultNetwork,

@@ -127,7 +127,7 @@ function readFirstPlugin(config: JsonObject): JsonObject {
   return isJsonObject(list[0]) ? list[0] : {};
 }
 
-/** Plugins whose networks drop frames from other MACs. Sources: ovn-nb(5), port_security; Kube-OVN and OVN-Kubernetes; Cilium, bpf/lib/lxc.h. */
+/** Plugins that pass only frames from assigned MACs. Sources: ovn-nb(5), port_security; Kube-OVN; OVN-Kubernetes; Cilium, bpf/lib/lxc.h. */
 const MAC_CHECKING_PLUGINS: readonly unknown[] = ["kube-ovn", "ovn-k8s-cni-overlay", "cilium-cni"];
 
 /** Returns whether the network is known to drop frames from MACs that it did not assign. Sources: plugins bridge; sriov-cni. */

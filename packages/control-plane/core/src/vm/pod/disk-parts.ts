@@ -136,7 +136,7 @@ export function buildContainerDiskPart(
   };
 }
 
-/** Builds the pod parts for a disk in a node directory. The directory must exist. If the kubelet created it, only root could write there. */
+/** Builds the pod parts for a disk in a node directory, which must exist. If the kubelet created it, only root could write to it. */
 export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,

@@ -84,7 +84,7 @@ function buildLauncherVolumes(): readonly PodVolume[] {
   return LAUNCHER_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: printMi(mib) } }));
 }
 
-/** Names each claim without a request, so that NICs of its other requests can be plugged later. */
+/** Lists the VM's claims without request names. The container then has the devices of all requests, for NICs that are plugged later. */
 function buildContainerClaims({
   resourceClaims = [],
 }: VmiSpec): Pick<NonNullable<Container["resources"]>, "claims"> {
