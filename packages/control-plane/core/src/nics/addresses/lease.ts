@@ -169,7 +169,7 @@ export function listAnsweredNeighbors(
 
 /**
  * Adds the address of the bridge that serves the guest: the subnet-router anycast address, because hosts in the subnet do not have it. If
- * the prefix length cannot be served, uses the surrounding /64 instead of the subnet. Source: RFC 4291 section 2.6.1
+ * dnsmasq cannot serve the prefix length, uses the /64 around the address as subnet. Source: RFC 4291 section 2.6.1
  */
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;

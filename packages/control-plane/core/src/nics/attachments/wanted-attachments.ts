@@ -28,7 +28,7 @@ function qualifySelection(
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** Attachments that the pod already has. An annotation element without an interface name gets the name of one on the same network. */
+/** The pod's existing attachments. An annotation element without an interface name gets the name of an attachment on its network. */
 interface ExistingAttachments {
   /** Attachments that other components created, even if net-agent adopted them. */
   readonly foreign: readonly PresentAttachment[];
