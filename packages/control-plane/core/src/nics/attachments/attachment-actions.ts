@@ -70,7 +70,10 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly owned: readonly Owned[];
   readonly foreign: readonly ForeignAttachment[];
   readonly mode: AgentMode;
-  /** `ending`: the pod is terminating or has no sandbox, and gets no new attachments. `ended`: the pod's processes have exited, or the pod is deleted. */
+  /**
+   * `ending`: the pod is terminating or has no sandbox, and gets no new attachments. `ended`: the pod's processes have exited, or the pod
+   * is deleted.
+   */
   readonly podState: "alive" | "ending" | "ended";
 }
 
