@@ -7,7 +7,7 @@ import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
-  /** Checks whether the API server preserves image volumes. Until the result is known, each call creates `pod` in a dry run. */
+  /** Checks whether the API server preserves image volumes. Until this is known, creates each new `pod` in a dry run to find out. */
   areSupported(pod: Pod): Promise<boolean>;
   /** Records that image volumes are unsupported, because the API server stored a pod without its image volume. */
   reportLost(): void;

@@ -171,7 +171,7 @@ function planTemplate(
   return isEqual(currentNics, plannedNics) ? [] : [{ kind: "patchTemplateNics", to: plannedNics }];
 }
 
-/** Plans the VMI's NICs. Plugs no NIC until the VM's preference is found, because the preference may change the NIC's model. */
+/** Plans the VMI's NICs. Until instancetype and preference are found, plugs none, because the preference may change a NIC's model. */
 function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { planned: planOwnNics(vmi), plugs: [] };
   const change = planNicsChange(findExpandedVm(facts).spec.template.spec, vmi, facts.bindings);

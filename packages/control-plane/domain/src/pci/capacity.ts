@@ -23,7 +23,7 @@ function listControllerAddresses(controller: PciControllerFacts): readonly PciAd
   return controller.model === "pci-root" ? listSlotAddresses(controller.index, FIRST_SLOT) : [];
 }
 
-/** Lists hot-plug addresses in ascending order: addresses of ports first, then slots of bridges. */
+/** Lists hot-plug addresses: those of ports and of the root bus in ascending order, then the slots of bridges in ascending order. */
 function listAddresses(domain: DomainFacts): readonly PciAddress[] {
   const isBridge = ({ model }: PciControllerFacts): boolean => BRIDGE_MODELS.has(model);
   const { controllers } = domain;

@@ -370,7 +370,7 @@ function findKind(device: FixedDevice): DeviceKind {
   return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Plans the ports up to the last used port. Adds reserve ports, or ports up to `portCount`, if slots and interrupt vectors suffice. */
+/** Plans the ports up to the last used one, plus reserve ports or ports up to `portCount`, as far as slots and interrupt vectors allow. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;

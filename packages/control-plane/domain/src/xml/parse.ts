@@ -236,8 +236,8 @@ function listArguments(root: XmlNode): readonly string[] {
 
 /**
  * Checks whether QEMU continues to run when a NIC is reset or removed after the deletion of its tap. QEMU 7.2 continues; 10.0
- * exits with "TUNSETVNETHDRSZ ioctl() failed" (both measured). The version is that of the machine type, if it has one. Versions
- * between 7.2 and 10.0 are assumed to exit.
+ * exits with "TUNSETVNETHDRSZ ioctl() failed" (both measured). Assumes that QEMU continues if the machine type has a version up
+ * to 7.2 or none, and exits otherwise.
  */
 function survivesTapDeletion(machine: string): boolean {
   const [, major, minor] = /-(\d+)\.(\d+)$/.exec(machine) ?? [];

@@ -296,7 +296,7 @@ export function withDisksOfVolumes(
   ];
 }
 
-/** Lists the disks in spec order. Replaces unknown values with the default and omits disks without a volume. */
+/** Lists the spec's disks, then the volumes without a disk. Replaces unknown values with the default; omits disks without a volume. */
 export function listDisks(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>

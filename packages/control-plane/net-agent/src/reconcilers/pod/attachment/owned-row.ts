@@ -22,7 +22,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/** Builds a network's status entries. Adds one if the result has no NIC, but virt-controller chose the NIC's name and awaits it. */
+/** Builds a network's status entries. If the result has no NIC, adds an entry for a NIC name that virt-controller chose and waits for. */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
