@@ -28,11 +28,17 @@ export interface GuestAgents {
   getView(vmi: VirtualMachineInstance): GuestView;
   /** Returns the guest's operating system; undefined if it must be queried, for example after a reboot into another system. */
   findSystem(uid: string): GuestOsInfo | undefined;
-  /** Returns the milliseconds until the next query; undefined if no agent is connected. A change of `inputs` makes a query due soon. */
+  /**
+   * Returns the milliseconds until the next query; undefined if no agent is connected. `inputs` describes the guest's NICs, and is empty
+   * if no agent is connected. A query is due soon after `inputs` changed.
+   */
   queryDueInMs(uid: string, inputs: string): number | undefined;
   /** Records an answer. Returns whether the VMI's status must be updated. */
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
-  /** Records whether the agent is silent: its channel is open (`isListening`) but it hangs, or the channel closed after it had answered. */
+  /**
+   * Records whether the agent is silent. With an open channel (`isListening`), the agent is silent if it hangs. With a closed channel, the
+   * agent is silent if it has answered before.
+   */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
   /** Returns the RFC 3339 time since which the agent has been silent. Returns undefined if it answers or was silent only briefly. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;

@@ -20,7 +20,7 @@ interface WaitingCall {
   readonly begin: () => void;
 }
 
-/** Limits concurrent calls. Queued calls start in order of arrival, but a namespace at its limit waits until one of its calls ends. */
+/** Limits concurrent calls. Queued calls start in order of arrival, except that calls of a namespace at its limit are skipped. */
 export class CallSlots {
   readonly #running: string[] = [];
   readonly #waiting: WaitingCall[] = [];

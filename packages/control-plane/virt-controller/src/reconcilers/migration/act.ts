@@ -59,7 +59,7 @@ async function removeFinalizer(migration: Migration, deps: Deps): Promise<void> 
   await patchMigration(migration, patch, deps);
 }
 
-/** Returns the VMI as this process last wrote it, because an earlier step may have changed it. */
+/** Returns the newest version of the VMI that this process knows, because an earlier step may have written the VMI. */
 function findNewestVmi({ guest }: MigrationFacts, deps: Deps): VirtualMachineInstance | undefined {
   return guest && deps.mutationCache.newest(guest.vmi);
 }
@@ -95,7 +95,10 @@ async function changeTarget(
   } else if (guest !== undefined) await createLauncher(action.pod, guest.vmi, deps);
 }
 
-/** Deletes the pod unless the VMI on the API server references the pod. */
+/**
+ * Deletes the pod unless it is the guest's launcher pod or the target pod of an unfinished migration. Reads the VMI from the API server
+ * for this check, because the cached VMI may be outdated.
+ */
 async function deleteLauncher(
   action: Extract<MigrationAction, { kind: "deleteLauncher" }>,
   { guest }: MigrationFacts,

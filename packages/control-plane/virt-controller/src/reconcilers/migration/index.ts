@@ -97,7 +97,8 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
-  // Throws transient errors, such as conflicts, before the migration's status is written. It must never be ahead of the VMI's status.
+  // Throws transient errors, such as conflicts, before the migration's status is written. The migration's status must not report
+  // progress that the VMI's status does not show yet.
   rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
   const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);

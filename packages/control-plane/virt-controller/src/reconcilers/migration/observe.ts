@@ -49,7 +49,7 @@ export function listMigrations(
   return sortByAge(found).map((migration) => mutationCache.newest(migration));
 }
 
-/** Lists the pods of a completed migration, source or target, in which the guest does not run. */
+/** Lists the names of a completed migration's source and target pods, except the pod in which the guest runs. */
 function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
@@ -59,7 +59,10 @@ function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/** Checks whether a migration, even a deleted one, has left behind an open state in the VMI, a target label or an unused pod. */
+/**
+ * Checks whether the VMI still has an unfinished migration state, a label for the target node, or an unused pod of a migration. The
+ * migration itself may already be deleted.
+ */
 function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
@@ -68,7 +71,7 @@ function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): 
   return listLeftoverPods(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
 }
 
-/** Finds the VMI's pod with this name. Reads an expected pod from the API server if the cache lacks the pod. */
+/** Finds the VMI's pod with this name. If the cache lacks the pod and `isExpected` is true, reads the pod from the API server. */
 async function findPod(
   vmi: VirtualMachineInstance,
   name: string,
@@ -94,7 +97,7 @@ async function findTargetPod(
   return findPod(vmi, launcherPodName(vmi, uid), { deps, isExpected });
 }
 
-/** Checks whether this is the last reconcile pass before the migration is deleted. */
+/** Checks whether the migration is being deleted, but still has the finalizer that virt-controller removes after the cleanup. */
 function isLastPass({ metadata }: Migration): boolean {
   const hasFinalizer = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
   return metadata.deletionTimestamp !== undefined && hasFinalizer;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a VMI unless another guest uses one of its MACs. Asks the API server, as caches may lack VMIs created at the same time.
+// Creates a VMI unless another guest uses one of its MACs on the same network segment. Reads the other VMIs from the API server, because
+// the cache may lack a VMI that was created a moment ago.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, type KeyedMutex } from "@patchbay/base";
 import {
@@ -61,7 +62,7 @@ function withLockedMacs<T>(
   return mutex.runExclusive(first, () => withLockedMacs(mutex, otherMacs, callback));
 }
 
-/** Creates the VMI. @throws AppError with CONTROLLER_MAC_IN_USE if another guest uses one of its MACs */
+/** Creates the VMI. @throws AppError with CONTROLLER_MAC_IN_USE if another guest uses one of its MACs on the same network segment */
 export function createUniqueVmi(
   vmi: VirtualMachineInstance,
   deps: CreationDeps,

@@ -2,7 +2,7 @@
 // Limits how long status writes are deferred.
 import type { Clock } from "@patchbay/base";
 
-/** Time limits by uid of the object. They are not persisted, so a restart of the process resets them. */
+/** Time limits for deferred status writes, by UID of the object. The limits are not persisted, so a restart of the process resets them. */
 export interface Deferrals {
   /** Returns for how many more milliseconds a write may be deferred. The first call starts the time limit. */
   remainingMs(uid: string): number;

@@ -70,7 +70,7 @@ import {
 } from "@patchbay/core/status";
 import { createUniqueVmi } from "./create-vmi.ts";
 
-/** Finds the VMI with the VM's name. If the cache lacks it although the VM's status says that it was created, asks the API server. */
+/** Finds the VMI with the VM's name. If the cache lacks the VMI but the VM's status has `created`, reads the VMI from the API server. */
 async function findVmi(
   vm: VirtualMachine,
   key: ObjectKey,
@@ -83,8 +83,8 @@ async function findVmi(
 }
 
 /**
- * Returns the missing DataVolumes of a VM that has no VMI. Uses no cache, because clusters without CDI do not serve the kind.
- * createDataVolume reports that error.
+ * Returns the missing DataVolumes of a VM that has no VMI. Uses no cache, because clusters without CDI do not serve the kind. In such a
+ * cluster, all DataVolumes count as missing, and {@link createDataVolume} then reports that the kind is not served.
  */
 async function findMissingDataVolumes(
   vm: VirtualMachine,
@@ -352,7 +352,10 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   }
 }
 
-/** Runs the steps. A new generation of the VM or VMI resets the backoff of failed steps, because the new spec may have fixed the cause. */
+/**
+ * Runs the steps. A new generation of the VM or VMI, or a changed `hasNameConflict`, resets the backoff of failed steps, because the change
+ * may have fixed the cause.
+ */
 function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<ObjectStepsResult> {
   const { vm, vmi, hasNameConflict } = facts;
   const inputs = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");

@@ -247,7 +247,7 @@ export async function createLauncher(
   }
 }
 
-/** Writes an annotation of the pod. The patch fails if the old value has changed. */
+/** Writes an annotation of the pod. The patch fails if the old value has changed, or if there was no old value and the pod has changed. */
 export async function patchAnnotation(
   pod: Pod,
   { annotation, value }: { readonly annotation: string; readonly value: string },
@@ -360,7 +360,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** Runs the steps. A new generation resets the backoff of failed steps, because the new spec may have fixed the cause. */
+/** Runs the steps. A new generation of the VMI resets the backoff of failed steps, because the new spec may have fixed the cause. */
 function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,
