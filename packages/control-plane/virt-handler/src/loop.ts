@@ -114,7 +114,10 @@ function isLauncherError(error: unknown): error is AppError {
   return isAppError(error) && LAUNCHER_ERRORS.test(error.code);
 }
 
-/** Returns the delay before the next pass in milliseconds, or undefined if a pass may run now. */
+/**
+ * Returns the delay before the next pass in milliseconds, or undefined if a pass may run now. In the latter case, takes the pass from the
+ * VMI's budget.
+ */
 export function findDelayMs(
   vmi: VirtualMachineInstance,
   pod: LauncherPod,
@@ -149,7 +152,10 @@ async function handleFailedPass(
   return done();
 }
 
-/** Phases in which the launcher's volume may not be mounted. A watch would observe the directory below the mount and miss the socket. */
+/**
+ * Phases in which the launcher's volume is possibly not mounted yet. A watch that starts before the mount would watch the directory that
+ * the mount later covers, and would never report the launcher's socket.
+ */
 const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
 /** Maximum number of rounds in a pass. Each round observes and acts; a plug takes about four rounds. */
 const ROUNDS_MAX = 5;
@@ -181,7 +187,8 @@ async function converge(
   for (let round = 1; ; round += 1) {
     const facts = await observeNodeVm(vmi, { ...launcher, ...known }, deps);
     const plan = planNodeVm(facts);
-    // Only the owner records phases. A migration target that becomes the owner continues from the phases in the status.
+    // Only the launcher that owns the guest records phases. When a migration target becomes the owner, it continues from the phases in
+    // the VMI's status.
     if (launcher.role === "owner") {
       deps.phaseTimings.observe(vmi, listStages(facts.ifaces, vmi.metadata.namespace ?? ""));
     }

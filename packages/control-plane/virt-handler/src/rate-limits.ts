@@ -19,7 +19,7 @@ export interface RateLimits {
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: WiringBudget;
-  /** Monotonic time in milliseconds since which the write of a transient interface status is postponed, by UID of the VMI. */
+  /** Monotonic time in milliseconds at which this process began to postpone a write of a transient interface status, by UID of the VMI. */
   readonly transientSince: Map<string, number>;
   /** Number of consecutive failed passes by UID of the VMI. */
   readonly failedPasses: Map<string, number>;

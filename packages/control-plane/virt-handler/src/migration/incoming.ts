@@ -29,7 +29,11 @@ import { makeCloudInitDisks } from "../hooks/cloud-init-disks.ts";
 /** Placeholders for values that do not affect the paths in the domain. */
 const PATH_PLACEHOLDERS = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
 
-/** Returns the paths in the domain that this node would define for the VMI without NICs. @throws AppError with DOMAIN_XML_INVALID */
+/**
+ * Returns the paths of files and sockets in the domain that this node would define for the VMI. Plans the domain without NICs, because
+ * NICs are compared separately.
+ * @throws AppError with DOMAIN_XML_INVALID
+ */
 function planPaths(vmi: VirtualMachineInstance, network: NetworkConfig): readonly string[] {
   const parsed = parseDomain(printDomain(planDomain(vmi, [], { ...PATH_PLACEHOLDERS, network })));
   if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });

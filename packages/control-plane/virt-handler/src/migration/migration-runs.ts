@@ -37,7 +37,7 @@ export class MigrationRun {
   guestNetwork: GuestNetwork | undefined;
   /** Source only: whether the pod has released the guest's MACs. */
   hasReleasedMacs = false;
-  /** Source only: whether the target's node has confirmed over the current relay that it knows that the guest has left. */
+  /** Source only: whether the target's node has acknowledged, over the current relay, the report that the guest has left. */
   isDepartureConfirmed = false;
   #relay: Relay | undefined;
   #endpoint: RelayEndpoint | undefined;

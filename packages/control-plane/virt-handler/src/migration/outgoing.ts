@@ -93,7 +93,10 @@ async function limitDowntime(
   }
 }
 
-/** Describes why a migration failed. If this process aborted it because it stalled, libvirt's message does not say so and is not used. */
+/**
+ * Describes why a migration failed. If this process aborted a stalled migration, does not use libvirt's message, because that message
+ * reports only the abort.
+ */
 function describeFailure({ migration, run }: OutgoingMigration, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
   const seconds = readMigrationLimits(migration).stallTimeoutMs / 1000;

@@ -200,7 +200,10 @@ async function ignoreErrors(call: Promise<void>, ...codes: readonly ErrorCode[])
   }
 }
 
-/** Adds the device to the definition and to the running guest. A device that already exists is replaced only in the definition. */
+/**
+ * Adds the device to the definition and to the running guest. If either already has the device, replaces it in the definition, and adds it
+ * to the running guest only if it is missing there.
+ */
 async function attach(alias: string, xml: string, { facts, session }: StepContext): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
@@ -378,7 +381,7 @@ function stopsDeviceSteps(error: unknown): error is AppError {
   return isConnectionLost(error) || isDomainBusy(error);
 }
 
-/** Returns whether the step concerns exactly one iface, and `before`, which failed, concerned the same iface. */
+/** Returns whether the step concerns only one iface, and the failed step `before` concerned this iface too. */
 function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
   const [iface, ...others] = step.ifaces;
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
