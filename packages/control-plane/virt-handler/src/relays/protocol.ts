@@ -63,7 +63,10 @@ export type Greeting =
   | { readonly migration: string; readonly channel: Channel }
   | { readonly migration: string; readonly isGuestGone: true };
 
-/** Texts with which the source reports that the guest has left, and the target confirms the report. Older relays use the same texts. */
+/**
+ * Text with which the source reports that the guest has left, and text with which the target confirms the report. The texts must not
+ * change, because relays of older versions use them too.
+ */
 const GUEST_GONE_TEXT = "gone";
 export const DEPARTURE_CONFIRMATION = "heard";
 

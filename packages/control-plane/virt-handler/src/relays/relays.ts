@@ -121,7 +121,10 @@ export async function startRelay(
   return relay;
 }
 
-/** Names of sockets in a launcher's directory. The relay on the source creates all. QEMU on the target creates `memory` and `disks`. */
+/**
+ * Names of sockets in a launcher's directory. On the source, the relay creates these sockets. On the target, QEMU creates `memory` and
+ * `disks`, and the relay uses libvirt's own socket instead of `peer`.
+ */
 export const SOCKETS = {
   peer: "migration-peer.sock",
   memory: "migration-memory.sock",

@@ -62,7 +62,10 @@ async function readSystem(
   }
 }
 
-/** Queries the guest agent if a query is due. Returns the milliseconds until the next query or report; undefined to wait for an event. */
+/**
+ * Queries the guest agent if a query is due. Returns the milliseconds until the next query or report, or undefined if the agent must be
+ * queried only after an event, such as the agent's connection.
+ */
 export async function queryGuestAgent(
   facts: NodeVmFacts,
   session: Session,

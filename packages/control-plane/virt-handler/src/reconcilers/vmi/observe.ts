@@ -94,7 +94,10 @@ async function observeLinks(
   );
 }
 
-/** Waits until both calls have ended, even if one fails, because a running call uses the session's descriptors. */
+/**
+ * Waits until both calls have ended, even if one fails. Otherwise, the session's descriptors could be closed while the other call still
+ * uses them.
+ */
 async function settleBoth<One, Other>(
   one: Promise<One>,
   other: Promise<Other>,

@@ -263,7 +263,7 @@ function listHistoryChanges(
 /** Milliseconds until a postponed write is due; 0 if no write was postponed. */
 type DelayMs = number;
 
-/** Returns whether the write must wait. Writes of a changed phase are exempt, because they are rare. */
+/** Takes the write from the VMI's budget. Returns whether the write must wait. A changed phase never waits, because it is rare. */
 function isRateLimited(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -357,7 +357,7 @@ export async function reportFailure(
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
   // During a migration, an unusable launcher is no failure, because the launcher exits when its guest has left.
   if (openMigration(vmi) !== undefined) return;
-  // The cache lacks a newer status that this process has written. That status describes the failure more precisely.
+  // Reports nothing while the cache lacks this process's last status, because that status may describe the failure more precisely.
   if (deps.mutationCache.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const blockedReason = buildBlockedFields(vmi, failure, now);
