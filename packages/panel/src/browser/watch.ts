@@ -6,7 +6,7 @@ import type { Session } from "./session.ts";
 
 const RETRY_INTERVAL_MS = 1000;
 
-/** Maximum time between two lines, in milliseconds; then the connection counts as lost. The panel's server sends a pulse every 4 s. */
+/** Time without a line after which the connection counts as lost, in milliseconds. The panel's server sends a pulse every 4 s. */
 const SILENCE_TIMEOUT_MS = 9000;
 
 export interface Listener {

@@ -138,7 +138,7 @@ export function describeChange(change: Change): string {
   }
 }
 
-/** Returns the network's name. If a NIC of the VM already has this name, appends a number. */
+/** Returns a name for a new NIC: the network's name without its namespace. If `usedNames` contains this name, appends a number. */
 export function newIfaceName(network: string, usedNames: readonly string[]): string {
   const base = network.split("/").at(-1) ?? network;
   for (let number = 2, name = base; ; number += 1) {

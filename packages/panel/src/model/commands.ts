@@ -199,9 +199,9 @@ export function combinedRequest(
 }
 
 /**
- * Returns a refusal if the combined dry run was refused, otherwise the last of `singleVerdicts` with the new warnings
- * appended. Returns undefined if the changes' own dry runs, whose verdicts are `singleVerdicts`, returned the same
- * messages.
+ * Returns the verdict for the dry run of all changes together. `singleVerdicts` are the verdicts for the dry runs of the single changes.
+ * If the combined dry run was refused, returns a refusal; otherwise, returns the last of `singleVerdicts` with the new warnings appended.
+ * Returns undefined if all messages of the combined dry run are already in `singleVerdicts`.
  */
 export function combinedVerdict(
   answer: Answer,

@@ -33,7 +33,7 @@ function toRow(event: AnyEvent): EventRow {
   };
 }
 
-/** Parses a list of events. Returns the events of the VM and its VMI, newest first. */
+/** Parses a list of events. Returns the latest {@link ROWS_MAX} events about VMs and VMIs, newest first. */
 export function parseEventRows(list: string): readonly EventRow[] {
   const { items = [] } = JSON.parse(list) as { readonly items?: readonly AnyEvent[] };
   return items

@@ -125,7 +125,10 @@ function isNewSecret(body: object): body is NewSecret {
   return "kind" in body && body.kind === "Secret";
 }
 
-/** If `body` is a Secret, makes the VM its owner; otherwise returns `body`. The VM is one of `answers`, the bodies of earlier responses. */
+/**
+ * Makes the VM the owner of a new Secret. Finds the VM in `answers`, the bodies of earlier responses. Returns `body` unchanged if it is no
+ * Secret, or if `answers` contain no VM.
+ */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;
   const created = answers.map((text) => JSON.parse(text) as KubeObject);

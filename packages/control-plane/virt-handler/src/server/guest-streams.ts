@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serial consoles and screens of this node's guests. Each usually serves one client at a time.
+// Serial consoles and screens of this node's guests. Each serves one client at a time, unless clients request to share a screen.
 import type { Socket } from "node:net";
 import { names } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/base";
