@@ -90,7 +90,10 @@ async function unplug(session: Session, { unit, iface }: PlugChange): Promise<st
   return "it is unplugged again";
 }
 
-/** Checks a plug. If frames do not pass, unplugs it unless findReasonToStay returns a reason. */
+/**
+ * Checks a plug. If frames do not pass, unplugs the interface unless findReasonToStay returns a reason. A plug that cannot be checked stays
+ * plugged.
+ */
 async function examinePlug(
   change: PlugChange,
   { store, session, keepsFaulty }: CheckOptions,

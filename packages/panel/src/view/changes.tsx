@@ -94,7 +94,7 @@ function printCount(count: number): string {
   return count === 1 ? "1 change gathered" : `${String(count)} changes gathered`;
 }
 
-/** Returns whether the user has the rights to check the plug and to unplug it again. */
+/** Returns whether the change is a plug that can be checked, and the user has the rights to check the plug and to unplug it again. */
 function mayCheck(state: PanelState, { change, verdict }: PendingChange): boolean {
   const plug = findCheckableChange(change, verdict);
   if (plug === undefined) return false;

@@ -32,7 +32,7 @@ export interface PendingChange {
   readonly change: Change;
   /** Verdict of the dry run; unset while the dry run is in progress. */
   readonly verdict?: Verdict;
-  /** Verdict of the combined dry run of the VM's NIC changes; unset unless it adds messages to the changes' own verdicts. */
+  /** Verdict of the combined dry run of the VM's NIC changes; unset if the combined dry run returned no new messages. */
   readonly combinedVerdict?: Verdict | undefined;
   readonly outcome?: SentState;
 }

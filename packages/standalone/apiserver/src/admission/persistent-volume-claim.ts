@@ -50,7 +50,10 @@ export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "li
 
 /** Annotation of claims for uploads. Source: CDI AnnUploadRequest. */
 const UPLOAD_ANNOTATION = "cdi.kubevirt.io/storage.upload.target";
-/** Label that distinguishes Patchbay's DataVolume CustomResourceDefinition, which does not support uploads, from CDI's. */
+/**
+ * Label that distinguishes two CustomResourceDefinitions of DataVolumes. Patchbay's definition has the value `patchbay` and does not
+ * support uploads. CDI's definition does not have this value.
+ */
 const PART_OF_LABEL = "app.kubernetes.io/part-of";
 const PRODUCT = "patchbay";
 const CDI_DEFINITION = {

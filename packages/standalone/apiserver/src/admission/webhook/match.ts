@@ -96,7 +96,7 @@ function listEquivalentKinds(
   return [kind, ...allVersions.filter((candidate) => candidate.version !== kind.version)];
 }
 
-/** Returns the first version of the kind that matches a rule, or undefined if the webhook does not match the request. */
+/** Returns the kind in the first version that a rule of the webhook matches, or undefined if the webhook does not match the request. */
 export function findMatchingKind(
   webhook: Webhook,
   request: AdmissionRequest,

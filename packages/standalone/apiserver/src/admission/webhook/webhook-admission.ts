@@ -175,7 +175,10 @@ class WebhookAdmission implements Admission {
       : applyWebhookPatch(request, verdict.patch, complete);
   }
 
-  /** Calls the webhook. Returns undefined if it does not match the request, or if it fails and its failure policy is Ignore. */
+  /**
+   * Calls the webhook if it matches the request. Returns undefined if it does not match, or if the call fails and the failure policy is
+   * Ignore. Throws a StatusError if the webhook denies the request.
+   */
   async #review(webhook: Webhook, request: AdmissionRequest): Promise<Verdict | undefined> {
     const wantedKind = findMatchingKind(webhook, request, this.#deps);
     if (wantedKind === undefined) {
