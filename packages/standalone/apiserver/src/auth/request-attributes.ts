@@ -70,7 +70,7 @@ function isRead(method: string): boolean {
   return VERBS[method] === "get";
 }
 
-/** Returns whether `watch` is set, but not to `false` or `0`. Source: apimachinery Convert_Slice_string_To_bool. */
+/** Returns whether the query has `watch` with a value other than `false` and `0`. Source: apimachinery Convert_Slice_string_To_bool. */
 export function isWatchQuery(query: URLSearchParams): boolean {
   return query.has("watch") && !/^(false|0)$/i.test(query.get("watch") ?? "");
 }

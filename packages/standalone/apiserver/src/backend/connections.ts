@@ -84,7 +84,10 @@ export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** Returns option `servername`, except for an IP address, which SNI does not allow. Node.js then compares the certificate with `host`. */
+/**
+ * Returns option `servername`, or no option for an IP address, because SNI does not allow IP addresses. Without the option, Node.js
+ * compares the certificate with `host`.
+ */
 function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }

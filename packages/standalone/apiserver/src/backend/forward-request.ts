@@ -74,7 +74,7 @@ async function openConnected(options: RequestOptions): Promise<ClientRequest> {
   return backendRequest;
 }
 
-/** Opens a request to the peer. Throws an Error with a message for users. */
+/** Opens a request to the peer. Throws an Error with a message for users if no connection can be established. */
 export async function openRequest(
   forwarding: Forwarding,
   extraHeaders: OutgoingHttpHeaders = {},
