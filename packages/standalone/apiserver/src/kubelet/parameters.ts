@@ -118,7 +118,10 @@ function ambiguousMessage(pod: KubeObject): string {
     : `${text} or one of the init containers: [${initContainers.join(" ")}]`;
 }
 
-/** Returns the requested container, or the only container if the request names no container. Source: Kubernetes registry core/pod, validateContainer. */
+/**
+ * Returns the requested container, or the only container if the request names no container. Throws a StatusError 400 if the pod lacks the
+ * requested container, or has several containers and the request names none. Source: Kubernetes registry core/pod, validateContainer.
+ */
 export function chooseContainer(pod: KubeObject, requested: string): string {
   const containers = containerNames(pod, "containers");
   if (requested === "") {

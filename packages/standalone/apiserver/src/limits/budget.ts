@@ -73,7 +73,10 @@ export class Budget {
 /** Maximum number of bytes for which work starts without a reservation. */
 const UNRESERVED_MAX = 16 * 1024;
 
-/** Reserves the amount while `work` runs. Returns undefined if the client disconnects before `work` starts. */
+/**
+ * Reserves the amount while `work` runs. Amounts up to {@link UNRESERVED_MAX} need no reservation. Returns undefined if the client
+ * disconnects before the amount is reserved.
+ */
 export async function withReserved<T>(
   budget: Budget,
   amount: number,

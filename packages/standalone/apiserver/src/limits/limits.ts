@@ -89,7 +89,7 @@ export class UserQuotas {
     this.#unauthenticated.add(socket);
   }
 
-  /** Counts a connection of a user. Throws a StatusError 429 above the limit. */
+  /** Counts a connection of a user, and marks the connection as authenticated. Throws a StatusError 429 above the limit. */
   addConnection(user: string, socket: Socket): void {
     this.forUser(user).addConnection(socket);
     this.#unauthenticated.markAuthenticated(socket);

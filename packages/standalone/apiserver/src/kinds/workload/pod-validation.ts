@@ -272,7 +272,10 @@ function containerCauses(container: Fields, path: string, knownNames: KnownNames
   ];
 }
 
-/** Maximum duration in the fields of a pod. Longer ones would exceed the years that a timestamp can print. Source: Kubernetes core validation. */
+/**
+ * Maximum duration in the fields of a pod. With a longer duration, a timestamp could exceed the years that can be printed.
+ * Source: Kubernetes core validation.
+ */
 export const DURATION_MAX_SECONDS = 2 ** 31 - 1;
 
 function deadlineCauses(spec: Fields, path: string): Cause[] {
