@@ -30,8 +30,9 @@ import { ROOT } from "../standalone.ts";
 const NETWORK = "lasting";
 const BRIDGE = "pbt-lasting";
 const [VM, LATE, HOLDER] = ["keeper", "latecomer", "alpha"] as const;
-/** The pool's only addresses. */
+/** The pool's only addresses. The VM requests the second, which the network would assign last. */
 const [FIRST, SECOND] = ["10.87.5.2", "10.87.5.3"] as const;
+const ANNOTATIONS = { "network.kubevirt.io/addresses": JSON.stringify({ [NETWORK]: [SECOND] }) };
 const NICS = [{ name: NETWORK, network: NETWORK }] as const;
 
 const cni = installThirdPartyCni();
@@ -46,6 +47,7 @@ function definition(): object {
     type: cni.type,
     behavior: "claims",
     allowPersistentIPs: true,
+    subnets: "10.87.5.0/29",
     bridge: BRIDGE,
     isGateway: true,
     gateway: "10.87.5.1",
@@ -67,7 +69,13 @@ function definition(): object {
 beforeAll(async () => {
   machine.apply(
     definition(),
-    vmManifest({ name: VM, image: "agent", nics: NICS, pcieRootPorts: FEW_PORTS }),
+    vmManifest({
+      name: VM,
+      image: "agent",
+      annotations: ANNOTATIONS,
+      nics: NICS,
+      pcieRootPorts: FEW_PORTS,
+    }),
   );
   node = await SecondNode.start(machine, {
     name: "node-2",
@@ -118,9 +126,10 @@ async function restarted(uid: string | undefined): Promise<void> {
 
 let claimUid = "";
 
-test("the network assigns an address to the claim of a VM", async () => {
-  claimUid = await expectAddress(VM, FIRST);
+test("the network assigns the requested address to the claim of a VM", async () => {
+  claimUid = await expectAddress(VM, SECOND);
   expect(claimUid).not.toBe("");
+  expect(findClaim(VM)?.spec.ipRequests).toEqual([`${SECOND}/29`]);
 });
 
 test("a stopped VM keeps its address, and a VM without one starts without the NIC", async () => {
@@ -128,7 +137,7 @@ test("a stopped VM keeps its address, and a VM without one starts without the NI
   await eventually(() => machine.findVmi(VM) === undefined, { withinMs: ALL_MS });
   addInterface(HOLDER, { name: NETWORK, network: NETWORK });
   await expectReady(HOLDER, NETWORK);
-  expect(findClaim(HOLDER)?.status?.ips).toEqual([`${SECOND}/29`]);
+  expect(findClaim(HOLDER)?.status?.ips).toEqual([`${FIRST}/29`]);
   machine.apply(vmManifest({ name: LATE, nics: NICS, pcieRootPorts: FEW_PORTS }));
   await machine.booted(LATE);
   expect(ifaceStatus(LATE, NETWORK)?.hotplug).toMatchObject({
@@ -137,7 +146,7 @@ test("a stopped VM keeps its address, and a VM without one starts without the NI
   });
   machine.patchbay("start", VM);
   await restarted(undefined);
-  expect(await expectAddress(VM, FIRST)).toBe(claimUid);
+  expect(await expectAddress(VM, SECOND)).toBe(claimUid);
 });
 
 test("the next launcher has the address after the launcher was deleted", async () => {
@@ -145,14 +154,14 @@ test("the next launcher has the address after the launcher was deleted", async (
   const pods = machine.list("pod", `vm.kubevirt.io/name=${VM}`);
   machine.kubectl("delete", "pod", "--wait=false", ...pods.map(({ metadata }) => metadata.name));
   await restarted(uid);
-  expect(await expectAddress(VM, FIRST)).toBe(claimUid);
+  expect(await expectAddress(VM, SECOND)).toBe(claimUid);
 });
 
 test("a migrated guest has the address", async () => {
   const from = machine.findVmi(VM)?.status?.nodeName;
   await moveByCommand(VM);
   expect(machine.findVmi(VM)?.status?.nodeName).not.toBe(from);
-  expect(await expectAddress(VM, FIRST)).toBe(claimUid);
+  expect(await expectAddress(VM, SECOND)).toBe(claimUid);
 });
 
 test("the NIC that lacked an address is plugged when a claim is deleted", async () => {
@@ -161,7 +170,7 @@ test("the NIC that lacked an address is plugged when a claim is deleted", async 
   await eventually(() => ifaceStatus(LATE, NETWORK)?.hotplug?.phase === "Ready", {
     withinMs: ALL_MS,
   });
-  expect(findClaim(LATE)?.status?.ips).toEqual([`${SECOND}/29`]);
+  expect(findClaim(LATE)?.status?.ips).toEqual([`${FIRST}/29`]);
 });
 
 test("the claim of a deleted VM is deleted", async () => {

@@ -8,6 +8,7 @@ import { run, spawnPlugin, textOf, type Behavior, type Call, type Result } from 
 
 interface Claim {
   readonly metadata: { readonly name: string; readonly uid: string };
+  readonly spec: { readonly ipRequests?: readonly string[] };
   readonly status?: { readonly ips?: readonly string[] };
 }
 
@@ -54,17 +55,19 @@ function freeDeleted(call: Call, claims: readonly Claim[]): void {
   }
 }
 
-/** Leases an address for the claim. If the pool is empty, ends with host-local's error. */
-function lease(call: Call, { metadata }: Claim): string {
+/** Leases the address that the claim requests, or the next one. If it is not free, ends with host-local's error. */
+function lease(call: Call, { metadata, spec: { ipRequests = [] } }: Claim): string {
   const args = { ...call.args, CNI_CONTAINERID: metadata.uid, CNI_IFNAME: "claim" };
   const ipam = { type: "host-local", ...poolOf(call) };
-  const { status, stdout } = spawnPlugin("host-local", { args, config: { ...call.config, ipam } });
+  const ips = ipRequests.map((request) => request.replace(/\/.*/, ""));
+  const config = { ...call.config, ipam, args: { cni: { ips } } };
+  const { status, stdout } = spawnPlugin("host-local", { args, config });
   if (status !== 0) {
     process.stdout.write(stdout);
     process.exit(1);
   }
-  const { ips = [] } = JSON.parse(stdout) as Result;
-  return ips[0]?.address ?? "";
+  const { ips: leased = [] } = JSON.parse(stdout) as Result;
+  return leased[0]?.address ?? "";
 }
 
 function assign(call: Call): Call {
