@@ -63,7 +63,10 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
 }
 
 interface UnplugRequests {
-  /** Records an unplug request, and returns a function that undoes the record. `before` is the number of requests in the VMI's status. */
+  /**
+   * Records an unplug request, and returns a function that undoes the record. `before` is the number of earlier requests according to the
+   * VMI's status. It is used only if this process has recorded no request.
+   */
   record(uid: string, iface: string, before: number): () => void;
   /** Records that libvirt reported the failure of the last request. Does nothing if no request is recorded. */
   recordRefusal(uid: string, iface: string): void;

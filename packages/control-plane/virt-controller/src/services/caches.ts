@@ -109,7 +109,7 @@ function enqueueByTrust({ services, kubevirts }: ServiceCaches, add: AddKey): vo
   });
 }
 
-/** Calls `add` with the key of each Service whose slices a change may affect. */
+/** Subscribes to the caches. After each change, calls `add` with the key of each Service whose EndpointSlices the change may affect. */
 export function enqueueNetworkServices(caches: ServiceCaches, add: AddKey): void {
   const { services, slices, nads } = caches;
   services.onChange((change) => {

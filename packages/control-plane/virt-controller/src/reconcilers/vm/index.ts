@@ -210,7 +210,10 @@ async function writeOneByOne(
   return rejections;
 }
 
-/** Writes all changes in one patch. If the patch is rejected, writes each change separately. @throws AggregateError with the rejections */
+/**
+ * Writes all changes in one patch. If a patch with several changes is rejected, writes each change separately.
+ * @throws AggregateError with the rejections of the separate writes; otherwise the error of the patch
+ */
 async function changeNics(
   vmi: VirtualMachineInstance,
   change: NicsChange,

@@ -383,7 +383,7 @@ function toStatusFields(status: ControllerVmiStatus): object {
   return { ...status, attachments: status.attachments };
 }
 
-/** Writes the status if it changed. Records events for changed addresses and for new sync errors of virt-controller. */
+/** Writes the status if it changed. Records events for changed addresses, for changed MACs, and for new sync errors of virt-controller. */
 async function reportVmi(
   facts: VmiFacts,
   { failures }: ObjectStepsResult,
