@@ -122,8 +122,9 @@ async function observe(netns: NetnsHandle, chosen: string | undefined) {
 }
 
 /** Applies a lease as a DHCP client does. A second default route of equal metric is an error. */
-function applyLease(guest: string, nic: string): void {
-  const { ip = "", mask = "", staticroutes = "" } = askIpv4(guest, nic) ?? {};
+async function applyLease(guest: string, nic: string): Promise<void> {
+  const lease = await eventually(() => askIpv4(guest, nic), { withinMs: 15_000 });
+  const { ip = "", mask = "", staticroutes = "" } = lease;
   run("ip", "-n", guest, "addr", "add", `${ip}/${mask}`, "dev", nic);
   const words = staticroutes.split(" ").filter((word) => word !== "");
   for (let at = 0; at < words.length; at += 2) {
@@ -150,8 +151,8 @@ async function startGuest(chosen: string | undefined): Promise<{
   }
   for (const nic of nics) running.push(await servers.start(netns, nic));
   for (const [at, { subnet6 }] of LANS.entries()) {
-    applyLease(guest, `eth${String(at)}`);
     const dev = `eth${String(at)}`;
+    await applyLease(guest, dev);
     run("ip", "-n", guest, "addr", "add", `${subnet6}:5/128`, "dev", dev, "nodad");
   }
   return { guest, nics };
