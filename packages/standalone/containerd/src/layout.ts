@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of Patchbay's own containerd, all below two directories. The host's containerd uses none of these paths.
+// Paths of Patchbay's own containerd, which the host's containerd does not use.
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 

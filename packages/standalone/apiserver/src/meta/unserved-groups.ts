@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unserved API groups that KubeVirt's clients use. The message of a 404 names the missing feature. Source: KubeVirt
-// virtctl vmexport and image-upload; CDI.
+// API groups that KubeVirt's clients use, but that this server does not serve. A request for such a group gets a 404 that
+// names the missing feature. Source: KubeVirt virtctl vmexport and image-upload; CDI.
 
 const CDI =
   "the Containerized Data Importer, which uploads disks; wrap one as an image (patchbay image add), or fill a claim by a DataVolume with source registry, http or pvc";

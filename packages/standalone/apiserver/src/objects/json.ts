@@ -24,7 +24,7 @@ function reviveLongIntegers(
   if (typeof value !== "number" || Number.isSafeInteger(value)) {
     return value;
   }
-  // Rejects numbers beyond the range of a double, as Go does. Converting a million digits to a bigint would take seconds.
+  // Rejects numbers beyond the range of a double, as Go does. A bigint with a million digits would take seconds to parse.
   if (!Number.isFinite(value)) {
     throw new SyntaxError("a number is out of range");
   }
@@ -141,7 +141,6 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the value if it is an object, otherwise a new empty object. */
 export function asFields(value: unknown): Fields {
   return isFields(value) ? value : {};
 }

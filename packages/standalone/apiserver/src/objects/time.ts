@@ -6,7 +6,6 @@ export function rfc3339(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Returns milliseconds since 1970, or NaN if the text is not a time. */
 export function parseTime(text: string): number {
   // oxlint-disable-next-line no-restricted-globals -- parses a given time, does not read the clock
   return Date.parse(text);

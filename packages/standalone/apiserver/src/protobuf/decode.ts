@@ -223,8 +223,8 @@ function readMessage(bytes: Buffer, message: Message, budget: FieldBudget): Fiel
 }
 
 /**
- * Decodes a body of the resource or of a subresource. Returns undefined for an unknown kind or field, and for the status
- * subresource of a kind whose status has no table. Throws a SyntaxError or a StatusError 413.
+ * Decodes a body of the resource or of a subresource. Returns undefined if {@link MESSAGES} lacks the kind, a field, or the
+ * status that the client writes. Throws a SyntaxError or a StatusError 413.
  */
 export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefined {
   try {
@@ -237,7 +237,7 @@ export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefin
   }
 }
 
-/** Returns false for a write of a status without a field table. Decoding would drop fields with value 0, so the write would delete them. */
+/** Returns false for a write of a status whose fields are not in {@link MESSAGES}. The write would delete fields with value 0. */
 function canWrite(message: Message, subresource: string): boolean {
   return subresource !== "status" || message[3]?.type !== "empty";
 }

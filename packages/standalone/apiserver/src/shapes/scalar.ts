@@ -68,7 +68,7 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
   return count;
 }
 
-/** Returns how often a number may be divided by 1,000 for printing. The largest suffix limits this; an exponent has no limit. */
+/** Returns how many times a number may be divided by 1,000 for printing. Suffixes end at E (10^18); exponents have no limit. */
 function decimalStepsMax(family: ParsedQuantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }

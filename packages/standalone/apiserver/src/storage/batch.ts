@@ -12,7 +12,7 @@ import {
 } from "./store.ts";
 import { type TextCache, TextObject, extractStoredMetadata } from "./text-object.ts";
 
-/** Maximum number and total length of a batch's changes. Other requests are served between batches. */
+/** The store commits a batch that reaches this number or length of changes, and serves other requests before the next batch. */
 const CHANGES_MAX = 250;
 const CHANGES_MAX_LENGTH = 1024 * 1024;
 

@@ -57,7 +57,7 @@ function prepareTables(database: DatabaseSync): void {
   }
 }
 
-/** Opens the database, and locks it until this process ends. Throws an AppError STORE_UNUSABLE. */
+/** Opens the database, and locks it until it is closed. Throws an AppError STORE_UNUSABLE. */
 function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
@@ -95,7 +95,7 @@ export type KeyRange = readonly [from: string, to: string];
 
 const SELECT_LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
 
-/** Statements that compact a range of revisions: they delete states that the range's changes replaced, and its deletion records. */
+/** Delete all object states that the changes in a range of revisions replaced, and the deletion records in the range. */
 const COMPACT_STATEMENTS = [
   "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
@@ -176,7 +176,7 @@ export class RevisionLog {
     this.#updateMark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
   }
 
-  /** Returns whether disk space is short. Writes that create or enlarge objects must then be rejected. */
+  /** Refills the reserve. Returns true if the disk has too little space; the caller must then reject writes that need space. */
   isDiskShort(): boolean {
     if (!this.#reserve.isFullSize) this.#reserve.refill();
     return !this.#reserve.isFullSize;

@@ -313,7 +313,7 @@ class SqliteStore implements Store {
     };
   }
 
-  /** Commits all mutations of one turn of the event loop together, up to the limits of a batch. */
+  /** Schedules a commit of the queued mutations, so that all mutations of one turn of the event loop share a batch. */
   #schedule(): void {
     this.#scheduledFlush ??= new Promise((resolve) => {
       setImmediate(() => {

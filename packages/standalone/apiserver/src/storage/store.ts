@@ -41,7 +41,7 @@ export interface Transaction {
   list(bucket: string): readonly StoredObject[];
   /** Writes the object, and sets its resourceVersion. */
   put(address: Address, object: KubeObject): KubeObject;
-  /** Removes the object. `object` is the last state; its resourceVersion becomes the revision of the deletion. */
+  /** Removes the object. `object` must be its last state. Sets the resourceVersion of `object` to the revision of the deletion. */
   remove(address: Address, object: KubeObject): KubeObject;
 }
 

@@ -108,7 +108,7 @@ export class TextCache {
     this.#evict();
   }
 
-  /** Loads the text of a replaced object, because readers may need it after the log has deleted it. Stops counting it as cached text. */
+  /** Removes a replaced object from the cache. Loads its text first, because readers may need the text after a compaction. */
   release(object: TextObject): void {
     object.loadText();
     if (this.#cachedObjects.delete(object)) {

@@ -109,7 +109,7 @@ function computeDigest(text: string): string {
 }
 
 /**
- * Builds an OCI archive and returns its path.
+ * Builds an OCI archive of `image.source`, and returns the archive's path.
  * @throws AppError with IMAGE_SOURCE_INVALID when tar cannot read the directory
  */
 export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promise<string> {

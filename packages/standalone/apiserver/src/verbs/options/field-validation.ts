@@ -42,7 +42,7 @@ function openFrame(token: string, parent: Frame | undefined): Frame {
 
 /** Reads a key. Returns its path if it is a duplicate. */
 function readKey(frame: Frame, token: string): string | undefined {
-  // Parses the key only if it contains escapes, which saves time because few keys do.
+  // Calls JSON.parse, which is slow, only for the few keys that contain escapes.
   frame.key = token.includes("\\") ? (JSON.parse(token) as string) : token.slice(1, -1);
   frame.expectsKey = false;
   const isDuplicate = frame.keys?.has(frame.key) === true;

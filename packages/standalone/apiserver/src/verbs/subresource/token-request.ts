@@ -30,7 +30,7 @@ const EXPIRATION_MAX_SECONDS = 2 ** 32;
 /** Lifetime to which longer ones are shortened. Source: kube-apiserver, `--service-account-max-token-expiration`. */
 const LIFETIME_MAX_SECONDS = 365 * 24 * 3600;
 
-/** Returns the lifetime. Adds a warning to the response if the request is for more than a year. */
+/** Returns the requested lifetime, but at most one year, with a warning. Throws a StatusError 422 if it is out of range. */
 function parseExpirationSeconds(request: KubeObject, warnings: string[]): number {
   const seconds = valueAt(request, "spec", "expirationSeconds") ?? EXPIRATION_DEFAULT_SECONDS;
   const fault =

@@ -92,7 +92,7 @@ export class WatchStream {
     }
   }
 
-  /** Waits until the client has read enough, then runs `work`, which writes about `bytes` bytes. Returns early if the watch ends. */
+  /** Waits until the client has read enough, then runs `work`, which writes about `bytes` bytes. Skips `work` if the watch ends. */
   async withRoom(bytes: number, work: () => Promise<void>): Promise<void> {
     await this.waitUntilDrained();
     if (!(await this.#unreadBudget.reserve(bytes, this.signal))) {
@@ -135,7 +135,7 @@ export class WatchStream {
     this.signal.removeEventListener("abort", onWake);
   }
 
-  /** Ends the response. Closes the connection instead if the client does not read. */
+  /** Writes the queued events and ends the response. If the client has too much unread data, closes the connection instead. */
   end(): void {
     this.#endController.abort();
     if (this.#isFull) {

@@ -14,7 +14,7 @@ export interface WatchRequest {
 export interface WatchBehavior {
   readonly sendsIdleBookmarks: boolean;
   limitTimeoutMs(timeoutMs: number): number;
-  /** Returns true to reject a watch with 410 although the store has its revision. Tests use this to check that clients relist. */
+  /** Returns true to reject the watch with 410 although its revision is available. Tests check with this that clients relist. */
   mustRelist(request: WatchRequest): boolean;
 }
 
