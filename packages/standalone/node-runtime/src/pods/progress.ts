@@ -38,7 +38,7 @@ function wasInterrupted({ reason, message, startedAt }: ContainerFacts): boolean
   return startedAt === 0n && reason === "StartError" && INTERRUPTED_START.test(message);
 }
 
-/** Returns whether to restart. restartPolicy decides, but an interrupted start is always repeated, a successful init container never. */
+/** Returns whether to restart by restartPolicy. An interrupted start is always repeated; a successful init container is never restarted. */
 export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boolean {
   const { exitCode, container } = exit;
   if (container !== undefined && wasInterrupted(container)) return true;
@@ -47,7 +47,7 @@ export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boole
   return exitCode !== 0 || (policy === "Always" && !isInit);
 }
 
-/** Returns the restart delay: 0, 10, 20, 40 … 300 seconds. A long run resets the delay. Reads the last delay from an annotation. */
+/** Returns the restart delay in seconds: 0 after the first run or a long run, otherwise twice the previous delay, from 10 to 300. */
 export function parseRestartDelay(endedContainer: ContainerFacts): number {
   const text = endedContainer.annotations[RESTART_DELAY_ANNOTATION];
   const previousSeconds = Number(text ?? "0");

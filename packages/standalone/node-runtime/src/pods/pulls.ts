@@ -184,7 +184,7 @@ function buildStartKey({ reference, startId }: ImageUse): string {
   return `${startId} ${reference}`;
 }
 
-/** Returns a pull's backoff key. Each pod has its own, as another pod's secret may be valid. Source: image_manager.go of the kubelet. */
+/** Builds a backoff key for each pod, because a pull can succeed with another pod's secret. Source: image_manager.go of the kubelet. */
 function buildStepKey({ uid, reference }: ImageUse): {
   readonly scope: string;
   readonly name: string;

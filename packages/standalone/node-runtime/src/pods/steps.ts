@@ -220,7 +220,7 @@ async function executeLiveAction(
   }
 }
 
-/** Removes logs and volumes. The pod's directory is removed last, because its existence marks an incomplete removal. */
+/** Removes logs and volumes. Removes the pod's directory last, because a restarted node-runtime finds incomplete removals by it. */
 async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   const { files, node } = deps;
   const logs = (await files.list(node.logDir)).filter((name) => name.endsWith(`_${uid}`));

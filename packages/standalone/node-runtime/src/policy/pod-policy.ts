@@ -51,7 +51,7 @@ function runsAsLaunchers({ spec }: Pod): boolean {
   return [...users, ...groups].every((id) => id === names.LAUNCHER_UID);
 }
 
-/** Rejects host paths. Pods that run as the launchers' user may have host paths of type Directory, which are checked when mounted. */
+/** Rejects host paths, except type Directory in pods that run as the launchers' user. Those paths are checked when they are mounted. */
 function findHostPathProblems(pod: Pod): readonly PodProblem[] {
   const isLauncherLike = runsAsLaunchers(pod);
   return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) => {

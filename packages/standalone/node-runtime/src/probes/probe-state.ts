@@ -61,13 +61,13 @@ export function updateProbeState(
   return { isSuccess, lastResult: outcome, streak };
 }
 
-/** Returns whether the probe must run: the startup probe until it succeeds, the others after that, and none on unhealthy containers. */
+/** Only the startup probe runs until it succeeds, then only the other probes run. No probe runs on an unhealthy container. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
   const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;
 }
 
-/** Derives the health. A missing probe counts as success; a readiness probe without a result counts as failure. */
+/** Derives the health. A missing probe counts as success; a startup or readiness probe without a result does not. */
 export function deriveHealth(states: ProbeStates): ContainerHealth {
   const succeeds = (kind: ProbeKind): boolean | undefined =>
     states.has(kind) ? states.get(kind)?.isSuccess : true;

@@ -48,7 +48,7 @@ function findContainer({ pod, container }: ProbedContainer): Container | undefin
   return listPodContainers(pod).find(({ name }) => name === container.name);
 }
 
-/** Returns the initial probe states. Restores startup and readiness from the pod's status unless the container was restarted. */
+/** Liveness starts as success. The other states are read from the pod's status unless the container was restarted. */
 function restoreStates(pod: Pod, { containerId, spec }: { containerId: string; spec: Container }) {
   const reportedStatus = findReportedStatus({ pod }, spec.name);
   const isSameRun = reportedStatus?.containerID?.endsWith(containerId) === true;

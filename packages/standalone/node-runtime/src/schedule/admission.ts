@@ -19,13 +19,13 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** A pod with a start time in its status counts as admitted, because an earlier process admitted it. */
 export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
   const admittedUids = new Set<string>();
   let lastAllocatable: Amounts | undefined;
   pods.onChange((change) => {
     if (change.kind === "deleted") admittedUids.delete(uidOf(change.previous));
   });
+  // A start time in the status shows that an earlier process admitted the pod.
   const isAdmitted = (pod: Pod): boolean =>
     admittedUids.has(uidOf(pod)) || pod.status?.startTime !== undefined;
   const findShortage = (pod: Pod): Reason | undefined => {

@@ -18,7 +18,7 @@ function listResourceNames({ resources }: Container): readonly string[] {
   return Object.keys({ ...resources?.limits, ...resources?.requests });
 }
 
-/** Computes a pod's request. Each amount is the containers' sum or, if larger, the most that one init container requests. */
+/** Computes a pod's request. Each amount is the sum over the containers or, if larger, the largest request of an init container. */
 export function computePodRequest({ spec }: Pod): Amounts {
   const { containers, initContainers = [] } = spec;
   const names = [...containers, ...initContainers].flatMap(listResourceNames);

@@ -22,7 +22,7 @@ function resolveReference(
   return kind === "$" ? "$" : (variables.get(name) ?? match ?? "");
 }
 
-/** Returns whether the expanded text fits into one argument. Does not expand it, because nested references grow exponentially. */
+/** Computes the length without expanding the text, because many references to a long variable could expand to gigabytes. */
 function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolean {
   let bytes = Buffer.byteLength(text);
   for (const match of text.matchAll(REFERENCE_PATTERN)) {
