@@ -136,10 +136,10 @@ export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void>
   for (const name of await files.list(imagesDirectory))
     await images.unmount(join(imagesDirectory, name));
   const directory = buildPodDirectory(node.podsDir, uid);
-  await claims.end(uid); // The pod's directory is removed last, because its existence marks an incomplete removal.
+  await claims.end(uid);
   await disk.unmountAll(directory);
   await sockets.remove(uid);
-  await files.remove(directory);
+  await files.remove(directory); // This is last, because a restarted node-runtime finds incomplete removals by this directory.
 }
 
 /** Unmounts and removes the volumes of a pod. The pod's containers must have ended. */

@@ -61,7 +61,7 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
   });
 }
 
-/** Serves DNS over UDP and TCP until the signal is aborted. Throws an AppError SERVICE_NAMES_FAILED. */
+/** Starts to serve DNS over UDP and TCP, and returns the port. @throws AppError with SERVICE_NAMES_FAILED when it cannot listen */
 export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Promise<number> {
   const { address, log } = deps;
   const tcp = createServer((socket) => {

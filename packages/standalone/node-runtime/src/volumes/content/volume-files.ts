@@ -35,7 +35,7 @@ export function buildVolumeError(volume: string, reason: string): AppError {
   return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
 }
 
-/** Returns whether the path is valid. A path must not start with `..`, which is for atomic updates. Source: Kubernetes validatePath. */
+/** A path must not start with `..`, because the links and directories of atomic updates do. Source: Kubernetes validatePath. */
 function isValidPath(path: string): boolean {
   const names = path.split("/");
   const isValid = (name: string): boolean =>
@@ -147,7 +147,7 @@ function findFileText(pod: Pod, file: DownwardFile, node: NodeFacts): string | u
   const path = file.fieldRef?.fieldPath ?? "";
   if (path === "metadata.labels") return printMap(pod.metadata.labels);
   if (path === "metadata.annotations") return printMap(pod.metadata.annotations);
-  // Fields of spec and status are not supported in volumes, because their changes would require refreshes.
+  // As in Kubernetes, volumes can contain fields of metadata, but not of spec and status.
   return path.startsWith("metadata.") ? findField(pod, path, { node, podIps: [] }) : undefined;
 }
 

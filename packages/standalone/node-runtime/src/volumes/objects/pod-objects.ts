@@ -27,7 +27,7 @@ export interface PodObjects {
    * @throws AppError with OS_TIMED_OUT
    */
   read(namespace: string, reference: ObjectReference): Promise<Entries>;
-  /** Subscribes to changes of the objects in use. Returns a function that unsubscribes. */
+  /** Calls `listener` with the pod's uid when an object that the pod uses changes. Returns a function that unsubscribes. */
   onChange(listener: (uid: string) => void): () => void;
 }
 
