@@ -59,7 +59,7 @@ interface PrepareOptions {
 interface OwnNetworks {
   /** Absolute path of the plugin's program. */
   readonly program: string;
-  /** Member `type` of the plugin's CNI configuration, which is the name of `program`. */
+  /** Member `type` of the plugin's CNI configuration. Must be the file name of `program`. */
   readonly type: string;
   /** Absolute path of the socket that the plugin calls. */
   readonly socket: string;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes sockets of shims from a directory that all containerds of a host share. The ids of the containers are
-// recorded in a file, because the sockets' names are hashes of these ids.
+// Removes sockets of shims from a directory that all containerds of a host share. A socket's name is a hash of a container
+// id. A file records the ids, so that the sockets of ended containers can be found.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";

@@ -38,7 +38,7 @@ export async function listProcesses(files: Files): Promise<readonly ProcessFacts
   return (await Promise.all(names.map((name) => readProcess(files, name)))).flat();
 }
 
-/** Returns whether the process is a shim of the containerd at `socket`. Requires host root, because tenants can imitate the arguments. */
+/** Returns whether the process is a shim of the containerd at `socket`. Checks its user too, because tenants can copy its arguments. */
 function isShimOf({ argv, isHostRoot }: ProcessFacts, socket: string): boolean {
   const address = argv[argv.indexOf("-address") + 1];
   return isHostRoot && SHIM_PATH.test(argv[0] ?? "") && address === socket;

@@ -142,7 +142,7 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /** Mounts the volume. Its files get the pod's fsGroup only if no other pod uses it, because another pod could rename files meanwhile. */
+  /** Mounts the volume. Sets the files' group to fsGroup for the first pod only, because other pods could rename files meanwhile. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

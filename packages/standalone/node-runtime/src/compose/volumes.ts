@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects the adapters for volumes and images of pods. Starts the loops that refresh volumes and enforce their limits.
+// Creates the dependencies for volumes and images of pods. Starts the loops that refresh volumes and enforce their limits.
 import { names, PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import {

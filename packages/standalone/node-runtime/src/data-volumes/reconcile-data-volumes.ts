@@ -66,7 +66,6 @@ async function observe(deps: DataVolumeDeps, dataVolume: DataVolume): Promise<Da
   };
 }
 
-/** Awaits the creation of an object. Ignores the error if the object already exists. */
 async function createIfMissing(creation: Promise<unknown>): Promise<void> {
   try {
     await creation;

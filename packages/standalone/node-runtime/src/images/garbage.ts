@@ -35,7 +35,7 @@ function isUsed({ id, tags, digests }: ContainerImage, usedNames: ReadonlySet<st
   return [id, ...tags, ...digests].some((name) => usedNames.has(name));
 }
 
-/** Selects the unused images to remove, largest first. Selects no image while the disk has enough space. */
+/** Selects unused images to remove, largest first, if the disk usage is above HIGH_USAGE. Never selects images that a user added. */
 export function selectGarbage(
   { images, usedNames, addedNames }: NodeImages,
   disk: DiskSpace,

@@ -209,7 +209,7 @@ export class ExecSessions {
       await this.#killUntilEnded(containerId, startedIds);
   }
 
-  /** Waits for programs that the runtime lists besides `existingIds`, and returns their ids. Closes the stream if none start in time. */
+  /** Waits until the runtime lists ids that are not in `existingIds`, and returns these ids. If none appear in time, closes the stream. */
   async #findStarted(
     containerId: string,
     existingIds: readonly string[],

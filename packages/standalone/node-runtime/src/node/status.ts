@@ -112,7 +112,6 @@ function listForeignResources(previous: KubeNode | undefined): Readonly<Record<s
   );
 }
 
-/** Parses a time. Returns milliseconds since 1970, or NaN for invalid text. */
 function parseTime(text: string | undefined): number {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(text ?? "");

@@ -13,7 +13,7 @@ import type { Stops } from "./stops.ts";
 export interface Volumes {
   /**
    * Prepares the volumes and returns their paths on the host, by volume name. Idempotent.
-   * @throws AppError when an object of a volume is missing
+   * @throws AppError when a volume cannot be prepared, for example because its ConfigMap is missing
    */
   prepare(pod: Pod): Promise<ReadonlyMap<string, string>>;
   /** Removes the volumes and the directory of the pod. Idempotent. */

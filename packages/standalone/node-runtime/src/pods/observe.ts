@@ -62,7 +62,7 @@ function hasFailedWithoutMessage({ state, exitCode, message }: ContainerFacts): 
   return state === "EXITED" && exitCode !== 0 && message === "";
 }
 
-/** Uses the log's end as termination message of failed containers that wrote no message, if their policy is `FallbackToLogsOnError`. */
+/** Returns the containers. With policy `FallbackToLogsOnError`, a failed container without a message gets the end of its log. */
 export async function withLogTails({
   pod,
   containers,

@@ -119,7 +119,7 @@ function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   ];
 }
 
-/** Plans the pull of an image. Returns undefined if the image is present. */
+/** Plans the pull of an image, a wait after a failed pull, or nothing while a pull runs. Returns undefined if the image is present. */
 function planImage(facts: LivePodFacts, reference: string): readonly PodAction[] | undefined {
   const image = facts.images.get(reference);
   if (image?.kind === "absent") return [{ kind: "pullImage", reference }];
@@ -168,7 +168,7 @@ function findGraceSeconds({ spec }: Pod, container: Container): number {
   return containerGraceSeconds ?? spec.terminationGracePeriodSeconds ?? GRACE_SECONDS;
 }
 
-/** Plans the start of a container that an earlier process created but did not start. */
+/** Plans the start of a container that was created but not started. Plans a wait if its last start failed recently. */
 function planCreated(facts: LivePodFacts, latest: ContainerFacts): readonly PodAction[] {
   const { id: createdId, attempt, name: container } = latest;
   const pausedStep = facts.pausedSteps.get(buildContainerStepName(container));

@@ -313,7 +313,7 @@ interface StatusContext extends StatusFormat {
   readonly now: string;
 }
 
-/** Returns the ready sandbox's addresses, or the node's address with host network; the reported addresses if no sandbox is ready. */
+/** Returns the ready sandbox's addresses or, with host network, the node's address. If there are none, returns the reported addresses. */
 function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
   const sandbox = findReadySandbox(facts);
