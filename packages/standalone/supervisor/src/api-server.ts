@@ -48,10 +48,6 @@ function waitUntilAborted(signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/**
- * Runs the API server until it is stopped. Writes the administrator's kubeconfig.
- * @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED, APISERVER_TLS_INVALID
- */
 export async function runApiServer(run: ApiServerRun): Promise<void> {
   const signal = run.signal ?? createStopSignal();
   const paths = buildPaths(run.dataDir);

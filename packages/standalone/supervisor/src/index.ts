@@ -22,7 +22,7 @@ export type {
 
 /**
  * Starts the machine and returns when it is ready. Does nothing if the machine is up.
- * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_SETTING_INVALID, RUNTIME_START_FAILED
+ * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_SETTING_INVALID, CONTAINERD_PATH_TOO_LONG, RUNTIME_START_FAILED
  */
 export async function up(options: UpOptions): Promise<void> {
   const module = await import("./up.ts");

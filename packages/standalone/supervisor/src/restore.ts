@@ -18,10 +18,6 @@ export interface Restored {
 
 const PRIVATE_MODE = 0o700;
 
-/**
- * Replaces all objects with the objects of a backup. The API server must not run.
- * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
- */
 export async function restore({ dataDir, file }: RestoreOptions): Promise<Restored> {
   const files = createFiles();
   const text = await files.readText(file);

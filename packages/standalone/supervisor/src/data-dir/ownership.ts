@@ -20,7 +20,7 @@ function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
   return Object.values(paths).map((path) => relative(dataDir, path).split(sep)[0] ?? "");
 }
 
-/** Rejects a directory that is not marked and contains other files than a data directory. @throws AppError with STANDALONE_NOT_OURS */
+/** Rejects an unmarked directory with files that do not belong to a data directory. @throws AppError with STANDALONE_NOT_OURS */
 export async function rejectForeignFiles(files: Files, paths: Paths): Promise<void> {
   const { dataDir, settings } = paths;
   const ownNames = [LOST_AND_FOUND, ...listOwnNames(paths)];

@@ -46,7 +46,6 @@ export async function listLinks(runner: ProcessRunner): Promise<readonly HostLin
   });
 }
 
-/** Removes the bridges that CNI plugins have created. Preserves bridges to which other devices are attached. */
 export async function removeBridges(deps: CleaningDeps): Promise<void> {
   const { files, runner, paths, bootId, log } = deps;
   const records = await Promise.all(

@@ -49,7 +49,6 @@ async function removePodCgroups(deps: CleaningDeps): Promise<void> {
   await removeCgroups(deps, buildCgroupRoot(deps.paths));
 }
 
-/** Runs all steps. Logs the failure of a step and continues with the next step. */
 export async function removeLeftovers(deps: CleaningDeps): Promise<void> {
   const steps = [
     removeOwnContainerd,
