@@ -51,7 +51,6 @@ async function observeProcess(
   return [{ name, runs, isResponding }];
 }
 
-/** @throws AppError with OS_FILE_FAILED for users who may not read the data directory */
 export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
   const files = createFiles();
   const paths = buildPaths(dataDir);

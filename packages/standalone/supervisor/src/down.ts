@@ -89,7 +89,6 @@ async function stopWithoutSupervisor(deps: Deps): Promise<void> {
   lock.release();
 }
 
-/** @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED */
 export async function down(options: DownOptions): Promise<void> {
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const { dataDir } = options;

@@ -128,7 +128,7 @@ const NETWORK_WEBHOOK: Webhook = {
   isRequired: false,
 };
 
-/** Webhook that checks updates of launcher pods, because only the pod's own node may report its networks. */
+/** Webhook that checks updates of launcher pods, because only the node of a pod may report the pod's networks. */
 const LAUNCHER_WEBHOOK: Webhook = {
   name: "launcher",
   path: "validate",

@@ -170,10 +170,6 @@ async function reportRunning(options: Options, deps: Deps): Promise<void> {
   await writeService(options, deps.files, "enable");
 }
 
-/**
- * Starts the machine unless it is up.
- * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID, CONTAINERD_PATH_TOO_LONG
- */
 export async function up(upOptions: UpOptions): Promise<void> {
   const options: Options = { print: printProgress, ...upOptions };
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");

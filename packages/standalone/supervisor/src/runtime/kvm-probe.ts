@@ -180,7 +180,7 @@ interface TrialResult {
   readonly problem?: string;
 }
 
-/** Boots a guest from the image. Returns undefined if the image has no kernel. The launcher image must exist. */
+/** Boots a guest from the image. Returns undefined if the image has no kernel or no initrd. The launcher image must exist. */
 export async function bootGuest(
   deps: TrialDeps,
   image: BootImage,

@@ -115,7 +115,7 @@ const CHECKS: readonly (readonly [
   ["--dataplane-group", "dataplaneGroup", findGroupProblem],
 ];
 
-/** Returns the problems of changed values. Unchanged values would seem to conflict with the machine's own bridge and routes. */
+/** Does not check unchanged values, because the machine's own bridge and routes would seem to conflict with them. */
 export function findSettingProblems(
   requested: RequestedSettings,
   stored: Partial<RequestedSettings>,

@@ -31,7 +31,7 @@ export class Renewal {
     this.#deps = deps;
   }
 
-  /** Renews certificates, restarts services and announces the authority. Throws the error of a failed restart after all other steps. */
+  /** Renews certificates, restarts outdated services and announces the authority. At the end, throws the error of the first failed restart. */
   async renewAndRestart(signal: AbortSignal): Promise<void> {
     const { listServices, announce } = this.#deps;
     const renewedAtMs = await this.#renew();
