@@ -61,7 +61,7 @@ interface Growth {
   readonly remainingBytes: number;
 }
 
-/** Returns the time until the log, at its current growth, reaches its size limit. The bounds of CHECK_INTERVAL_MS limit the result. */
+/** Returns the time until the log reaches its size limit at its current growth rate, clamped to the bounds of CHECK_INTERVAL_MS. */
 export function computeNextCheckMs({ bytes, tookMs, remainingBytes }: Growth): number {
   if (bytes <= 0 || tookMs <= 0) return CHECK_INTERVAL_MS.max;
   const untilFullMs = (remainingBytes * tookMs) / bytes;

@@ -179,7 +179,7 @@ function libraries(): Libraries {
   };
 }
 
-/** Creates an Ajv instance for one schema. A shared instance would retain all schemas that it has ever compiled in memory. */
+/** Creates an Ajv instance for one schema. A shared instance would never free the memory of a compiled schema. */
 function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
   const ajv = new library.Ajv({
     strict: false,

@@ -8,7 +8,7 @@ import type { Store } from "./store.ts";
 import { extractStoredMetadata } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
-/** Amount by which a restore increases the revision. No store writes as often after a backup, so no revision is reused. */
+/** Amount by which a restore increases the revision. A store never gets that many writes after a backup, so no revision is reused. */
 const REVISION_GAP = 1_000_000_000;
 
 /** Yields a backup of the state at the time of the first line. The last line marks the backup as complete. */

@@ -95,7 +95,7 @@ export type KeyRange = readonly [from: string, to: string];
 
 const SELECT_LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
 
-/** Delete all object states that the changes in a range of revisions replaced, and the deletion records in the range. */
+/** Statements that delete the states that the changes in a range of revisions replaced, and the range's deletion records. */
 const COMPACT_STATEMENTS = [
   "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
@@ -176,7 +176,7 @@ export class RevisionLog {
     this.#updateMark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
   }
 
-  /** Refills the reserve. Returns true if the disk has too little space; the caller must then reject writes that need space. */
+  /** Tries to refill the reserve. Returns true if space is short: the caller must then reject writes that add or enlarge objects. */
   isDiskShort(): boolean {
     if (!this.#reserve.isFullSize) this.#reserve.refill();
     return !this.#reserve.isFullSize;

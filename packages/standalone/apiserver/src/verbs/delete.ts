@@ -84,7 +84,7 @@ function shortenGrace({ metadata }: KubeObject, grace: number): void {
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-/** Starts or shortens the grace period. Returns `begun` if it did, `pending` if the period is unchanged, or `none` if there is none. */
+/** Returns `begun` after starting or shortening the grace period, `pending` if it is unchanged, `none` if it is 0 or unsupported. */
 function applyGrace(
   kind: Kind,
   object: KubeObject,

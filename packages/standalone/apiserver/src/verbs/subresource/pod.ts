@@ -92,8 +92,8 @@ function multipleBudgetsError(): StatusError {
 }
 
 /**
- * Returns an error if the pod's budget forbids the eviction, or if the pod has several budgets. An unhealthy pod can always
- * be evicted if the budget's policy is AlwaysAllow or enough other pods are healthy.
+ * Returns an error if the pod's budget forbids the eviction, or if the pod has several budgets. The budget does not
+ * protect an unhealthy pod if the budget's policy is AlwaysAllow or enough other pods are healthy.
  */
 function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
   const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((stored) =>

@@ -27,10 +27,10 @@ const TOKEN_REQUEST: Kind = defineKind({
 const EXPIRATION_DEFAULT_SECONDS = 3600;
 const EXPIRATION_MIN_SECONDS = 600;
 const EXPIRATION_MAX_SECONDS = 2 ** 32;
-/** Lifetime to which longer ones are shortened. Source: kube-apiserver, `--service-account-max-token-expiration`. */
+/** Maximum lifetime; longer requests are shortened to it. Source: kube-apiserver, `--service-account-max-token-expiration`. */
 const LIFETIME_MAX_SECONDS = 365 * 24 * 3600;
 
-/** Returns the requested lifetime, but at most one year, with a warning. Throws a StatusError 422 if it is out of range. */
+/** Returns the lifetime in seconds. Shortens more than a year to a year, with a warning. Throws a StatusError 422 if invalid. */
 function parseExpirationSeconds(request: KubeObject, warnings: string[]): number {
   const seconds = valueAt(request, "spec", "expirationSeconds") ?? EXPIRATION_DEFAULT_SECONDS;
   const fault =

@@ -96,7 +96,7 @@ function coexistenceStartMs(pod: Pod, claim: PersistentVolumeClaim): number {
   return Math.max(...times.map((time) => Date.parse(time)).filter((ms) => !Number.isNaN(ms)), 0);
 }
 
-/** Plans the binding of a pod's claims. If one of them has a problem, none of them is annotated with the selected node. */
+/** Plans the binding of a pod's claims. If one claim has a problem, no claim is annotated with the selected node. */
 export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): PodClaims {
   const findings = listClaimNames(pod).map((name) => checkClaim(name, lookup));
   const problems = findings.flatMap((finding) =>
