@@ -54,7 +54,7 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
     .map(({ name }) => name);
 }
 
-/** Lists the names to remove with `name`: `name` itself, and REPOSITORY@DIGEST unless another tag of REPOSITORY has DIGEST. */
+/** Lists the names to remove with `name`: `name` itself, and `REPOSITORY@DIGEST` unless another tag of REPOSITORY has DIGEST. */
 export function listNamesToRemove(
   records: readonly ImageRecord[],
   name: string,
