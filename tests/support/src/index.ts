@@ -4,6 +4,7 @@ export { findUndocumented, metricNamesOf, samplesIn } from "./documented-metrics
 export { installThirdPartyCni, THIRD_PARTY_PLUGIN, thirdPartyNetwork } from "./cnis/install.ts";
 export { OpenVswitch } from "./dataplanes/open-vswitch.ts";
 export { needTestpmd, Testpmd, type Forwarding } from "./dataplanes/testpmd.ts";
+export { ClaimDriver } from "./claim-driver.ts";
 export { eventually } from "./eventually.ts";
 export { findFreePort } from "./free-port.ts";
 export { openInode } from "./open-inode.ts";
