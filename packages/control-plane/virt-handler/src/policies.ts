@@ -55,7 +55,7 @@ class CachedPolicies implements PodPolicies {
   readonly #exempt: readonly string[];
   readonly #listeners: (() => void)[] = [];
   #pods: readonly PolicyPod[] | undefined;
-  /** Policies by the pod's UID, since the last change. */
+  /** Cached plans by the pod's UID. Each change clears them. */
   readonly #planned = new Map<string, PlannedPolicy>();
 
   constructor(caches: PolicyCaches, exempt: readonly string[]) {

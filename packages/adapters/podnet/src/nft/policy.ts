@@ -18,7 +18,6 @@ const WITH_PORTS = `meta l4proto { ${[TCP, UDP, SCTP].join(", ")} }`;
 /** Errors of routers and receivers about packets of a flow. Source: RFC 792, RFC 4443 */
 const ICMP_ERRORS = ["destination-unreachable", "time-exceeded", "parameter-problem"];
 const ICMPV6_ERRORS = ["destination-unreachable", "packet-too-big", ...ICMP_ERRORS.slice(1)];
-/** Largest number of elements in one line of a rule. */
 const ANY_PORT_LAST = 65_535;
 
 type Version = 4 | 6;
@@ -29,7 +28,7 @@ const FAMILIES = {
   6: { family: "ip6", type: "ipv6_addr" },
 } as const;
 
-/** Keys of a packet in the sets of flows, and the keys of the packets that it answers. */
+/** Keys of a packet's flow: `flow` contains ports, `pair` does not. The answered keys identify the flow in the opposite direction. */
 function buildKeys(
   version: Version,
 ): Readonly<Record<"flow" | "answered" | "pair" | "answeredPair", string>> {
@@ -66,7 +65,7 @@ function versionOf(address: string): Version {
   return address.includes(":") ? 6 : 4;
 }
 
-/** Names a set by its content, because the listed rules contain the names of sets, but not their elements. */
+/** The name contains a digest of the elements, so that a comparison of rules, which contain only the name, detects other elements. */
 function buildAddressSet(version: Version, addresses: readonly string[]): NamedSet {
   const digest = createHash("sha256").update(addresses.join(" ")).digest("hex").slice(0, 16);
   return {
@@ -152,7 +151,7 @@ function buildAnswerRules({ version, direction }: ChainContext): readonly string
     `${answered} ${flows} update ${flows} { ${answered} } accept`,
     `${echoReply} ${answeredPair} ${pairs} accept`,
     `meta l4proto != { ${protocols} } ${answeredPair} ${pairs} accept`,
-    // A guest could send data to any host in errors, so a policy for egress must allow them.
+    // Errors from the guest pass only if an egress rule allows them, because they could carry data to any host.
     ...(direction === "ingress" ? errors.map((error) => `${error} accept`) : []),
   ];
 }
@@ -167,7 +166,7 @@ function listPodAddresses(wiring: ObservedWiring): readonly string[] {
   return [...new Set(addresses.map((address) => address.split("/")[0] ?? ""))].sort();
 }
 
-/** Accepts DHCP, and neighbor discovery for IPv6, which the send guard has checked. */
+/** Accepts DHCP and IPv6 neighbor discovery. The send guard has already checked the packets that the guest sends. */
 function buildAddressRules(
   { version, direction }: ChainContext,
   wiring: ObservedWiring,
@@ -193,7 +192,7 @@ function buildAddressRules(
   );
 }
 
-/** Drops packets with extension headers, because the kernel may read a wrong protocol number from large packets. */
+/** Drops packets with extension headers other than fragment headers. The kernel may read a wrong protocol number after such headers. */
 const ONLY_SIMPLE_IPV6 = `ip6 nexthdr != { ${[TCP, UDP, FRAGMENT, ICMPV6, SCTP].join(", ")} } drop`;
 
 interface TableContext {
@@ -201,7 +200,7 @@ interface TableContext {
   readonly wiring: ObservedWiring;
 }
 
-/** Returns the addresses that policies do not restrict. For a guest behind NAT, the gateway is its own pod. */
+/** Lists the addresses that policies do not restrict: exempt addresses and, for a guest behind NAT, its gateway, which is its own pod. */
 function listExempt({ policy, wiring }: TableContext, version: Version): readonly string[] {
   const ofPod = wiring.kind === "masquerade" ? listPodAddresses(wiring) : [];
   return selectVersion([...(policy.exempt ?? []), ...ofPod], version);
@@ -247,10 +246,10 @@ function buildPassChain(version: Version): Chain {
   };
 }
 
-/** Accepts all other frames only in a direction that no policy isolates. */
+/** Accepts ARP and RARP. Accepts frames other than ARP, RARP and IP only in a direction that no policy isolates. */
 function buildEntryChain(direction: Direction, { policy, wiring }: TableContext): Chain {
   const device = `device "${wiring.tapName}"`;
-  // The ingress chain runs after the send guard, and before the chain that sends frames to the rate limiter.
+  // Frames from the guest arrive at the tap's ingress hook. There, this chain runs between the send guard and the rate limiter's chain.
   const point =
     direction === "egress"
       ? `ingress ${device} priority filter + 5`

@@ -35,7 +35,6 @@ function describeProblem(name: string, value: unknown): string | undefined {
   return `interface "${name}" may request one IPv4 and one IPv6 address`;
 }
 
-/** Returns the problems of the annotation's value. */
 function listProblems(text: string): readonly string[] {
   const value = parseJson(text);
   if (!isJsonObject(value))

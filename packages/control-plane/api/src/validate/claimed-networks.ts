@@ -19,7 +19,7 @@ const noMultusBeside: Rule = ({ networks, base }) =>
     },
   );
 
-/** Bindings for devices of claims. KubeVirt does not accept bridge, because it has no device of a claim in the pod's namespace. */
+/** Bindings for devices of claims. KubeVirt rejects bridge, because its claims provide no link in the pod's network namespace. */
 const CLAIM_BINDINGS: readonly Binding[] = ["bridge", "sriov", "binding"];
 
 const bindingFitsClaim: Rule = (spec) =>

@@ -147,7 +147,7 @@ function isMissing<M extends ReasonMessage>(nic: ClaimedDevice | M): nic is M {
   return "reason" in nic;
 }
 
-/** Returns the time since the launcher's containers started; 0 if unknown. `nowMs` is the current time. */
+/** Returns the time since the launcher's first container started; 0 if unknown. */
 function readRunningMs({ status }: Pod, nowMs: number): number {
   const starts = (status?.containerStatuses ?? []).flatMap(
     ({ state }) => state.running?.startedAt ?? [],
@@ -240,7 +240,7 @@ export function withClaimSlots(
   return { ...spec, resourceClaims: [...resourceClaims, ...added] };
 }
 
-/** Removes slots that the template does not name, because they do not come from the template. */
+/** Removes unused slots, so that the claims of {@link withClaimSlots} do not count as a difference from the template. */
 export function withoutUnusedSlots(running: VmiSpec, template: VmiSpec): VmiSpec {
   const { resourceClaims, ...rest } = running;
   if (resourceClaims === undefined) return running;

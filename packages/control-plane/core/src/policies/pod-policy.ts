@@ -17,7 +17,6 @@ export interface PortRange {
   readonly last: number;
 }
 
-/** Traffic that is allowed. */
 export interface TrafficRule {
   /** Addresses of the peers: ADDRESS or FIRST-LAST, sorted, without overlaps. Unset: all peers. */
   readonly peers?: readonly string[];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods as network policies select them.
+// Fields of pods that network policies evaluate, and selection of pods by labels.
 import {
   isPodFinished,
   type LabelSelector,

@@ -45,7 +45,7 @@ export interface IpamClaimFacts {
   readonly unavailable?: string;
 }
 
-/** State of a NIC's claim. `missing`: it must be created. `ending`: it is being deleted, and only then can a new claim be created. */
+/** State of a NIC's claim. `missing`: it must be created. `ending`: a new claim can be created after this claim has been deleted. */
 export type IpamClaimState =
   | {
       readonly kind: "usable";
@@ -85,7 +85,7 @@ export function findPersistentNetwork(
   return isPersistent ? (readText(config, "name") ?? nad.metadata.name) : undefined;
 }
 
-/** Adds the prefix length of the network's first subnet of the family. Source: ipam-extensions VmiInterfaceIPRequests. */
+/** Adds to each address the prefix length of the first subnet of its IP version. Source: ipam-extensions VmiInterfaceIPRequests. */
 function withPrefixLengths(
   addresses: readonly string[],
   nad: NetworkAttachmentDefinition | undefined,
@@ -101,7 +101,7 @@ function withPrefixLengths(
   return requests.length === addresses.length ? requests : undefined;
 }
 
-/** Lists the networks whose addresses no field of the interface chooses. */
+/** Lists the networks that may use a claim: secondary networks of interfaces without address settings of their own. */
 function listClaimingNetworks(spec: VmiSpec): readonly Network[] {
   return ifacesOf(spec).flatMap((iface) => {
     const network = findByName(networksOf(spec), iface.name);
@@ -224,7 +224,7 @@ function resolveExisting(
   }
   const isReplaceable = owner !== undefined && !isInUse(claim, users);
   if (deletionTimestamp !== undefined && isReplaceable) return { kind: "ending" };
-  // A user's claim may request addresses of its own.
+  // A claim without an owner was created by a user. It may request other addresses than the annotation.
   const isMatching = owner === undefined || isEqual(claim.spec.ipRequests ?? [], nic.ipRequests);
   const { requested } = nic;
   if (claim.spec.network === nic.configName && isMatching)

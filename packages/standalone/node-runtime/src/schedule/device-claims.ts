@@ -13,11 +13,11 @@ import { keyOf } from "@patchbay/kube";
 
 export interface DeviceClaimDeps {
   readonly store: Store;
-  /** Returns whether the pod with this uid exists. Reservations of other pods are dropped. */
+  /** Returns whether the pod with this uid exists. Reservations for pods that no longer exist are dropped. */
   readonly hasPod: (uid: string) => boolean;
 }
 
-/** `waiting`: a write was made that the pod's watch reports, or `problem` must end first. */
+/** `waiting`: retry when `problem` has ended or, if it is unset, when the watch reports the status that was written to the pod. */
 type ClaimsState =
   | { readonly kind: "ready" }
   | { readonly kind: "waiting"; readonly problem?: string };

@@ -68,7 +68,6 @@ function printRule({ peers, ports }: TrafficRule, side: "saddr" | "daddr"): read
 
 interface Direction {
   readonly name: "ingress" | "egress";
-  /** Addresses of the pod, and of its peers. */
   readonly own: "saddr" | "daddr";
   readonly peer: "saddr" | "daddr";
 }

@@ -31,7 +31,7 @@ export class Renewal {
     this.#deps = deps;
   }
 
-  /** Renews certificates, restarts outdated services and announces the authority. At the end, throws the error of the first failed restart. */
+  /** Renews certificates, restarts outdated services and announces the authority. At the end, throws the first error of a restart. */
   async renewAndRestart(signal: AbortSignal): Promise<void> {
     const { listServices, announce } = this.#deps;
     const renewedAtMs = await this.#renew();

@@ -23,7 +23,6 @@ export interface AllocatedDevice extends DeviceId {
   readonly networkData?: NetworkDeviceData;
 }
 
-/** User of a claim. */
 interface ClaimConsumer {
   readonly apiGroup?: string;
   readonly resource: string;
