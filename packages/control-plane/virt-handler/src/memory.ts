@@ -14,7 +14,8 @@ import {
   type UnplugRequest,
   type DeviceTaps,
 } from "@patchbay/core/nics";
-import type { Clock } from "@patchbay/base";
+import type { NodeVmFacts } from "@patchbay/core/vm";
+import { isEqual, type Clock } from "@patchbay/base";
 import { printTime } from "@patchbay/kube";
 import { createGuestAgents, type GuestAgents } from "./guest-agents.ts";
 import { createRateLimits, type RateLimits } from "./rate-limits.ts";
@@ -117,12 +118,40 @@ export function createUnplugRequests(clock: Clock): UnplugRequests {
   };
 }
 
+type IfaceFacts = NodeVmFacts["ifaces"][number];
+/** Settings of an interface from which its links are built. */
+type WiredSpec = Pick<IfaceFacts, "iface" | "security">;
+
+/** Settings with which the links of each interface were last complete, by interface name. */
+export type WiredSpecs = ReadonlyMap<string, WiredSpec>;
+
+/** Updates the settings of interfaces whose links are complete, and lists the interfaces whose settings changed since then. */
+export function compareWiredSpecs(
+  ifaces: readonly IfaceFacts[],
+  last: WiredSpecs = new Map(),
+): { readonly specs: WiredSpecs; readonly changedIfaces: ReadonlySet<string> } {
+  const toSpec = ({ iface, security }: IfaceFacts): WiredSpec => ({
+    ...(iface && { iface }),
+    ...(security && { security }),
+  });
+  const specs = ifaces.flatMap((facts) => {
+    const spec = facts.links.isWired ? toSpec(facts) : last.get(facts.name);
+    return spec === undefined ? [] : [[facts.name, spec] as const];
+  });
+  const changed = ifaces.filter((facts) => {
+    const spec = last.get(facts.name);
+    return spec !== undefined && !isEqual(spec, toSpec(facts));
+  });
+  return { specs: new Map(specs), changedIfaces: new Set(changed.map(({ name }) => name)) };
+}
+
 /** State of VMIs by UID. The state of a VMI is removed when the VMI is deleted. */
 export interface Memory extends RateLimits {
   readonly unplugRequests: UnplugRequests;
   readonly guestAgents: GuestAgents;
   readonly deviceTaps: Map<string, DeviceTaps>;
   readonly taps: Taps;
+  readonly wiredSpecs: Map<string, WiredSpecs>;
   readonly phaseTimings: PhaseTimings;
 }
 
@@ -133,6 +162,7 @@ export function createMemory(clock: Clock): Memory {
     guestAgents: createGuestAgents(clock),
     deviceTaps: new Map(),
     taps: new Map(),
+    wiredSpecs: new Map(),
     phaseTimings: createPhaseTimings(clock),
   };
 }
@@ -148,5 +178,6 @@ export function forgetVmi(uid: string, memory: Memory): void {
   memory.guestAgents.forget(uid);
   memory.deviceTaps.delete(uid);
   memory.taps.delete(uid);
+  memory.wiredSpecs.delete(uid);
   memory.phaseTimings.forget(uid);
 }

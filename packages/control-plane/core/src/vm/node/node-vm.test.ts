@@ -307,6 +307,13 @@ test.each<{ name: string; facts: IfaceFacts; action: NodeAction }>([
   expect(findDrift([action], { ...RUNNING, ifaces: [facts] })).toEqual([]);
 });
 
+test("reports no drift of links that follow a changed specification", () => {
+  const facts = { ...RUNNING, ifaces: [READY], changedIfaces: new Set(["one"]) };
+  expect(findDrift([WIRE], facts)).toEqual([]);
+  expect(findDrift([DETACH, ATTACH], facts)).toHaveLength(2);
+  expect(findDrift([WIRE], { ...facts, changedIfaces: new Set(["two"]) })).toHaveLength(1);
+});
+
 const DELETED_AT = "2026-01-01T00:00:00Z";
 test.each<{ name: string; facts: Partial<DriftFacts> }>([
   {

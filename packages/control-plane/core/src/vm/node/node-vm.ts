@@ -136,6 +136,8 @@ export interface NodeVmFacts {
   readonly guestSystem?: GuestOsInfo;
   readonly served?: readonly ServedNic[];
   readonly dns?: DnsSettings;
+  /** Names of interfaces whose specification changed after their links were last complete. */
+  readonly changedIfaces?: ReadonlySet<string>;
 }
 
 export function planWiring(
@@ -445,7 +447,7 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
   wireTap: describeLinks,
 };
 
-type DriftFacts = Pick<NodeVmFacts, "vmi" | "ifaces" | "role" | "domain">;
+type DriftFacts = Pick<NodeVmFacts, "vmi" | "ifaces" | "role" | "domain" | "changedIfaces">;
 
 /** Checks whether repairs count as drift. They do not while the guest is starting, ending or incoming: its links then change anyway. */
 function canDrift({ vmi, role, domain }: DriftFacts): boolean {
@@ -456,13 +458,14 @@ function canDrift({ vmi, role, domain }: DriftFacts): boolean {
 /** Lists repairs of NICs that were ready. Ignores interfaces with an unplug, and guests that are starting, ending or incoming. */
 export function findDrift(plan: readonly NodeAction[], facts: DriftFacts): readonly Drift[] {
   if (!canDrift(facts)) return [];
-  const { ifaces } = facts;
+  const { ifaces, changedIfaces } = facts;
   return plan.flatMap((action): readonly Drift[] => {
     const facts = "iface" in action ? findByName(ifaces, action.iface) : undefined;
     const hotplug = facts?.reported?.hotplug;
     if (facts === undefined || hotplug?.phase !== "Ready" || !isWanted(facts)) return [];
     const fault = DRIFT_MESSAGES[action.kind]?.(facts);
-    if (fault === undefined) return [];
+    const followsSpec = action.kind === "wireTap" && changedIfaces?.has(facts.name) === true;
+    if (fault === undefined || followsSpec) return [];
     return [{ iface: facts.name, message: `interface ${facts.name}: ${fault}` }];
   });
 }

@@ -249,3 +249,22 @@ describe("Patchbay's links that belong to no iface", () => {
     expect(bench.podNetwork.findLink(NETNS, ORPHAN)).toBeUndefined();
   });
 });
+
+test("a changed specification is no drift, and a changed link is", async () => {
+  const bench = await running(["one"]);
+  const drifts = (): readonly string[] =>
+    bench.events.filter((event) => event.startsWith("InterfaceDrifted"));
+  await bench.edit((vmi) => {
+    const { devices } = vmi.spec.domain;
+    const interfaces = [{ name: "one", bridge: {}, macAddress: MAC, mtu: 1400 }];
+    const domain = { ...vmi.spec.domain, devices: { ...devices, interfaces } };
+    return { ...vmi, spec: { ...vmi.spec, domain } };
+  });
+  await bench.resume();
+  const view = await bench.podNetwork.observe({ fd: 8, inode: NETNS });
+  expect(view.isWired({ ...WIRING, mtu: 1400 })).toBe(true);
+  expect(drifts()).toEqual([]);
+  bench.podNetwork.takeLink(NETNS, LINKS.bridgeName);
+  await bench.resume();
+  expect(drifts()).toHaveLength(1);
+});

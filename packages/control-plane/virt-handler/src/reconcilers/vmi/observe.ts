@@ -29,6 +29,7 @@ import { parseDomain } from "@patchbay/domain/parse";
 import type { HypervisorConnection, DomainState, Link, PodView } from "@patchbay/core/interfaces";
 import { networkConfigOf, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import type { Deps } from "../../deps.ts";
+import { compareWiredSpecs } from "../../memory.ts";
 import type { LauncherContext } from "./steps/step-context.ts";
 
 type DomainReader = Pick<HypervisorConnection, "readDomainXml">;
@@ -209,6 +210,8 @@ export async function observeNodeVm(
   const sources = { vmi, ...observed, bindings, security, ...reported, ...podFacts };
   const ifaces = markWired(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, updateDeviceTaps(ifaces, deviceTaps));
+  const { specs, changedIfaces } = compareWiredSpecs(ifaces, deps.wiredSpecs.get(uid));
+  deps.wiredSpecs.set(uid, specs);
   session.wakeOnlyFor(buildLinkFilter(ifaces, links));
   return {
     vmi,
@@ -226,6 +229,7 @@ export async function observeNodeVm(
     }),
     ...addresses.facts,
     dns: parseResolver(session.launcher.resolver ?? ""),
+    changedIfaces,
     unplugRequests: Object.fromEntries(
       ifaces.map(({ name }) => [name, deps.unplugRequests.find(uid, name)]),
     ),
