@@ -133,7 +133,6 @@ async function findSandboxContext(
   return { id, config, ips: sandbox.ips };
 }
 
-/** Starts the preparation of the volumes, which runs in parallel with the creation of the sandbox. */
 export function startVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
   if (pod === undefined) return;
   progress.pendingVolumes = deps.volumes.prepare(pod);

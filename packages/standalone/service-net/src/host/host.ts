@@ -29,7 +29,7 @@ export function findGatewayAddress(podNetwork: string): string {
   return network === undefined ? "" : addressAt(network, 1);
 }
 
-/** Returns the Service network's route. Its device is never used, because nftables redirects or rejects all packets first. */
+/** Returns the route in the syntax of ip(8). No packet uses the device `lo`, because nftables redirects or rejects all packets first. */
 function routeArguments(serviceNetwork: string): readonly string[] {
   return [serviceNetwork, "dev", "lo"];
 }

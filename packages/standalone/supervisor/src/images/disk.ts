@@ -81,7 +81,7 @@ interface InspectedDisk {
   readonly info: string;
 }
 
-/** Size of a sector. A raw file with a partial sector is not a disk, or its download is incomplete. */
+/** Size of a sector. A raw file that ends within a sector is not a disk, or was not downloaded completely. */
 const SECTOR_BYTES = 512;
 /** Maximum virtual size of a disk, 64 TiB. Real disks are smaller. */
 const VIRTUAL_BYTES_MAX = 64 * 2 ** 40;

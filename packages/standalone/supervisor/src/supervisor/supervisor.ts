@@ -31,7 +31,6 @@ export interface SupervisorDeps {
   readonly state: StateWriter;
 }
 
-/** Waits until all tasks have ended. Throws the error of the first failed task in the list. */
 async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {
   const outcomes = await Promise.allSettled(tasks);
   for (const outcome of outcomes) {

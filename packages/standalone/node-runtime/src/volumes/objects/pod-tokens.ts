@@ -19,7 +19,7 @@ export type RequestToken = (
 ) => Promise<Token>;
 
 export interface PodTokens {
-  /** Returns a token that is not due for replacement. If a request fails, returns the cached token until it expires. */
+  /** Requests a new token if the cached one is due for replacement. If this fails, returns the cached token until it expires. */
   find(pod: Pod, source: TokenSource): Promise<string>;
   /** Returns the time until a token of the pod must be replaced; undefined if the pod has no tokens. */
   dueMs(uid: string): number | undefined;
