@@ -14,7 +14,7 @@ const SIZE_LIMITS = `${String(TEXT_MAX_BYTES)} bytes in one, ${String(TOTAL_MAX_
 
 const REFERENCE_PATTERN = /\$(\$|\(([^()]*)\))/g;
 
-/** Resolves a reference. `$$` becomes a dollar sign. A reference to an unknown name is retained. Source: package expansion of Kubernetes. */
+/** `$$` becomes a dollar sign. A reference to an unknown name is retained. Source: package expansion of Kubernetes. */
 function resolveReference(
   [match, kind, name = ""]: readonly (string | undefined)[],
   variables: ReadonlyMap<string, string>,
