@@ -160,8 +160,9 @@ const added = (arg: string): string => `  + net-agent: ${arg}`;
 describe("install", () => {
   test("creates all objects in strict mode, and changes nothing the second time", async () => {
     const first = await patchbayProcess("install");
-    // The embedded server has no controller for some of the kinds and warns.
-    const reported = /handles a (\w+), it is only stored: /;
+    // The embedded server warns of kinds without a controller, and of limits of NetworkPolicies.
+    const reported =
+      /(?:handles|on this machine) a (\w+)(?:, it is only stored: | restricts only )/;
     const kinds = first.stderr
       .trim()
       .split("\n")
