@@ -33,7 +33,6 @@ interface Deps {
   readonly log: Logger;
 }
 
-/** Name of the network in a file, or the reason why the file has no readable name. */
 type FileContent = { readonly name: string } | { readonly reason: string };
 
 function parseContent(text: string): FileContent {
@@ -76,7 +75,6 @@ class DefinitionDirectory implements DefinitionFiles {
     return { networkNames: [...names].toSorted(), unreadableFiles: unreadable };
   }
 
-  /** Reads a file. Returns a reason if the file is missing or cannot be read. */
   async #read(path: string): Promise<string | { readonly reason: string }> {
     try {
       return (await this.#deps.files.readText(path)) ?? { reason: "is gone" };

@@ -28,7 +28,6 @@ function isPlugin(value: unknown): value is Plugin {
   return isJsonObject(value) && typeof value["type"] === "string" && isFileName(value["type"]);
 }
 
-/** Checks whether the text is a single path component. */
 export function isFileName(text: string): boolean {
   return text !== "" && text !== "." && text !== ".." && !/[/\0]/.test(text);
 }
@@ -319,7 +318,6 @@ function findRequestedNic(sandboxNics: readonly SandboxNic[], interfaceName: str
   return requestedNic ?? sandboxNics[0] ?? { index: undefined, nic: {} };
 }
 
-/** Selects the addresses of an interface. If `isRequested` is true, also selects addresses without a valid interface index. */
 function selectAddresses(
   result: CniResult,
   index: number | undefined,
@@ -370,7 +368,6 @@ interface AdditionalFacts {
   readonly gateways?: readonly string[];
 }
 
-/** Lists `replacements`, then the result's default gateways of each IP version that has no replacement. */
 function listAllGateways(result: CniResult, replacements: readonly string[]): readonly string[] {
   const versions = new Set(replacements.map((gateway) => parseIp(gateway)?.version));
   const otherGateways = listGateways(result).filter(

@@ -115,7 +115,6 @@ type Rows = Map<string, JournalRow>;
 class FileJournal {
   readonly #files: Files;
   readonly #dir: string;
-  /** Rows by pod UID. If a pod has no entry, its rows are read from disk. */
   readonly #rowsByPod = new Map<string, Rows>();
 
   constructor(files: Files, dir: string) {

@@ -143,7 +143,6 @@ function outputTooLongError({ plugin, command }: Invocation, error: AppError): A
   );
 }
 
-/** Converts a plugin's output, which may contain any bytes, to one line of at most MESSAGE_MAX characters. */
 function toSingleLine(text: string): string {
   const start = text.trimStart().slice(0, MESSAGE_MAX + 1);
   const line = start.replaceAll(/[\p{C}\s\uFFFD]+/gu, " ").trim();
@@ -361,7 +360,6 @@ interface Lock {
   waiters: (() => void)[];
 }
 
-/** Locks by name. Each operation acquires a lock either shared or exclusively. */
 export class SharedLocks {
   readonly #locks = new Map<string, Lock>();
 

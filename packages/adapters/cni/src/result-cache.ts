@@ -88,7 +88,6 @@ async function listPaths(files: CacheFiles, dirs: readonly string[]): Promise<re
   return paths.flat();
 }
 
-/** Reads the name of the attachment in a file. Returns undefined if the file was deleted or belongs to another network. */
 async function readName(
   files: CacheFiles,
   path: string,

@@ -57,7 +57,6 @@ async function findFirst(addresses: readonly string[], clock: Clock): Promise<En
   });
 }
 
-/** Creates a finder that probes the addresses in order, and caches the first address that answers. */
 export function createEndpointFinder(addresses: readonly string[], clock: Clock): EndpointFinder {
   let endpointPromise: Promise<Endpoint> | undefined;
   let isClosed = false;

@@ -88,7 +88,6 @@ class EventWatch {
     }
   }
 
-  /** Reports changes until the stream ends, and returns the error that ended the stream. */
   async #follow(): Promise<unknown> {
     try {
       const endpoint = await this.#deps.endpoint();

@@ -149,7 +149,6 @@ export async function findProblem({
 
 export interface SandboxConnection {
   readonly sandboxes: Sandboxes;
-  /** Returns why the runtime does not answer. Returns undefined if the runtime answers within 3 s. */
   findProblem(): Promise<string | undefined>;
   /** Resolves when the runtime answers or the signal is aborted. */
   readonly runtimeReady: Promise<void>;

@@ -106,7 +106,6 @@ class SocketDirectoryProvider implements ResourceProvider {
   }
 }
 
-/** Deletes unused directories periodically until aborted. Logs a failure only if its reason changed. */
 async function sweepPeriodically(
   provider: SocketDirectoryProvider,
   { deps, sweepIntervalMs }: SocketOfferOptions,

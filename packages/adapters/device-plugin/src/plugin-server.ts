@@ -81,7 +81,6 @@ export class PluginServer {
     await promise;
   }
 
-  /** Sets the health of all devices. Sends the devices to all watching kubelets if the health changed. */
   setHealthy(isHealthy: boolean): void {
     if (this.#isHealthy === isHealthy) return;
     this.#isHealthy = isHealthy;

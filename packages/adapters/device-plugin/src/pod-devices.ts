@@ -46,7 +46,6 @@ async function listPods(
   return (await callKubelet<AllPods>(socket, request, clock)).podResources;
 }
 
-/** Finds the devices of a pod. Lists all pods if the kubelet does not implement `Get` or does not know the pod. */
 async function findPodResources(
   socket: string,
   { namespace, name }: PodName,

@@ -30,7 +30,6 @@ async function register(
   }
 }
 
-/** Interruptible sleep. A wake between two sleeps ends the next sleep immediately. */
 class Sleeper {
   readonly #clock: Clock;
   #isWoken = false;
@@ -59,7 +58,6 @@ class Sleeper {
   }
 }
 
-/** Maximum delay in milliseconds before the next registration. */
 const RETRY_MAX_MS = 10_000;
 /** Delay in milliseconds after the first failed registration. Each further failure doubles the delay. */
 const RETRY_FIRST_MS = 100;

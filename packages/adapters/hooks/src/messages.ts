@@ -54,7 +54,6 @@ export function sanitizeReason(reason: string): string {
   return reason.replaceAll(/\p{Cc}+/gu, " ").slice(0, REASON_MAX);
 }
 
-/** Parses a message of the child. Returns undefined if the message is invalid. */
 export function parseReply(message: unknown): Reply | undefined {
   if (!isJsonObject(message) || typeof message["id"] !== "number") return undefined;
   const { id, answer, failure } = message;

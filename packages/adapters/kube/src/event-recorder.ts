@@ -30,7 +30,6 @@ export interface RecorderDeps {
 
 /** Delay before an event's repeats are first written, in milliseconds. Each further write of its repeats doubles the delay. */
 const COALESCE_MS = 5000;
-/** Maximum delay before repeats are written, in milliseconds. */
 const COALESCE_MAX_MS = 300_000;
 /** Milliseconds without a repeat after which the next repeat becomes a new event. Source: client-go record/events_cache.go */
 const NEW_EVENT_AFTER_MS = 600_000;
@@ -51,7 +50,6 @@ interface RecordedEvent {
   lastMs: number;
   count: number;
   writtenCount: number;
-  /** Delay before the next write of repeats, in milliseconds. */
   coalesceMs: number;
   isWriting: boolean;
 }

@@ -9,9 +9,7 @@ import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 
 /** Seconds without renewal until another process can lead. Far below client-go's 15 s, because no NIC is plugged while no process leads. */
 const LEASE_SECONDS = 4;
-/** Interval between renewals of the Lease, in milliseconds. */
 const RENEW_MS = 1_500;
-/** Delay after a failed renewal, in milliseconds. */
 const RETRY_MS = 500;
 /** Milliseconds for which the leader may write after it began a renewal. The Lease expires a second later. */
 const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
@@ -162,7 +160,6 @@ class LeaseElector implements Elector {
     this.#onChange();
   }
 
-  /** Waits until the Lease changes, but at most `ms` milliseconds. */
   async #waitForChange(ms: number, signal: AbortSignal): Promise<void> {
     const finished = new AbortController();
     const leaseChange = new Promise<void>((resolve) => {
@@ -193,7 +190,6 @@ type Claim =
   /** Another process leads. Unless renewed, its Lease expires in `ms` milliseconds. */
   | { readonly kind: "wait"; readonly ms: number };
 
-/** Returns the identity of the leader. Returns undefined if no process leads. */
 export function findHolder(lease: Lease | undefined): string | undefined {
   const holder = lease?.spec?.holderIdentity ?? "";
   return holder === "" ? undefined : holder;

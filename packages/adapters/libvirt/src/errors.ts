@@ -70,7 +70,6 @@ function isConnectionLost(error: NativeError): boolean {
   return error.number === VIR_ERR.INTERNAL_ERROR || error.number === VIR_ERR.SYSTEM_ERROR;
 }
 
-/** Rule that assigns `code` to errors that have one of these numbers and whose message matches `text`. */
 interface TextRule {
   readonly numbers: readonly number[];
   readonly text: RegExp;

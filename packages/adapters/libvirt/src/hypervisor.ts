@@ -47,7 +47,6 @@ import {
 interface ConnectionLink {
   readonly id: number;
   readonly clock: Clock;
-  /** Time limit of each call, in milliseconds. */
   readonly callTimeoutMs: number;
   send(request: Request): void;
   /** Called once when the connection is lost or closed. The connection's thread in the child may still run. */
@@ -109,7 +108,6 @@ export class LibvirtConnection implements HypervisorConnection {
     }
   }
 
-  /** Abandons the connection. Running and queued calls fail. Idempotent. */
   abandon(reason: string, by: ConnectionEnd["by"] = "daemon"): void {
     if (this.#lostReason !== undefined) return;
     this.#lostReason = reason;
@@ -323,7 +321,6 @@ const HEALTHY_LIFETIME_MS = 60_000;
 export class RestartBackoff {
   #failures = 0;
 
-  /** Records the end or the failed start of a child that ran for `livedMs` milliseconds. */
   recordEnd(livedMs: number): void {
     this.#failures = livedMs >= HEALTHY_LIFETIME_MS ? 1 : this.#failures + 1;
   }
@@ -389,7 +386,6 @@ interface Child {
   readonly ending: Set<number>;
   /** IDs of abandoned connections whose threads are stuck in libvirt. */
   readonly stuck: Set<number>;
-  /** Aborted when the child has ended. */
   readonly end: AbortController;
   readonly startedMs: number;
 }
@@ -460,7 +456,6 @@ class LibvirtHypervisor implements Hypervisor {
     }
   }
 
-  /** Kills the child. The next `open` starts a new child. */
   #replace(child: Child, reason: string): void {
     this.#options.logger.warn("replacing the libvirt child", { reason });
     this.#forget(child);

@@ -65,7 +65,6 @@ const DIRECTION_BY_OPERATION: ReadonlyMap<unknown, "in" | "out"> = new Map([
   [String(VIR_DOMAIN_JOB_OPERATION.MIGRATION_OUT), "out"],
 ]);
 
-/** Parses the answer to `readJob`. Drops invalid numbers. */
 export function parseJob(value: unknown): JobStats {
   if (!isJsonObject(value)) return { state: "unknown" };
   const { type, operation } = value;

@@ -55,7 +55,6 @@ export type Reply =
 
 export interface Beat {
   readonly kind: "beat";
-  /** Milliseconds since the last tick of libvirt's event loop. */
   readonly eventLoopAgeMs: number;
 }
 
@@ -90,7 +89,6 @@ const DEVICE_EVENTS: ReadonlySet<unknown> = new Set([
   "deviceRemovalFailed",
 ]);
 
-/** Parses the answer to a heartbeat. Returns undefined for any other message. */
 export function parseBeat(message: unknown): Beat | undefined {
   if (!isJsonObject(message) || message["kind"] !== "beat") return undefined;
   const { eventLoopAgeMs } = message;
@@ -205,7 +203,6 @@ interface HeartbeatOptions {
    * interval.
    */
   readonly beatMs: number;
-  /** Aborted when the child has ended. */
   readonly signal: AbortSignal;
   send(): void;
   /** Called once, with the reason, when the child is stuck. */

@@ -99,7 +99,6 @@ export function toSandboxStatus(answer: WireSandboxStatusResponse): SandboxStatu
   const { pid, netnsPath } = parseSandboxInfo(answer.info);
   const summary = { ...toSandboxSummary(status), ...(pid === undefined ? {} : { pid }) };
   if (status.linux?.namespaces?.options?.network === "NODE") return { ...summary, ips: [] };
-  // If the runtime reports no path, uses the network namespace of the sandbox's process.
   const path = netnsPath ?? (pid === undefined ? undefined : `/proc/${String(pid)}/ns/net`);
   return { ...summary, ips: listIps(status), ...(path === undefined ? {} : { netnsPath: path }) };
 }
@@ -162,7 +161,6 @@ export function toImage(image: WireImage): ContainerImage {
 /** Conditions that a working runtime reports as true. Source: CRI RuntimeCondition */
 const REQUIRED_CONDITIONS: readonly string[] = ["RuntimeReady", "NetworkReady"];
 
-/** Describes the first required condition that is missing or false. Returns undefined if all conditions are true. */
 export function toProblem(conditions: readonly WireCondition[]): string | undefined {
   for (const type of REQUIRED_CONDITIONS) {
     const condition = conditions.find((candidate) => candidate.type === type);

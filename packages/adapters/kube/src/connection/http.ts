@@ -23,7 +23,6 @@ interface ClassifiableRequest {
 
 const VERBS = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" } as const;
 
-/** Returns the segments that follow group and version in an API path. Returns no segments for paths without a resource. */
 function resourceSegments(path: string): readonly string[] {
   const [, apiRoot, ...rest] = path.split("/");
   if (apiRoot === "api") return rest.slice(1);

@@ -82,7 +82,6 @@ export class ConnectionPool {
     this.#clock = clock;
   }
 
-  /** Returns a transport. Reads the credentials again if they are older than a minute or were rejected. */
   transport(): Promise<Transport> {
     const nowMs = this.#clock.monotonicMs();
     const isFresh = nowMs - this.#readAtMs < CREDENTIALS_TTL_MS;

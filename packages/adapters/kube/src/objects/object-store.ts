@@ -228,7 +228,6 @@ export function isLostRace(error: unknown): error is AppError {
 export class ConflictCounter {
   readonly #conflicts = new Map<string, number>();
 
-  /** Returns the error to throw: KUBE_WRITES_LOST after CONFLICTS_MAX consecutive conflicts, otherwise `error`. */
   toThrow(path: string, error: unknown): unknown {
     if (!isAppError(error, "KUBE_CONFLICT")) return error;
     const conflictCount = (this.#conflicts.get(path) ?? 0) + 1;

@@ -30,7 +30,6 @@ export interface Failure<T> {
 
 export interface DelayedStep<T> {
   readonly summary: T;
-  /** Milliseconds until the step may run again. */
   readonly pauseMs: number;
   readonly failures: number;
 }

@@ -10,7 +10,6 @@ export interface MutationCache {
   note(written: KubeObject): void;
   /** Checks whether `cached` is older than this process's last write of the object. */
   isBehind(cached: KubeObject): boolean;
-  /** Returns the last written version if `cached` is older. Otherwise returns `cached`. */
   newest<T extends KubeObject>(cached: T): T;
 }
 

@@ -117,7 +117,6 @@ class Subscription<T extends KubeObject> {
     }
   }
 
-  /** Lists the objects unless a resource version is known. Then watches until the connection ends. */
   async #listAndWatch(signal: AbortSignal): Promise<void> {
     if (this.#resourceVersion === undefined) {
       const { objects, resourceVersion } = await this.#list(signal);
@@ -247,7 +246,6 @@ class Subscription<T extends KubeObject> {
     return this.#isRefused ? FIRST_LIST_BACKOFF : DEFAULT_BACKOFF;
   }
 
-  /** Waits after failures, and after repeated useless watches. */
   async #waitAfterFailure(signal: AbortSignal): Promise<void> {
     const faultCount = Math.max(this.#failures, this.#uselessWatches - 1);
     if (faultCount === 0) return;

@@ -11,7 +11,6 @@ const STUCK_AFTER_MS = 600_000;
 export interface StuckPass {
   readonly loop: string;
   readonly key: string;
-  /** Time since the last progress, in milliseconds. */
   readonly stuckMs: number;
 }
 
@@ -61,7 +60,6 @@ export class LoopWatch {
     return this.#keysWithoutPass?.size === 0 && this.#hasWorked;
   }
 
-  /** Returns the pass that has been stuck longest. Returns undefined if no pass is stuck. */
   findStuckPass(): StuckPass | undefined {
     const nowMs = this.#clock.monotonicMs();
     const [longest] = [...this.#passes]

@@ -37,7 +37,6 @@ export class FairQueue {
     return this.#groups.get(this.#toGroup(key))?.has(key) === true;
   }
 
-  /** Appends the key to its group unless the key is already queued. */
   add(key: string): void {
     if (this.has(key)) return;
     const group = this.#toGroup(key);
@@ -46,7 +45,6 @@ export class FairQueue {
     this.#size += 1;
   }
 
-  /** Removes and returns the next key. Returns undefined if the queue is empty. */
   take(): string | undefined {
     for (const [group, keys] of this.#groups) {
       this.#groups.delete(group);
@@ -378,7 +376,6 @@ function logLevel(error: unknown): Level {
   return isAppError(error) ? "warn" : "error";
 }
 
-/** Returns the error code, or the class name of an unexpected error. */
 function errorCode(error: unknown): string {
   if (isAppError(error)) return error.code;
   return error instanceof Error ? error.name : typeof error;
@@ -404,7 +401,6 @@ function logFailure(
   });
 }
 
-/** Records an event on the object whose writes failed with repeated conflicts. */
 function recordLostWrites(reporter: LostWriteReporter | undefined, error: unknown): void {
   if (reporter === undefined || !isAppError(error, "KUBE_WRITES_LOST")) return;
   const { resource, object: key } = error.details;
@@ -460,7 +456,6 @@ class EventLoopYielder {
     this.#sinceMs = this.#clock.monotonicMs();
   }
 
-  /** Yields to the event loop if the time limit is exceeded. */
   async yieldIfNeeded(): Promise<void> {
     if (this.#clock.monotonicMs() - this.#sinceMs < UNINTERRUPTED_MS) return;
     await new Promise<void>((resolve) => {

@@ -52,7 +52,6 @@ export interface StepsResult<A, T> {
   readonly thrown: readonly unknown[];
 }
 
-/** Returns the first error of an AggregateError, otherwise the error itself. */
 export function findFirstError(error: unknown): unknown {
   return error instanceof AggregateError ? error.errors[0] : error;
 }
