@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides how long to pause between events, because a tenant can cause events at any rate.
 
-/** Pause after an event while short pauses are allowed, in milliseconds. */
 const SHORT_PAUSE_MS = 50;
 
 /** Number of short pauses in a row before long pauses follow. Every `LONG_PAUSE_MS`, one more short pause is allowed. */
 const SHORT_PAUSES_MAX = 10;
 
-/** Pause after an event when no short pause is allowed, in milliseconds. */
 const LONG_PAUSE_MS = 1000;
 
 export class Throttle {

@@ -58,7 +58,6 @@ function printNetmask(length: number): string {
   return printAddress({ version: 4, value: bits });
 }
 
-/** Returns a DHCP option for one NIC. The tag limits the option to requests that dnsmasq receives on the NIC's bridge. */
 function buildDhcpOption({ bridgeName }: ServedNic, ...values: readonly string[]): string {
   return `--dhcp-option=${[`tag:${bridgeName}`, ...values].join(",")}`;
 }

@@ -135,7 +135,6 @@ export class JsonChannel implements ChildChannel {
     if (this.#partBytes > LINE_BYTES_MAX) this.#stream.destroy();
   }
 
-  /** Passes the message to the listener, or queues it until a listener exists. Closes the stream and returns false for an invalid line. */
   #deliver(line: string): boolean {
     let message: unknown;
     try {

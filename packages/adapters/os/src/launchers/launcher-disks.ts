@@ -9,7 +9,6 @@ import { toFileError } from "../files/file-errors.ts";
 import { descriptorPath, withPathBeneath } from "../files/open-beneath.ts";
 
 export interface LauncherDisksOptions {
-  /** Directory of the pods' volumes, for example `/var/lib/kubelet/pods`. */
   readonly podsDir: string;
   readonly uid: number;
 }

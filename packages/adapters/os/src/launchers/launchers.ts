@@ -32,7 +32,6 @@ function launcherPath(podUid: string, path: string): readonly string[] {
 const POD_UID = /^[0-9A-Za-z][0-9A-Za-z-]{0,62}$/;
 
 export interface LaunchersOptions {
-  /** Directory of the pods' volumes, for example `/var/lib/kubelet/pods`. */
   readonly podsDir: string;
   readonly sandboxes: Pick<Sandboxes, "find">;
   readonly uid: number;
@@ -96,7 +95,6 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
 
 const RESOLVER_BYTES_MAX = 65_536;
 
-/** Reads the launcher's resolv.conf. Returns undefined if the file cannot be read or is not a regular file. */
 function readResolver(podUid: string, podsDir: string): string | undefined {
   const descriptors = new Descriptors();
   try {
@@ -190,7 +188,6 @@ function openSocket(podUid: string, path: string, podsDir: string): number {
   throw refusedError(path, "not a socket");
 }
 
-/** Opens the directory of the launcher's emptyDir volume for sockets. */
 function openVolume(podUid: string, podsDir: string): number {
   const path = [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME].join("/");
   const missingReason = "it has no volume of sockets";

@@ -35,7 +35,6 @@ import {
 } from "./vhost-rules.ts";
 
 export interface VhostSocketsOptions extends VhostOwners {
-  /** Directory of the pods' volumes, for example `/var/lib/kubelet/pods`. */
   readonly podsDir: string;
   /** Path under which this process sees the node's `/run`, for example `/proc/1/root/run` in a pod. */
   readonly runDir: string;

@@ -24,7 +24,6 @@ export class IrrelevantEventCounter {
     this.#count = 0;
   }
 
-  /** Counts an irrelevant event. Returns whether the watch must pause. */
   countAndCheck(): boolean {
     this.#count += 1;
     return this.#count >= IRRELEVANT_EVENTS_MAX;

@@ -108,7 +108,6 @@ export function limitProcesses(runner: ProcessRunner, count: number): ProcessRun
   return { run, killProcessFamily: (family) => runner.killProcessFamily(family) };
 }
 
-/** Milliseconds between SIGTERM and SIGKILL. */
 const KILL_AFTER_MS = 1000;
 /** Milliseconds for which output is still read after the program has ended, because other processes may have its pipes open. */
 const DRAIN_MS = 1000;
@@ -267,7 +266,6 @@ class Run {
     this.#exitCode = exitCode;
     this.#isSignaled = isSignaled;
     this.#hasLeftovers = hasLeftovers;
-    // If the program was killed or has a family, kills the processes that remain in the program's group.
     if (hasLeftovers && (this.#isKilled || this.#mark !== undefined)) this.#signal("SIGKILL");
     this.#schedule(DRAIN_MS, () => {
       this.#hasLeftovers = true;

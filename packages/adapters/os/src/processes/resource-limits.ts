@@ -43,7 +43,6 @@ async function listHierarchies(mountinfo: string): Promise<readonly Hierarchy[]>
   return hierarchies;
 }
 
-/** Lists the parent directories of `path` below `mount`. */
 function listAncestors(path: string, mount: string): readonly string[] {
   const parts = relative(mount, dirname(path)).split(sep);
   return parts.map((_, index) => join(mount, ...parts.slice(0, index + 1)));

@@ -87,7 +87,6 @@ function buildArpProbe({ from, to, id }: ProbeEnds, address: Buffer, sender: Buf
 
 const [ARP_OPERATION_AT, ARP_SENDER_MAC_AT, ARP_TARGET_AT] = [20, 22, 38];
 
-/** Builds tests that recognize the ARP requests of a host. */
 export function buildArpRequestTests(mac: string): readonly FrameTest[] {
   const bytes = Buffer.from(parseMac(mac));
   return [
@@ -97,7 +96,6 @@ export function buildArpRequestTests(mac: string): readonly FrameTest[] {
   ];
 }
 
-/** Returns the IPv4 address whose MAC an ARP request asks for. */
 export function readArpTarget(frame: Uint8Array): string {
   return printAddressBytes(4, frame.subarray(ARP_TARGET_AT, ARP_TARGET_AT + 4));
 }

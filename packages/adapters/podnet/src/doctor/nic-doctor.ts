@@ -121,7 +121,6 @@ function computePingReserveMs({ addresses }: ExaminedNic, pingAndForwardingMs: n
   return addresses.length === 0 ? 0 : pingAndForwardingMs;
 }
 
-/** Checks whether a gateway for which CNI returned no route answers probes. */
 async function answers(sources: DoctorSources, facts: ProbeFacts): Promise<boolean> {
   const outward = buildFirstProbes(facts).filter(({ probe }) => probe === "outward");
   const probes = outward.map((probe) => ({ ...probe, attempts: UNROUTED_ATTEMPTS }));
@@ -184,7 +183,6 @@ async function listRefusals(
   return parseRefusals(await runInNamespace(runner, pod, { program: "nft", args }));
 }
 
-/** Finds the table that counts the guest's DHCP requests. Returns undefined if the pod does not serve DHCP. */
 function findRequestsTable(wiring: ExaminedNic["wiring"]): TableName | undefined {
   if (wiring.kind === "masquerade") return natTableName(wiring.podInterfaceName);
   const isAnswered = wiring.kind === "bridge" && wiring.replies !== undefined;
@@ -296,7 +294,6 @@ function isRoutedByNode({ target }: ProbeFacts): boolean {
   return target?.at === "bridge" && target.isDefault === true && target.isMissing !== true;
 }
 
-/** Finds the node's default route. Returns undefined if the route leads to the guest's own network. */
 async function findDefaultRoute(
   netlink: DoctorSources["netlink"],
   { nic, links }: ProbeFacts,

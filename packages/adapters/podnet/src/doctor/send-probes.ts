@@ -45,7 +45,6 @@ interface ProbeTrail {
   readonly repliedTo: Set<string>;
   refusal: string | undefined;
   rounds: number;
-  /** Maximum number of rounds in which the probe is sent. */
   maxRounds: number;
 }
 

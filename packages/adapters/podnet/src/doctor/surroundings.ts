@@ -147,7 +147,6 @@ function isRouteThrough(message: Message, index: number): boolean {
   return version === 4 || !/^f(?:e80|f)/.test(text);
 }
 
-/** Checks whether the node has a route through the link. Returns undefined if the link does not exist. */
 export async function hasRouteThrough(
   netlink: Netlink,
   node: NetnsHandle,
@@ -282,7 +281,6 @@ function toFilter({ table, name, lines }: PrintedChain): readonly Omit<FrameFilt
   return family === "netdev" && link !== undefined ? [{ link, command }] : [];
 }
 
-/** Finds nftables chains of other programs that drop frames on a link or a bridge. */
 export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[] {
   return parseChains(ruleset).flatMap(toFilter);
 }
@@ -308,7 +306,6 @@ function dropsAllPackets(rule: string, { links, guest }: ForwardedEnds): boolean
   return /^\s*(?:counter )?drop$/.test(rest.trimEnd());
 }
 
-/** Finds chains of other programs that can drop packets which the pod forwards. */
 export function parsePacketFilters(ruleset: string, ends: ForwardedEnds): readonly PacketFilter[] {
   return parseChains(ruleset).flatMap(({ table, name, lines }) => {
     const [family, tableName = ""] = table.split(" ");
@@ -364,7 +361,6 @@ export async function readFilters(
   return filterLists.flat();
 }
 
-/** Checks whether any rule matches this source address or a subnet with the address, as NAT rules do. */
 export function mentionsSource(ruleset: string, address: string): boolean {
   const source = parseIp(address);
   return (

@@ -86,7 +86,6 @@ export function findValues(bytes: Uint8Array, type: number): readonly Uint8Array
     .map((view) => sliceView(view, ATTRIBUTE_BYTES));
 }
 
-/** Returns the number in an attribute of one or four bytes. Returns undefined if the attribute is missing or has another size. */
 export function findNumber(attributes: Attributes, type: number): number | undefined {
   const value = attributes.get(type);
   if (value?.length === 1) return value[0];
@@ -137,7 +136,6 @@ export function parseMac(mac: string): Uint8Array {
   return Buffer.from(mac.replaceAll(":", ""), "hex");
 }
 
-/** Describes an errno, for example `operation not permitted (EPERM)`. */
 export function describeErrno(errno: number): string {
   const [name, description] = getSystemErrorMap().get(-errno) ?? [];
   return name === undefined || description === undefined

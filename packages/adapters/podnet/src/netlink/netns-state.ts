@@ -35,7 +35,6 @@ async function listRules({ runner }: StateSources, netns: NetnsHandle): Promise<
   return parseRuleset(await runInNamespace(runner, netns, { program: "nft", args }));
 }
 
-/** Creates a reader that caches the nftables rules of a namespace until their generation changes. */
 export function createStateReader(
   sources: StateSources,
 ): (netns: NetnsHandle) => Promise<NetnsState> {

@@ -110,7 +110,6 @@ const NEIGHBOR_REQUESTS = [AF_INET, AF_INET6].map((family) =>
   buildDumpRequest(RTM.getNeighbour, MESSAGE_HEADER_BYTES.neighbour, family),
 );
 
-/** Lists the permanent neighbors of a link. */
 export async function queryPermanentNeighbors(
   netlink: Netlink,
   netns: NetnsHandle,

@@ -22,7 +22,6 @@ const TBF = { parameters: 1, rate64: 4, peakRate64: 5, burst: 6, peakBurst: 7 };
 /** Size of struct tc_tbf_qopt, and offsets in it. Its two struct tc_ratespec begin at 0 and 12. */
 const PARAMETER_BYTES = 36;
 const OFFSETS = { average: 0, peak: 12, queue: 24, burst: 28, peakBurst: 32 };
-/** Offsets in struct tc_ratespec. */
 const [LINK_LAYER_OFFSET, RATE_OFFSET] = [1, 8];
 /** With this link layer, the kernel needs no table of transmission times. Source: TC_LINKLAYER_ETHERNET */
 const ETHERNET = 1;
@@ -128,7 +127,6 @@ function decodeRateLimit(message: Message): readonly (readonly [number, RateLimi
   return [[view.getInt32(4, true), limit]];
 }
 
-/** Rate limits that Patchbay has set, by link name. */
 export type RateLimits = ReadonlyMap<string, RateLimit>;
 
 export function decodeRateLimits(

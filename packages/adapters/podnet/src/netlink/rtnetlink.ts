@@ -47,7 +47,6 @@ export const AF_BRIDGE = 7;
 export const AF_INET = 2;
 export const AF_INET6 = 10;
 
-/** Reads the IP version from the address family, the first byte of a message's body. */
 export function readIpVersion(view: DataView): 4 | 6 {
   return view.getUint8(0) === AF_INET ? 4 : 6;
 }
@@ -228,7 +227,6 @@ interface DecodedNeighbor extends NicNeighbor {
   readonly isPermanent: boolean;
 }
 
-/** Decodes an IPv4 or IPv6 neighbor entry. Returns undefined if the entry has no MAC. */
 export function decodeNeighbor(message: Message): DecodedNeighbor | undefined {
   if (message.type !== RTM.newNeighbour || message.body.length < MESSAGE_HEADER_BYTES.neighbour)
     return undefined;
@@ -269,7 +267,6 @@ export function encodePermanentNeighbor(
   ]);
 }
 
-/** Decodes the permanent neighbors of a NIC. */
 export function decodePermanentNeighbors(
   messages: readonly Message[],
   nicIndex: number,

@@ -40,7 +40,6 @@ function printDestination(destination: string): string {
   return destination.endsWith(hostSuffix) ? stripPrefixLength(destination) : destination;
 }
 
-/** Returns the prefix length of a destination. Longer prefixes take precedence. */
 function readLength(destination: string): number {
   return Number(destination.split("/")[1]);
 }

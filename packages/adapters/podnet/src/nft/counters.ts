@@ -46,7 +46,6 @@ const IPV4_ADDRESS_CHAINS: readonly string[] = ["arp-address", "ipv4-source"];
 const FINAL_RULE = /^(?:accept|drop|goto \S+)$/;
 const COUNTED_DROP = "counter drop";
 
-/** Adds a counter to each drop rule. Appends a counted drop rule to a chain without a final rule. */
 export function addDropCounters({ rules, ...chain }: Chain): Chain {
   const counted = rules.map((rule) => rule.replace(/(^| )drop$/, `$1${COUNTED_DROP}`));
   const isFinalRuleMissing = !FINAL_RULE.test(rules.at(-1) ?? "");

@@ -199,7 +199,6 @@ function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   };
 }
 
-/** Builds chains that check the target address of neighbor discovery, and the source address of all packets. */
 function buildSourceChains(addresses: readonly IpPrefix[]): readonly Chain[] {
   const probeMatch = `ip6 nexthdr ${String(ICMPV6)} ip6 saddr :: ${printRawField(FIXED_HEADER_BYTES, BITS_PER_BYTE)} ${toHex(NEIGHBOR_SOLICITATION)}`;
   return [

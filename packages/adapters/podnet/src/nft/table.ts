@@ -140,7 +140,6 @@ export function toMacDigits(mac: string): string {
   return mac.replaceAll(":", "");
 }
 
-/** Prints a hexadecimal number without leading zeros, as nft does for raw fields. */
 export function printRawNumber(digits: string): string {
   return `0x${BigInt(`0x${digits}`).toString(16)}`;
 }
