@@ -138,7 +138,6 @@ export async function findTarget(
   });
 }
 
-/** Opens a session, finds the target, calls `use` with both, and closes the session. */
 export async function withNamedTarget(
   context: Context,
   { namespace, ...query }: TargetQuery & { readonly namespace?: string },

@@ -15,7 +15,6 @@ function uidOf({ metadata }: VirtualMachineInstanceMigration): string {
   return metadata.uid ?? "";
 }
 
-/** Returns the first migration that did not exist before the request. */
 function findRequested(
   now: VmiState,
   first: VmiState,
@@ -32,7 +31,6 @@ function printRemaining({ dataRemainingBytes = 0, memoryBytesPerSecond = 0 }: Pr
 
 type Progress = NonNullable<MigrationState["progress"]>;
 
-/** Prints the percentage of transferred data, the transfer rate and the remaining time. */
 export function printProgress(progress: Progress): string {
   const { dataTotalBytes = 0, dataRemainingBytes = 0 } = progress;
   if (dataTotalBytes === 0) return "";
@@ -40,7 +38,6 @@ export function printProgress(progress: Progress): string {
   return `${String(Math.floor(transferred * PERCENT_FACTOR))} %${printRemaining(progress)}`;
 }
 
-/** Returns the progress of the migration while it runs, otherwise an empty string. */
 function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: VmiState): string {
   const { migrationUid, mode, progress = {} } = vmi?.status?.migrationState ?? {};
   const isCurrent = migration.status?.phase === "Running" && migrationUid === uidOf(migration);
@@ -67,7 +64,6 @@ function describePause({ status }: VirtualMachineInstanceMigration): string {
   return condition?.message ?? "";
 }
 
-/** Returns the phase of the migration, with its progress or the reason why it is blocked. */
 export function findMigrationStage(now: VmiState, first: VmiState): Stage {
   const migration = findRequested(now, first);
   if (migration === undefined) return undefined;
@@ -100,7 +96,6 @@ export function findMigrationVerdict(now: VmiState, first: VmiState): Verdict {
   return { kind: "waiting" };
 }
 
-/** Returns the VMI's unfinished migrations that are not being deleted. */
 export function findCancellable(
   migrations: readonly VirtualMachineInstanceMigration[],
   vmi: string,

@@ -26,7 +26,6 @@ export interface Step {
   readonly phase: string;
   readonly reason?: string;
   readonly message?: string;
-  /** Milliseconds since the watches started. The watches start shortly before the request. */
   readonly elapsedMs: number;
 }
 
@@ -223,7 +222,6 @@ function findStagedVerdict(
   return { kind: "later", note };
 }
 
-/** Returns the verdict on a plug of `iface`. `first` is the state before the request. */
 export function judgePlug(iface: string, now: VmState, first: VmState): Verdict {
   const index = ifacesOfVm(now.vm).findIndex(({ name }) => name === iface);
   const deferredVerdict =
@@ -300,7 +298,6 @@ export function judgeSettings(
   return toVerdict(hasSettings(wanted, iface, now.vmi));
 }
 
-/** Returns the verdict on a stop, which is done when the VM's status is Stopped and no guest is shutting down. */
 export function judgeStop({ vm, vmi }: VmState): Verdict {
   const isDown =
     vmi === undefined || (isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined);

@@ -37,7 +37,6 @@ interface Goal {
   readonly timeoutMs: number;
 }
 
-/** Returns the watched object; undefined if it does not exist. The watch selects a single name. */
 function findSingle<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
   if (reflection.kind === "listed") return reflection.objects[0];
   return reflection.kind === "removed" ? undefined : reflection.object;
@@ -102,7 +101,6 @@ class TargetFollower {
     });
   }
 
-  /** Returns the state before the request. */
   first(signal: AbortSignal): Promise<Observation> {
     return Promise.race([this.#first.promise, rejectOnAbort(signal)]);
   }

@@ -167,7 +167,6 @@ async function tryAdmission(session: Session): Promise<Trial> {
   };
 }
 
-/** Returns the expiry times of the certificates in a PEM text. */
 function readCertificateEnds(subject: string, pem: string | undefined): readonly CertificateEnd[] {
   const certificates =
     pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];

@@ -40,7 +40,6 @@ function leaseOf(name: string, holderIdentity: string): Lease {
   };
 }
 
-/** Builds the facts of an installation with two replicas and one node. */
 export function healthyFacts(): Facts {
   return {
     nowMs: parseTime(NOW),

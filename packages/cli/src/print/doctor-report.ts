@@ -43,10 +43,6 @@ function printReport({ interface: iface, hops, firstDead }: DoctorReport): strin
   return `interface ${escapeLine(iface)}\n${lines.join("")}`;
 }
 
-/**
- * Prints the hops of each interface. Prints the fix of the first hop that loses frames. If no hop loses frames, prints
- * the fix of each unknown hop.
- */
 export function printDoctorReports(reports: readonly DoctorReport[]): string {
   return reports.map(printReport).join("\n");
 }

@@ -72,7 +72,6 @@ export function exitCodeOf(error: unknown): number {
   return EXIT_CODES[error.code] ?? causeExitCode ?? FAILED;
 }
 
-/** Returns the message of the server, or of the error if the server sent no message. */
 function printHead(error: AppError): string {
   const { status, message } = error.details;
   return status !== undefined && typeof message === "string" && message !== ""
@@ -111,7 +110,6 @@ function findHint({ code, details }: AppError): string | undefined {
   return details["inspectCommand"] === undefined ? undefined : fillTemplate(hint, details);
 }
 
-/** Prints the message, one line for each cause, and a hint. */
 export function printError(error: unknown): string {
   const head = isAppError(error) ? printHead(error) : messageOf(error);
   const hint = isAppError(error) ? findHint(error) : undefined;

@@ -20,7 +20,6 @@ function printFinding({ check, verdict, message, fix }: Finding): string {
     : `${line}${HANGING_INDENT}fix: ${indentLines(fix, `${HANGING_INDENT}     `)}\n`;
 }
 
-/** Prints one line for each finding, and the fix below each fault. */
 export function printFindings(findings: readonly Finding[]): string {
   return findings.map(printFinding).join("");
 }

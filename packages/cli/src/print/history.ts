@@ -22,7 +22,6 @@ function outcomeCell(operation: IfaceOperation): string {
   return delay === undefined ? outcome : `${outcome}, ${delay}`;
 }
 
-/** Prints the operations of all interfaces in one list, oldest first. */
 export function printHistory(history: IfaceHistory): string {
   const rows = history
     .flatMap(({ name, operations }) => operations.map((operation) => ({ name, operation })))

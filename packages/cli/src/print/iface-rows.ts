@@ -71,7 +71,6 @@ function buildRow(name: string, lists: IfaceLists): IfaceRow {
   return { name, ...Object.fromEntries(presentEntries) };
 }
 
-/** Returns one row for each interface. Interfaces of the VM and VMI precede interfaces that only the status contains. */
 export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
   const lists = collectLists(source);
   const all = [lists.vmIfaces, lists.vmiIfaces, lists.statuses, lists.attachments];
@@ -92,7 +91,6 @@ export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Returns `Stopped` if the VM is not running, otherwise the phase in the status. If the status lacks the phase, estimates the phase. */
 export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Stopped" {
   if (!isRunning) return "Stopped";
   const phase = row.status?.hotplug?.phase;
@@ -107,14 +105,12 @@ export function linkOf(row: IfaceRow, isRunning: boolean): string | undefined {
   return state === "up" || state === "down" ? state : undefined;
 }
 
-/** Returns the MAC address from the first available source: status, attachment, VMI or VM. */
 export function macOf(row: IfaceRow): string | undefined {
   const reported = [row.status?.mac, row.attachment?.mac];
   const declared = [row.vmiIface?.macAddress, row.vmIface?.macAddress];
   return [...reported, ...declared].find((mac) => mac !== undefined && mac !== "");
 }
 
-/** Returns the addresses from the interface's status, or else from its pod attachment. */
 export function addressesOf(row: IfaceRow): string {
   return (row.status?.ipAddresses ?? row.attachment?.ips ?? []).join(",");
 }

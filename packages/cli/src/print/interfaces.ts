@@ -50,7 +50,6 @@ function cellsOf(row: IfaceRow, vmi: VirtualMachineInstance | undefined): readon
   ];
 }
 
-/** Prints a table of the interfaces, and how many more can be plugged into the running VM. */
 export function printInterfaces(
   rows: readonly IfaceRow[],
   vmi: VirtualMachineInstance | undefined,

@@ -17,7 +17,6 @@ const NAMES = ["127.0.0.1", "localhost"];
 const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
 const READ_METHODS = ["GET", "HEAD"];
 
-/** Returns the origins of the panel's pages at a port. */
 function listOrigins(port: number): readonly string[] {
   return NAMES.map((name) => `http://${name}:${String(port)}`);
 }

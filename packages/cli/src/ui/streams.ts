@@ -17,7 +17,6 @@ const FRAME_MAX_BYTES = 1024 * 1024;
 const SERVER_FAILED = 1011;
 const REASON_MAX_BYTES = 120;
 
-/** Returns the key from the list of subprotocols that the browser offers. */
 export function findOfferedKey(header: string | undefined): string | undefined {
   const protocols = header?.split(",").map((word) => word.trim()) ?? [];
   return protocols.find((word) => word.startsWith(KEY_PREFIX))?.slice(KEY_PREFIX.length);

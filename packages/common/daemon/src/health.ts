@@ -63,7 +63,6 @@ export class DaemonHealth implements Health {
     this.#hasStarted = true;
   }
 
-  /** Returns whether no loop is stuck, for `/healthz`. */
   isLive(): boolean {
     const stuckKey = this.#loops.flatMap((loop) => loop.findStuckPass() ?? []).at(0);
     this.#logOnce(

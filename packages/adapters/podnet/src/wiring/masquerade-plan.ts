@@ -83,7 +83,6 @@ function buildIpv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysc
   ];
 }
 
-/** Plans the sysctls to set in the pod's network namespace, in order. Omits bridge sysctls that the kernel lacks. */
 export function planSysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   return [
     ...BRIDGE_NF_OFF.filter(({ path }) => observed.has(path)),

@@ -70,7 +70,6 @@ async function runInstall(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Installs Patchbay, or updates its objects to this version and preserves their settings. */
 export const install: Command = {
   name: "install",
   args: [],

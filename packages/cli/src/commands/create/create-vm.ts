@@ -6,7 +6,6 @@ import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import type { VmObjects } from "@patchbay/core/new-vm";
 
-/** Prints one YAML document for each object, or one list in JSON. */
 async function printManifest(
   { out, global }: Pick<Context, "out" | "global">,
   objects: readonly KubeObject[],

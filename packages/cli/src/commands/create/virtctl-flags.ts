@@ -104,7 +104,6 @@ export interface MatcherFlag {
   readonly part: "instancetype" | "preference";
   /** Instancetype or preference as `[KIND/]NAME`. */
   readonly text: string | undefined;
-  /** Whether the instancetype or preference is inferred from labels of the boot disk. */
   readonly isInferred: boolean;
   readonly boot: NewVolume | undefined;
 }

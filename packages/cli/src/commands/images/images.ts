@@ -25,7 +25,6 @@ async function runImageAdd(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Adds an image. Replaces an existing image with the same name. */
 export const imageAdd: Command = {
   name: "image add",
   args: ["<name>", "<source>"],

@@ -41,7 +41,6 @@ function listVmImages(spec: VirtualMachineInstance["spec"]): readonly (string | 
   ];
 }
 
-/** Returns the images that are still to be copied into the VM's DataVolumes. */
 function listDataVolumeImages(
   { metadata, spec }: VirtualMachine,
   dataVolumes: readonly DataVolume[],

@@ -29,7 +29,6 @@ function flagError(flag: string, reason: string): AppError {
   return new AppError("FLAG_INVALID", { flag, reason });
 }
 
-/** Builds patch operations that set a field of a list entry. A `test` operation makes the patch fail if another entry is at the path. */
 function setField(
   entry: string,
   name: string,

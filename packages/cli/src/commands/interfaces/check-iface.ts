@@ -14,7 +14,6 @@ import { ifaceChange, type IfaceRequest } from "./request-iface.ts";
 
 /** Time after the plug during which lost frames are not yet a fault, in milliseconds. */
 const FIRST_FRAMES_TIMEOUT_MS = 15_000;
-/** Time between two checks, in milliseconds. */
 const CHECK_INTERVAL_MS = 2_000;
 
 interface CheckContext extends ExaminedIface {

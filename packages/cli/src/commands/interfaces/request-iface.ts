@@ -18,7 +18,6 @@ export interface IfaceRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the reason not to wait for a plug into a stopped VM, which gets the interface only at its next start. */
 function noWaitReason(
   { subresource }: IfaceRequest,
   { vmi }: Target,

@@ -51,7 +51,6 @@ export const getInterfaces: Command = {
   run: runGetInterfaces,
 };
 
-/** Returns the VM's node. If virt-handler cannot manage the VM, also returns the reason. */
 function readNodeDetails({ nodeName, blockedReason }: VmiStatus = {}): {
   readonly node?: string;
   readonly blockedReason?: string;

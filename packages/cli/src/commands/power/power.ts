@@ -3,7 +3,6 @@
 import type { Command } from "../../command.ts";
 import { WAIT, WAIT_LONG } from "../flags.ts";
 
-/** Starts a VM. With --wait, waits until a new guest runs. */
 export const start: Command = {
   name: "start",
   args: ["<vm>"],
@@ -16,7 +15,6 @@ export const start: Command = {
   },
 };
 
-/** Stops a VM. With --wait, waits until no guest runs. */
 export const stop: Command = {
   name: "stop",
   args: ["<vm>"],
@@ -29,7 +27,6 @@ export const stop: Command = {
   },
 };
 
-/** Restarts a VM. With --wait, waits until a new guest runs. */
 export const restart: Command = {
   name: "restart",
   args: ["<vm>"],
@@ -42,7 +39,6 @@ export const restart: Command = {
   },
 };
 
-/** Migrates a VM. With --wait, waits until the guest runs on the target node. */
 export const migrate: Command = {
   name: "migrate",
   args: ["<vm>"],

@@ -6,7 +6,6 @@ const LOCAL_FLAGS = ["--output", "--help"];
 
 type Specs = readonly CommandSpec[];
 
-/** Returns the names of a flag, for example `-n` and `--namespace`. */
 function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.match(/(?<=^|\s)--?[a-z-]+/g) ?? [];
 }
@@ -36,7 +35,6 @@ function printBranch(patterns: readonly string[], action: string): string {
   return `    ${patterns.map((pattern) => `"${pattern}"`).join("|")}) ${action} ;;`;
 }
 
-/** Returns the command's full name, and its full name with each alias in place of the last word. */
 function commandNames({ name, aliases = [] }: CommandSpec): readonly string[] {
   const group = name.split(" ").slice(0, -1);
   return [name, ...aliases.map((alias) => [...group, alias].join(" "))];
@@ -105,7 +103,6 @@ function valueFlags({ flags: globalFlags, commands }: CommandLine): string {
     .join("|");
 }
 
-/** Prints the completion functions for bash. The functions call `patchbay complete` for the names of objects. */
 export function printBashCompletion(commandLine: CommandLine): string {
   const commands = commandLine.commands.filter(({ isHidden }) => isHidden !== true);
   const visible = { ...commandLine, commands };

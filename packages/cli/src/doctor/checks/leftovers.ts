@@ -47,7 +47,6 @@ function findStuck(vmis: readonly VirtualMachineInstance[], nowMs: number): read
   });
 }
 
-/** Finds launchers without a VMI, and VMIs whose deletion takes too long. */
 export function judgeLeftovers(facts: Facts): readonly Finding[] {
   const nowMs = serverNowMs(facts);
   return ifObserved("leftovers", facts.vmis, (vmis) =>

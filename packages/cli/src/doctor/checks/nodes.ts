@@ -26,7 +26,6 @@ function judge({ mode, hasContainerType }: Selinux): readonly Finding[] {
   return [ok(SELINUX, `is ${mode} and has the type container_file_t${avcHint}`)];
 }
 
-/** Checks SELinux. Returns no findings on a machine without SELinux. */
 export function judgeSelinux({ selinux }: Facts): readonly Finding[] {
   return selinux === undefined ? [] : ifObserved(SELINUX, selinux, judge);
 }

@@ -75,7 +75,6 @@ function listChain(socket: TLSSocket): readonly X509Certificate[] {
   return chain;
 }
 
-/** Returns the common name; undefined unless the certificate has exactly one common name. */
 function findCommonName(certificate: X509Certificate): string | undefined {
   // Node.js returns an attribute as a string, or as a list of strings if the attribute occurs more than once.
   const subject: Readonly<Record<string, unknown>> = { ...certificate.toLegacyObject().subject };

@@ -75,7 +75,6 @@ async function runScp(context: Context, input: Input): Promise<void> {
   ]);
 }
 
-/** Runs scp, and exits with the exit code of scp. */
 export const scp: Command = {
   name: "scp",
   args: ["<source>", "<target>"],
