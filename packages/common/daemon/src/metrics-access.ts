@@ -78,7 +78,6 @@ async function requestAccess(store: Store, token: string): Promise<MetricsAccess
   return status?.allowed === true ? "granted" : "forbidden";
 }
 
-/** Creates a check that queries the API server and caches results by the hash of the token. */
 export function createAccessCheck(store: Store, clock: Clock): AccessCheck {
   const cache = new Map<string, { readonly access: MetricsAccess; readonly untilMs: number }>();
   return async (token) => {

@@ -37,7 +37,6 @@ function sendError(response: ServerResponse, code: number, reason: string): void
   response.writeHead(code, { "content-type": "text/plain", ...challenge }).end(reason);
 }
 
-/** Returns whether the request is authorized. Sends the response to an unauthorized request. */
 async function authorize(
   request: IncomingMessage,
   response: ServerResponse,

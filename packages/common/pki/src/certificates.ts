@@ -123,7 +123,6 @@ export async function renewAuthority({ certPem, keyPem, clock }: Authority): Pro
   return { ...(await signAuthority({ commonName, endMs, keyPem }, now)), clock };
 }
 
-/** Returns why the certificate and the key cannot be used as an authority, or undefined if they can. */
 function findProblem({ certPem, keyPem }: IssuedCertificate): string | undefined {
   const certificate = new X509Certificate(certPem);
   if (!certificate.ca) return "it is not the certificate of an authority";

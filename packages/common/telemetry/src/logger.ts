@@ -40,7 +40,6 @@ function redactRecord(record: object, depth: number): unknown {
   return Object.fromEntries(entries);
 }
 
-/** Returns plain data without secrets. Errors are converted with their causes. */
 function redactValue(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return redactText(value);
   if (typeof value === "bigint") return value.toString();

@@ -49,7 +49,6 @@ export interface Metrics {
   readonly contentType: string;
 }
 
-/** Buckets of the duration and the queue time of a reconcile pass, in seconds. */
 const RECONCILE_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
 
 function createReconcileMetrics(

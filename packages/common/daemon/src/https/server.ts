@@ -66,7 +66,6 @@ async function readCertificates(settings: ServerSettings): Promise<Certificates>
   };
 }
 
-/** Reloads changed certificates for new connections. */
 function followCertificates(server: Server, settings: ServerSettings, deps: ServerDeps): void {
   const { log, signal } = deps;
   const reload = async (): Promise<void> => {

@@ -17,7 +17,6 @@ export function isPatchbayObject({ metadata }: KubeObject): boolean {
   return metadata.labels?.[names.PART_OF_LABEL] === names.PRODUCT;
 }
 
-/** Returns the kind and name of the object, for example `Deployment patchbay/virt-api`. */
 export function describeObject({ kind, metadata }: KubeObject): string {
   const { namespace, name } = metadata;
   return `${kind} ${namespace === undefined ? "" : `${namespace}/`}${name}`;

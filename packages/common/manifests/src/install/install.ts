@@ -32,7 +32,6 @@ function shortenPath(path: string): string {
     .replace(/^template\.spec\./, "");
 }
 
-/** Lists the values, each with its path, for example `virt-api: resources.limits.memory: 1Gi`. */
 function listLines(value: unknown, path: string): readonly string[] {
   if (isJsonObject(value)) {
     return Object.entries(value).flatMap(([name, memberValue]) =>

@@ -172,7 +172,6 @@ function mergeMember(name: string, versions: Versions, isInherited: boolean): un
   return mergeAtomic(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
 }
 
-/** Returns the part of `wanted` that exists in `found`. */
 function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
   if (name === "args") {
     const present = groupByFlag(found);
@@ -212,7 +211,6 @@ function estimateBase(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/** Returns `wanted` with the changes that operators made since `base`. */
 export function mergeSpec(
   base: JsonObject | undefined,
   found: JsonObject,
@@ -223,7 +221,6 @@ export function mergeSpec(
   return isJsonObject(merged) ? merged : wanted;
 }
 
-/** Returns the specification that the last `install` or `kubectl apply` recorded; undefined without a record. */
 export function lastInstalled({ metadata }: KubeObject): JsonObject | undefined {
   const { annotations = {} } = metadata;
   const own = parseJson(annotations[names.LAST_INSTALLED_ANNOTATION]);
@@ -233,7 +230,6 @@ export function lastInstalled({ metadata }: KubeObject): JsonObject | undefined 
   return isJsonObject(spec) ? spec : undefined;
 }
 
-/** Adds an annotation with the object's specification. */
 export function withLastInstalled(object: KubeObject): KubeObject {
   const { spec } = object as KubeObject & { readonly spec?: unknown };
   const note = { [names.LAST_INSTALLED_ANNOTATION]: JSON.stringify(spec) };

@@ -50,7 +50,6 @@ function listContainers(object: KubeObject): readonly unknown[] {
   return readList(readObject(readObject(spec, "template"), "spec"), "containers");
 }
 
-/** Returns whether the object makes net-agent the CNI plugin of the container runtimes. */
 export function isPodCreation(object: KubeObject): boolean {
   if (!isAgent(object)) return false;
   return listContainers(object).some(

@@ -51,7 +51,6 @@ function findRootDir(workloads: readonly KubeObject[]): string | undefined {
   return typeof path === "string" ? path.slice(0, -end.length) : undefined;
 }
 
-/** Reads the installation's settings from the images, flags and volumes of its workloads. */
 export function parseSettings(workloads: readonly KubeObject[]): InstallSettings {
   const [image] = findTexts(workloads, "image");
   const args = findTexts(workloads, "args");

@@ -33,7 +33,6 @@ const KUBELET_SUBDIRECTORIES: readonly string[] = [
   `${KUBELET_DIR}/pod-resources`,
 ];
 
-/** Replaces each string in a value. `change` also receives the name of the field. */
 function mapTexts(value: unknown, change: (text: string, member: string) => string): unknown {
   const map = (inner: unknown, member: string): unknown => {
     if (typeof inner === "string") return change(inner, member);

@@ -26,7 +26,6 @@ export async function requestPluginRemoval(store: Store): Promise<void> {
   }
 }
 
-/** Requests the plugin's removal if the existing installation uses net-agent as the CNI plugin, and the new installation does not. */
 export async function requestPluginRemovalIfUnused(
   store: Store,
   objects: readonly KubeObject[],

@@ -11,7 +11,6 @@ export interface HookScript {
   readonly hookPath: string;
 }
 
-/** PersistentVolumeClaim that is mounted in the hook's container. */
 export interface HookClaim {
   readonly name: string;
   readonly volumePath: string;

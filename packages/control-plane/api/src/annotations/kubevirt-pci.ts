@@ -39,7 +39,6 @@ export function parseKubeVirtPci(
   return slotCount === undefined ? undefined : { slotCount };
 }
 
-/** Reports invalid values of the two annotations. `base` is the field path of `metadata`. */
 export function validateKubeVirtPci(
   metadata: Pick<ObjectMeta, "annotations"> | undefined,
   base: string,

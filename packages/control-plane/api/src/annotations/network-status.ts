@@ -23,7 +23,6 @@ function isNetworkStatus(value: unknown): value is NetworkStatus {
   return isJsonObject(value) && typeof value["name"] === "string";
 }
 
-/** Parses the annotation and skips malformed entries. Returns an empty list if the annotation is missing or is not a list. */
 export function parseNetworkStatus(text: string | undefined): readonly NetworkStatus[] {
   const value = parseJson(text);
   return Array.isArray(value) ? value.filter(isNetworkStatus) : [];
@@ -99,7 +98,6 @@ function isAttachmentError(value: unknown): value is AttachmentError {
   );
 }
 
-/** Parses the annotation and skips malformed entries. */
 export function parseAttachmentErrors(text: string | undefined): AttachmentErrors {
   const value = parseJson(text);
   if (!isJsonObject(value)) return {};
@@ -125,7 +123,6 @@ export type CniGateways = Readonly<Record<string, readonly string[]>>;
 /** Maximum number of gateways of a NIC. Plugins return one for each address family. */
 const GATEWAYS_MAX = 8;
 
-/** Parses the annotation and skips invalid addresses and NICs without a valid address. */
 export function parseCniGateways(text: string | undefined): CniGateways {
   const value = parseJson(text);
   if (!isJsonObject(value)) return {};

@@ -135,7 +135,6 @@ export function parseNetworks(text: string | undefined): NetworksAnnotation {
   return checkItems(items);
 }
 
-/** Checks whether {@link parseNetworks} accepts this element. */
 export function isReadableSelection(element: NetworkSelection): boolean {
   return findElementProblem(element) === undefined;
 }

@@ -44,7 +44,6 @@ function listProblems(text: string): readonly string[] {
   );
 }
 
-/** Returns the requested addresses. Returns none if the annotation is missing or invalid. */
 export function parseRequestedAddresses(metadata: Metadata): RequestedAddresses {
   const text = readText(metadata);
   if (text === undefined || listProblems(text).length > 0) return new Map();

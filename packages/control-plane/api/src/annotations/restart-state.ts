@@ -66,7 +66,6 @@ function toRetainedMac(value: unknown): readonly RetainedMac[] {
   return [networkName === undefined ? { name, ...mac } : { name, networkName, ...mac }];
 }
 
-/** Parses the previous MACs of a VM's interfaces. Skips invalid entries. */
 export function parseRetainedMacs(text: string | undefined): readonly RetainedMac[] {
   const value = parseJson(text);
   return Array.isArray(value) ? value.flatMap(toRetainedMac) : [];
@@ -82,7 +81,6 @@ function isPciEntry(value: unknown): value is PciEntry {
   );
 }
 
-/** Parses the PCI layout. Returns undefined if the annotation is missing or malformed. */
 export function parsePcieTopology(text: string | undefined): PcieTopology | undefined {
   const value = parseJson(text);
   if (!isJsonObject(value)) return undefined;

@@ -100,7 +100,6 @@ export function isQuantity(schema: JsonSchema): boolean {
   return schema[QUANTITY_KEYWORD] === true;
 }
 
-/** Builds the schema of an object. The API server prunes unknown properties. */
 export function object(
   description: string,
   properties: Readonly<Record<string, JsonSchema>> = {},
@@ -122,7 +121,6 @@ export function map(description: string, values: JsonSchema): JsonSchema {
   return { type: "object", description, additionalProperties: values };
 }
 
-/** Builds the schema of a Kubernetes object whose fields are not validated. */
 export function anything(description: string): JsonSchema {
   return { type: "object", description, "x-kubernetes-preserve-unknown-fields": true };
 }

@@ -223,7 +223,6 @@ const CREDENTIAL = object("One credential.", {
   ),
 });
 
-/** Unsupported fields in the `spec` of a VMI. */
 export const POD_FIELDS = {
   accessCredentials: unbuilt(list("Keys and passwords for the guest.", CREDENTIAL)),
   architecture: unbuilt(text("Processor architecture of the guest."), {

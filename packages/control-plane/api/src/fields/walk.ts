@@ -40,7 +40,6 @@ function toJsonSchema(schema: object): JsonSchema {
   return isJsonObject(schema) ? schema : {};
 }
 
-/** Lists the members of an object, the entries of a list or the values of a map. */
 function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValue[] {
   if (Array.isArray(value)) {
     const items = schemaAt(schema, "items") ?? {};
@@ -111,7 +110,6 @@ function listUnsupportedBelow(schemaValue: SchemaValue): readonly UnsupportedFie
   return mark.isDefault?.(value) === true ? [] : [{ path, mark }];
 }
 
-/** Lists unsupported fields in schema order, without the descendants of listed fields. */
 export function listUnsupportedFields(
   schema: object,
   value: unknown,

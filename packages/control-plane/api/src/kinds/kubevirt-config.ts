@@ -346,7 +346,6 @@ export function readStorageConfig(kubevirt: KubeVirt | undefined): StorageConfig
 
 export interface OvercommitConfig {
   readonly memoryPercent: number;
-  /** Number of guest vCPUs per requested CPU. */
   readonly cpuRatio: number;
 }
 
@@ -371,9 +370,7 @@ export interface NetworkConfig {
   readonly isStaged: boolean;
   readonly autoBinding: AutoBinding;
   readonly allowsHooks: boolean;
-  /** Claims that each launcher holds for NICs that are plugged later. Unset if there are none. */
   readonly claimSlots?: ClaimSlots;
-  /** Enabled feature gates of network fields. */
   readonly nicGates: readonly NicGate[];
 }
 
@@ -385,7 +382,6 @@ const NIC_GATES = [
   "NetworkDevicesWithDRA",
 ] as const;
 export type NicGate = (typeof NIC_GATES)[number];
-/** Feature gate of resource claims and their networks. */
 export const CLAIMS_GATE: NicGate = "NetworkDevicesWithDRA";
 
 /** Claims for later NICs. VMs get them if their namespace has the template. */

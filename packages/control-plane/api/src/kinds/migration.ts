@@ -51,7 +51,6 @@ const MIGRATION_SETTINGS = {
   ),
 };
 
-/** Schema of migration settings, both in the cluster's configuration and in a migration's state. */
 export const MIGRATION_CONFIGURATION = Type.Object(
   {
     ...MIGRATION_SETTINGS,
@@ -267,7 +266,6 @@ export const MigrationSpecSchema = Type.Object(
   PRESERVE_UNKNOWN_FIELDS,
 );
 
-/** Schema of the status of a VirtualMachineInstanceMigration. virt-controller writes the status. */
 export const MigrationStatusSchema = Type.Object(
   {
     phase: Type.Optional(PHASE),

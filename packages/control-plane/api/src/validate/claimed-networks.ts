@@ -123,7 +123,6 @@ export const CLAIMED_NETWORK_RULES: readonly Rule[] = [
   claimsAreValid,
 ];
 
-/** Lists the paths of claims and claimed networks that the change adds or modifies. */
 export function listNewClaimFields(
   before: VmiSpec | undefined,
   after: VmiSpec,

@@ -23,9 +23,7 @@ export interface FieldProblem {
 }
 
 export interface UnsupportedFields {
-  /** Unsupported fields that keep the VM from starting. */
   readonly unbuilt: readonly FieldProblem[];
-  /** Paths of unsupported fields that do not keep the VM from starting. */
   readonly harmless: readonly string[];
 }
 
