@@ -260,7 +260,6 @@ function listGatedDeviceCauses(
   );
 }
 
-/** Finds fields that are new or changed, and whose feature gate is disabled. Ignores absent interfaces. */
 export function listGatedCauses(specs: GatedSpecs, gates: readonly NicGate[]): readonly Cause[] {
   return [
     ...listGatedDeviceCauses(specs, gates),

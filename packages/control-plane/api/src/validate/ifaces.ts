@@ -183,7 +183,6 @@ const modelIsKnown = buildTextRule("model", (model) => DEVICE_MODELS.includes(mo
   message: (model) => `uses model ${model} that is not supported.`,
 });
 
-/** Returns an adjective that describes why the MAC is invalid; undefined if the MAC is valid. */
 function describeMacProblem(text: string): string | undefined {
   const pairs = parseMac(text);
   if (pairs === undefined) return "malformed";

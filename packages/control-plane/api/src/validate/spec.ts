@@ -127,7 +127,6 @@ function toValidatedSpec(input: VmiSpec, base: string): ValidatedSpec {
   };
 }
 
-/** Validates a specification. Some rules apply only to new objects. */
 export function validateVmiSpec(
   spec: VmiSpec,
   base: string,

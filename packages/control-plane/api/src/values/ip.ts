@@ -84,7 +84,6 @@ const LINK_LOCAL_PREFIXES = ["169.254.0.0/16", "fe80::/10"].flatMap((text) => pa
 const INTERFACE_BITS = 64n;
 const LINK_LOCAL_BASE = 0xfe80n << 112n;
 
-/** Checks whether an address, with or without prefix length, is link-local. */
 export function isLinkLocal(text: string): boolean {
   const ip = parseIp(text);
   if (ip === undefined) return false;

@@ -6,7 +6,6 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the value at the path of unvalidated JSON; undefined if a value along the path is not an object. */
 export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>(
     (inner, field) => (isJsonObject(inner) ? inner[field] : undefined),

@@ -23,7 +23,6 @@ export interface PathSources {
   readonly isPaused: boolean;
   /** Time since the VMI entered the phase Running, in milliseconds. Unset if unknown. */
   readonly runningMs?: number;
-  /** Inode of the pod's network namespace. */
   readonly netns?: string;
 }
 

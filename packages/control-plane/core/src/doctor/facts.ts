@@ -35,7 +35,6 @@ export interface PathLinks {
   readonly onNode: "peer" | "parent" | "unseen";
 }
 
-/** Link, setting or rule in the pod that is missing or differs from what Patchbay created. */
 export interface WiringFault {
   readonly link: string;
   readonly what: "link" | "up" | "master" | "mac" | "learning" | "entry" | "rules" | "other";
@@ -101,7 +100,6 @@ export interface FixedEntry {
   readonly mac: string;
 }
 
-/** A route lookup for the guest's packets that the kernel rejected, or that leads to a wrong link. */
 export interface RouteFault {
   readonly at: Place;
   readonly command: string;
@@ -137,7 +135,6 @@ export interface GuestRoute {
   readonly requested: readonly string[];
 }
 
-/** Why packets do not leave a node that is the guest's gateway. */
 export interface NodeUplinkFault {
   readonly problem: "noRoute" | "down" | "noCarrier";
   /** Link of the default route. If all uplinks are down and the route is therefore missing, the first uplink. Unset for `noRoute`. */

@@ -282,7 +282,6 @@ function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   );
 }
 
-/** Returns the reason for the loss. Undefined for a special probe whose plain probe got no reply either. */
 function findLossReason({ probe }: FrameTrace, { traces }: ObservedPath): DoctorReason | undefined {
   const [plainProbe, reason] = PLAIN_PROBES[probe] ?? [];
   if (plainProbe === undefined) return "FramesLost";

@@ -56,7 +56,6 @@ function isSilent({ observed, device }: PathFacts, trace: FrameTrace): boolean {
   return observed !== undefined && couldAnswer && findFrameLoss(trace, observed) === "guest";
 }
 
-/** Returns an uncertain verdict if a known state of the guest explains why its NIC may have no address yet. */
 function judgeState(facts: PathFacts, why: string): Verdict | undefined {
   const { isBooting, isPaused, observed } = facts;
   if (isPaused === true) return uncertain("GuestPaused", `${why}; it is paused`);
@@ -124,7 +123,6 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   return dead("GuestRefusesIp", why);
 }
 
-/** Returns the address of the guest's gateway: with masquerade, the pod's bridge; otherwise, the probed gateway. */
 function findGuestGateway({ observed }: PathFacts): Pick<FixValues, "ADDRESS"> {
   const [bridgeAddress] = observed?.links.podBridge?.addresses ?? [];
   const address =

@@ -63,7 +63,6 @@ function judgeReplyAddress(
   );
 }
 
-/** Reports a fault if the node is the guest's gateway, but none of its subnets contains the guest's address. */
 function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefined {
   const guest = source === undefined ? undefined : parseIp(source);
   if (target?.at !== "bridge" || guest === undefined) return undefined;
@@ -171,7 +170,6 @@ function isCertainTarget({ target }: ObservedPath): boolean {
   return target !== undefined && target.isGuest !== true && target.isUnrouted !== true;
 }
 
-/** Checks whether a gateway that must exist sent no reply. */
 function isGatewayLost(facts: PathFacts): boolean {
   const isGateway = facts.observed !== undefined && isCertainTarget(facts.observed);
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);

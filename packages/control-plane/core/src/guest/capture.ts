@@ -149,7 +149,6 @@ export class PacketLimiter {
     }
   }
 
-  /** Returns the size in bytes of the file header, or of the next packet with its header. Undefined until that header is complete. */
   #nextLength(): number | undefined {
     if (!this.#hasHeader) return FILE_HEADER_BYTES;
     if (this.#pending.length < PACKET_HEADER_BYTES) return undefined;

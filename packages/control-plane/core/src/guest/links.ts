@@ -94,7 +94,6 @@ function isUseful({ mac, name, ipv4, ipv6 }: GuestLink): boolean {
   return mac !== undefined || (name !== undefined && ipv4.length + ipv6.length > 0);
 }
 
-/** Sanitizes the agent's reply and merges links with the same MAC. */
 export function readGuestLinks(answer: readonly GuestNic[]): readonly GuestLink[] {
   const byKey = Map.groupBy(
     answer.filter(({ name }) => name !== LOOPBACK),

@@ -24,7 +24,6 @@ function truncate(message: string | undefined): string | undefined {
   return `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
 }
 
-/** If a step has failed, adds the step's reason, message and number of attempts to the operation. */
 function withBlockedReason(
   operation: IfaceOperation,
   hotplug: IfaceStatus["hotplug"],
@@ -197,7 +196,6 @@ function advanceTimings(
   return { timings: next ?? (reported === undefined ? undefined : timings), ended };
 }
 
-/** Returns a LinkState operation if the requested link state differs from the reported state; otherwise undefined. */
 function startLinkChange(
   { stage, reported }: ObservedNic,
   { now }: ObservationTime,

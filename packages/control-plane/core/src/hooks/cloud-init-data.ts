@@ -69,7 +69,6 @@ function readText(value: JsonObject, member: string): string {
   return typeof text === "string" ? text : "";
 }
 
-/** Parses the answer's member `data`. Returns undefined if it is malformed, or has no user data or no meta-data for the data source. */
 function parseWholeAnswer(
   { DataSource }: HookedCloudInit,
   { data }: CloudInitAnswer,

@@ -50,7 +50,6 @@ function compareNames(left: string, right: string): number {
   return left < right ? -1 : 1;
 }
 
-/** Returns the hooks to call, sorted by descending priority, then by name, then by container. */
 export function subscribersAt(
   point: HookPoint,
   subscribers: readonly Subscriber[],

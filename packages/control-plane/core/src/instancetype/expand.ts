@@ -112,7 +112,6 @@ function checkArchitecture(
   return { fields: ["spec.template.spec.architecture"], message };
 }
 
-/** Returns the unmet requirements of the preference, with KubeVirt's messages. */
 export function listRequirementCauses(specs: InstancetypeSpecs, spec: VmiSpec): readonly Cause[] {
   const requirements = specs.preference?.requirements;
   if (requirements === undefined) return [];

@@ -74,7 +74,6 @@ export interface InstancetypeFacts {
   readonly refs: RefsPlan | undefined;
 }
 
-/** Checks whether the VM has an instancetype or preference, or its status still references one. */
 export function usesInstancetype(vm: VirtualMachine): boolean {
   return hasMatcher(vm) || MATCHER_ROLES.some((role) => findMatcherRef(vm, role) !== undefined);
 }

@@ -269,7 +269,6 @@ const cacheSuitsSharing = forEachDisk(({ shareable, cache = "" }, path) =>
   }),
 );
 
-/** How a volume uses a claim or a file on the host. */
 interface ImageUse {
   readonly image: string;
   readonly field: string;

@@ -25,7 +25,6 @@ function describeUnrecognized(field: string, value: string): string {
   return `${field} is set with an unrecognized option: ${value}`;
 }
 
-/** Returns a function that builds messages with the allowed values. */
 function listAllowedValues(values: readonly string[]): NonNullable<EnumField["describe"]> {
   return (field, value) => `${field} has invalid value ${value}; it can be ${values.join(", ")}`;
 }

@@ -43,7 +43,6 @@ export function validateVmName(name: string): readonly Cause[] {
   });
 }
 
-/** Returns a rule that reports each repeated name. */
 export function namesAreUnique(
   listEntries: (spec: ValidatedSpec) => readonly { readonly name: string }[],
   buildPath: (base: string, index: number) => string,

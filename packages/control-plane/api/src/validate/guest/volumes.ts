@@ -28,7 +28,6 @@ function findPathFault(path: string, field: string): string | undefined {
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const LINE_BREAKS = /[\r\n]/g;
 
-/** Returns the length of the decoded data in bytes, ignoring line breaks; undefined if the text is malformed. */
 function findDecodedLength(text: string): number | undefined {
   const line = text.replaceAll(LINE_BREAKS, "");
   if (!BASE64.test(line)) return undefined;

@@ -231,7 +231,6 @@ function mergeMachine({ machine }: Domain, preference: PreferenceSpec): Pick<Dom
   return type === "" || !isUnset(machine?.type) ? {} : { machine: { ...machine, type } };
 }
 
-/** Applies the preferred clock. Ignores the preferred offset if the template sets `utc` or `timezone`. */
 function mergeClock({ clock }: Domain, preference: PreferenceSpec): Pick<Domain, "clock"> {
   if (preference.clock === undefined) return {};
   const { preferredClockOffset = {}, preferredTimer } = preference.clock;
