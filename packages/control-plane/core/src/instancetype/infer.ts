@@ -70,7 +70,6 @@ async function inferFromClaim(
     : inferFromLabels(claim, role);
 }
 
-/** Reads the labels of the claim that the source references. The default namespace is `search.namespace`. */
 function inferFromSourceClaim(search: InferenceSearch, source: unknown): Promise<Inference> {
   const namespace = readTextAt(source, "namespace") ?? search.namespace;
   return inferFromClaim({ ...search, namespace }, readTextAt(source, "name") ?? "");

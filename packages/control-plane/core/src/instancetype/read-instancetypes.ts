@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the specs of a VM's instancetype and preference, from revisions or from the referenced objects.
 import {
   CONTROLLER_REVISIONS,
   type InstancetypeSpec,

@@ -38,7 +38,6 @@ export interface ChildChannel {
   claimDescriptor(token: number): ClaimedDescriptor;
 }
 
-/** Entry point of a child process, called once after the child has dropped its privileges. */
 export type ChildMain = (channel: ChildChannel) => void;
 
 export interface ChildProcessHandle extends ChildChannel {

@@ -10,7 +10,6 @@ export interface NetworkConfigList {
   readonly plugins: readonly (Readonly<Record<string, unknown>> & { readonly type: string })[];
 }
 
-/** Parameters of a CNI operation: a sandbox, an interface in it, and a network configuration. */
 export interface AttachmentRequest {
   readonly containerId: string;
   /** Path of the network namespace. Unset if the namespace no longer exists (DEL only). */
@@ -18,7 +17,6 @@ export interface AttachmentRequest {
   readonly interfaceName: string;
   readonly config: NetworkConfigList;
   readonly args: readonly (readonly [string, string])[];
-  /** Arguments for the plugins by capability, for example `mac`. */
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
 }
 
@@ -45,7 +43,6 @@ export interface CniResult {
   readonly dns?: Readonly<Record<string, unknown>>;
 }
 
-/** Runs the plugins of a list: ADD in order, DEL in reverse order. */
 export interface Cni {
   /** Runs ADD and stops at the first error. @throws AppError with CNI_PLUGIN_FAILED, CNI_PLUGIN_MISSING, CNI_TIMED_OUT */
   add(request: AttachmentRequest): Promise<CniResult>;

@@ -28,7 +28,6 @@ export interface SandboxConfig {
   readonly metadata: SandboxMetadata;
   /** Host name of the pod. Empty with host networking, because runtimes reject a host name for such pods. */
   readonly hostname: string;
-  /** Absolute path of the directory to which `ContainerConfig.logPath` is relative. */
   readonly logDirectory: string;
   readonly dns?: {
     readonly servers: readonly string[];
@@ -128,7 +127,6 @@ export interface ContainerSecurity {
 export interface ContainerConfig {
   readonly metadata: { readonly name: string; readonly attempt: number };
   readonly image: string;
-  /** Command that replaces the image's entrypoint. */
   readonly command: readonly string[];
   readonly args: readonly string[];
   readonly workingDir: string;
@@ -241,7 +239,6 @@ export interface ContainerRuntime {
   /** Returns why the runtime or its network is not ready; undefined if both are ready. */
   findProblem(): Promise<string | undefined>;
 
-  /** Creates and starts a sandbox with its network. Returns the sandbox ID. */
   runSandbox(config: SandboxConfig): Promise<string>;
   /** Kills the sandbox's containers and removes its network. */
   stopSandbox(id: string): Promise<void>;
@@ -273,7 +270,6 @@ export interface ContainerRuntime {
   exec(request: ExecRequest): Promise<string>;
   /** Returns the URL of a stream (SPDY or WebSocket) to the container's main process. */
   attach(request: AttachRequest): Promise<string>;
-  /** Makes the runtime reopen the container's log file after a rotation. */
   reopenLog(id: string): Promise<void>;
 
   findImage(reference: string): Promise<ContainerImage | undefined>;

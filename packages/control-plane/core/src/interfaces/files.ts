@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Files of the host, addressed by absolute paths. */
 export interface Files {
   readText(path: string): Promise<string | undefined>;
   /** Replaces the file atomically: writes a temporary file, syncs it, renames it, and syncs the directory. */

@@ -124,7 +124,6 @@ export interface OpenOptions {
 /** Source: libvirt virDomainMigrateToURI3. */
 export interface Migration {
   readonly peerUri: string;
-  /** URI to which the source's QEMU sends the guest's memory. */
   readonly memoryUri: string;
   /** XML of the live domain on the target, based on `readDomainXml(name, "moving")`. Unset: the domain is unchanged. */
   readonly liveXml?: string;

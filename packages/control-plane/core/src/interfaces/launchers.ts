@@ -11,7 +11,6 @@ export interface Launcher {
   /** Untrusted content of the pod's resolv.conf. */
   readonly resolver?: string;
   readonly sidecars?: readonly string[];
-  /** Whether the pod was created with a service mesh's proxy. */
   readonly isMeshed?: true;
   /** Resolves when the process that listens on the socket has exited. */
   readonly ended: Promise<void>;

@@ -3,7 +3,6 @@
 /** A network namespace, identified by an open descriptor. A PID would be unsafe, because the kernel may reuse PIDs. */
 export interface NetnsHandle {
   readonly fd: number;
-  /** Inode of the namespace as decimal text. */
   readonly inode: string;
 }
 

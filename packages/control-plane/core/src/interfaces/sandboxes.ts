@@ -5,11 +5,8 @@ export interface Sandbox {
   readonly id: string;
   readonly podUid: string;
   readonly pod: { readonly namespace: string; readonly name: string };
-  /** Path of the network namespace, for example `/run/netns/cni-1234`. */
   readonly netnsPath: string;
-  /** Inode of the network namespace as decimal text. */
   readonly netnsInode: string;
-  /** Whether the pod was created with a service mesh's proxy. */
   readonly isMeshed?: true;
 }
 

@@ -46,7 +46,6 @@ type Settings = { readonly name: string; readonly help: string; labelNames: stri
 };
 type Observe = (labels: PhaseObservation["labels"], seconds: number) => void;
 
-/** Registers the histograms of phase durations. Returns a function that records observations in these histograms. */
 export function createPhaseRecorder(
   addHistogram: (settings: Settings) => Observe,
 ): (observations: readonly PhaseObservation[]) => void {

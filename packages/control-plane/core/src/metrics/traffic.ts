@@ -3,7 +3,6 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { MetricFamily, Sample } from "./family.ts";
 
-/** Counters of one direction since the creation of the link. */
 export interface DirectionCounts {
   readonly bytes: number;
   readonly packets: number;

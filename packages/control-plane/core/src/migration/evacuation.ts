@@ -39,7 +39,6 @@ export interface EvacuationFacts {
   /** Eviction strategy of VMIs without `spec.evictionStrategy`. */
   readonly clusterStrategy: EvictionStrategy;
   readonly nowMs: number;
-  /** Whether the VMI's node accepts new pods. False if the node is cordoned. */
   readonly isNodeSchedulable: boolean;
 }
 

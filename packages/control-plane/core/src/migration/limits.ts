@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits that a migration's configuration sets for virt-handler and libvirt.
 import {
   buildMigrationConfig,
   type MigrationConfiguration,
@@ -40,7 +39,6 @@ export function readMigrationLimits({ migrationConfiguration }: MigrationState):
   };
 }
 
-/** Returns the completion timeout in milliseconds: the time per GiB, times the guest's memory in GiB (rounded up, at least 1). */
 export function completionTimeoutMs(
   { completionTimeoutPerGiB }: Pick<MigrationConfiguration, "completionTimeoutPerGiB">,
   vmi: Pick<VirtualMachineInstance, "spec"> | undefined,

@@ -86,7 +86,6 @@ function withoutAwaitedIn(wiring: PodWiring): PodWiring {
   return arrivedWiring;
 }
 
-/** Lists the wirings to apply after the guest runs in this pod. */
 export function listIncomingWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return listWirings(facts).map(withoutAwaitedIn);
 }

@@ -34,7 +34,6 @@ function isOwnedByTarget({ status }: VirtualMachineInstance): boolean {
   return target !== undefined && status?.nodeName === target;
 }
 
-/** Returns the name of the guest's pod on the owning node. */
 export function ownerPodName(vmi: VirtualMachineInstance): string {
   const { migrationUid, sourcePod } = vmi.status?.migrationState ?? {};
   if (isOwnedByTarget(vmi)) return launcherPodName(vmi, migrationUid);

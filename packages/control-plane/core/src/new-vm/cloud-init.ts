@@ -66,7 +66,6 @@ function makeLogins(login: Login | undefined, keys: readonly string[]): object {
   return { users: [administrator] };
 }
 
-/** Creates user data that configures a console login with a password, an SSH login with keys, and DHCP on plugged NICs. */
 export function makeUserData(login: Login | undefined, keys: readonly string[]): string {
   return printCloudConfig(
     new Document({

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the objects of a new VM, for the command line and the panel.
 export {
   CLOUD_CONFIG_HEADER,
   KEYS_FIELD,

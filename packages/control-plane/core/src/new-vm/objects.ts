@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the objects of a new VM: claims, secret and the VM itself.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
@@ -139,7 +138,6 @@ function buildVolumes(newVm: NewVm): NonNullable<Template["volumes"]> {
   ];
 }
 
-/** Returns the name of a network's interface: the last part of the network's name. */
 function ifaceName(network: string): string {
   return network.split("/").at(-1) ?? network;
 }
@@ -154,7 +152,6 @@ function findDuplicate(names: readonly string[]): string | undefined {
 }
 
 export interface NewVmProblem {
-  /** Field of NewVm that causes the problem. */
   readonly field: "volumes" | "networks";
   /** Name that two disks or two interfaces would have. */
   readonly name: string;

@@ -34,7 +34,6 @@ export interface PodView {
   readonly hasPolicy: (wiring: ObservedWiring) => boolean;
 }
 
-/** Routes and permanent neighbors of a NIC. */
 export interface NicPaths {
   /** Routes of the main table that the kernel did not add itself, as netlink messages in Base64. */
   readonly routes: readonly string[];

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides the next step of a migration.
 import { isVmiFinal, type MigrationState } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { findPodFailure } from "../../status/sync-error.ts";
@@ -148,7 +147,6 @@ function findPassedDeadline(facts: MigrationFacts, kind?: Deadline["kind"]): Dea
   );
 }
 
-/** Returns the milliseconds until the next deadline. Undefined if no deadline is pending. */
 export function nextDeadlineMs(facts: MigrationFacts): number | undefined {
   const nowMs = toMs(facts.now) ?? 0;
   const futureDeadlines = listDeadlines(facts).filter(({ atMs }) => atMs > nowMs);
@@ -289,7 +287,6 @@ function decideWhileMigrating(facts: MigrationFacts, state: MigrationState): Dec
   if (why === undefined) return { kind: "continue" };
   if (state.abortRequested !== true) return { kind: "abort", why };
   if (state.sourceNodeDomainLeft === true) return decideAfterSource(facts, state);
-  // Waits until the source's virt-handler reports the outcome of the abort, or the deadline for this report passes.
   const missedReport = findPassedDeadline(facts, "abortReport");
   return missedReport === undefined ? { kind: "continue" } : fail(missedReport.why);
 }

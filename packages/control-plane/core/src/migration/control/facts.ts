@@ -39,7 +39,6 @@ export interface MigrationFacts {
   readonly now: string;
 }
 
-/** Returns the state of the current migration from the VMI's status. */
 export function findMigrationState({
   guest,
   migration,

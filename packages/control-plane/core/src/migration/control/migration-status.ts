@@ -32,7 +32,6 @@ interface MigrationStatusFacts {
   readonly decision: Decision;
   readonly state: MigrationState | undefined;
   readonly failures: readonly StepFailure[];
-  /** Current time in RFC 3339. */
   readonly now: string;
 }
 

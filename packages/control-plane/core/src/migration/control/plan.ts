@@ -34,7 +34,6 @@ function isDeleted({ metadata }: Migration): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** Plans to update the target pod's networks annotation after a change of the guest's NICs. */
 function planNetworks(facts: MigrationFacts): readonly MigrationAction[] {
   const { guest, targetPod: pod, targetAbsences: absences } = facts;
   if (guest === undefined || pod === undefined) return [];
@@ -112,7 +111,6 @@ function planFinished({ finished, leftoverPods }: MigrationFacts): readonly Migr
   ];
 }
 
-/** Checks whether the migration still lacks its finalizer and label. A deleted migration gets neither. */
 function needsMark({ migration }: MigrationFacts): boolean {
   return migration !== undefined && !isMarked(migration) && !isDeleted(migration);
 }

@@ -153,7 +153,6 @@ export function buildTargetPodView(
   };
 }
 
-/** Returns the IPAMClaims of the source pod's NICs. */
 export function findSourceClaims({ vmi, pod }: VmiFacts): IpamClaimStates {
   const elements = pod === undefined ? [] : readPodNetworkElements(pod);
   return findIpamClaimsInUse(vmi.status?.attachments ?? [], elements);

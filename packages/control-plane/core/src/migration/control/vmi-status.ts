@@ -8,7 +8,6 @@ import { hasPodEnded, findMigrationState, type MigrationFacts } from "./facts.ts
 import { openMigration } from "../owner.ts";
 import { targetAttachments } from "./target-nics.ts";
 
-/** `status.reason` of a VMI whose guest was lost in a migration. */
 const GUEST_LOST = "GuestLost";
 
 function buildPodEntry(pod: Pod | undefined): Readonly<Record<string, string>> {

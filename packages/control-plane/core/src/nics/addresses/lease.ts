@@ -65,7 +65,6 @@ interface Ipv6Address {
   readonly isOnLink: boolean;
 }
 
-/** Addresses that the guest obtains by DHCPv6. */
 interface Ipv6Lease {
   readonly addresses: readonly Ipv6Address[];
   /** Whether the bridge is the guest's default router. */

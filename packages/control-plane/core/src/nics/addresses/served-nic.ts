@@ -87,7 +87,6 @@ export function findUnusedDefaultRoute(
   return [`${base}.annotations[${annotation}] (there is no interface "${name}")`];
 }
 
-/** Finds the interface that the user chose for the guest's default routes. */
 function findChosenRouter({ vmi, ifaces }: ServingFacts): IfaceFacts | undefined {
   const chosenName = vmi.metadata.annotations?.[names.DEFAULT_ROUTE_ANNOTATION];
   return ifaces.find(({ name, iface }) => name === chosenName && iface !== undefined);
