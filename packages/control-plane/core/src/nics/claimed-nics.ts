@@ -39,7 +39,6 @@ type MissingDevice = ReasonMessage & { readonly mayFollow: boolean };
 
 type ClaimedNic = ClaimedDevice | MissingDevice;
 
-/** Devices and problems by interface name. */
 export type ClaimedNics = ReadonlyMap<string, ClaimedNic>;
 
 /** Time from the launcher's start in which drivers usually report a device. The guest's start waits no longer. */
@@ -88,7 +87,6 @@ function isSameDevice(one: AllocatedDevice, other: AllocatedDevice): boolean {
   );
 }
 
-/** Lists the devices that are allocated to the request, with the drivers' reports. */
 function listDevices(claim: ResourceClaim, requestName: string): readonly AllocatedDevice[] {
   const { allocation, devices = [] } = claim.status ?? {};
   const allocated = (allocation?.devices?.results ?? []).filter(
@@ -157,7 +155,6 @@ function readRunningMs({ status }: Pod, nowMs: number): number {
   return times.length === 0 ? 0 : nowMs - Math.min(...times);
 }
 
-/** Returns the devices of the VMI's claimed networks. `claims` contains the claims of {@link listResourceClaimNames}. */
 export function readClaimedNics(
   vmi: VirtualMachineInstance,
   pod: Pod,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about one interface, collected from spec, status, pod and domain.
 import type { Attachment, ClusterSecurity, Iface, IfaceStatus, Network } from "@patchbay/api";
 import type { NicPolicy } from "../policies/index.ts";
 import type { RememberedAddresses } from "./addresses/lease.ts";
@@ -69,7 +68,6 @@ export interface IfaceFacts {
   /** Binding, or why it is refused. For an interface that was deleted from the spec, the binding is inferred from the links. */
   readonly binding: Binding | BindingRefusal;
   readonly security?: ClusterSecurity;
-  /** Traffic that network policies allow on this interface's network. */
   readonly policy?: NicPolicy;
   readonly attachment?: Attachment;
   readonly podInterfaceName: string;

@@ -70,7 +70,6 @@ function findNetworkName(spec: VmiSpec, name: string, namespace: string): string
   return network === undefined ? undefined : networkNameOf(network, namespace);
 }
 
-/** Checks whether another interface of the spec has this MAC on the same network. */
 function isMacOfOtherIface(
   spec: VmiSpec,
   target: { name: string; network: string | undefined; mac: string },
@@ -427,7 +426,6 @@ function describeMacChange(
   return `interface ${name} now has MAC ${normalizeMac(mac)}, which ${network} assigned; it had ${normalizeMac(last)} before. Set macAddress in the specification if the guest needs one MAC`;
 }
 
-/** Describes newly attached NICs whose MAC differs from the previous guest's MAC. */
 export function findMacChanges(
   vmi: VirtualMachineInstance,
   attachments: readonly Attachment[],

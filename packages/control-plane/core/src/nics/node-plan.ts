@@ -208,7 +208,6 @@ export function withWired(
 interface PodLink {
   readonly name: string;
   readonly kind: string;
-  /** Whether the link has a carrier (flag LOWER_UP). A tap has a carrier while a process has the tap open. */
   readonly carrier: boolean;
 }
 
@@ -325,7 +324,6 @@ export interface SwapAction {
   readonly link?: { readonly down: string; readonly up: string };
 }
 
-/** Removes the bridge of a pod NIC that is no longer in use. */
 export interface RemoveBridgeAction {
   readonly kind: "removeBridge";
   readonly iface: string;

@@ -158,7 +158,6 @@ export interface IfaceSources {
   readonly isRunning?: boolean;
   /** UID of the pod on this node that will receive the migrating guest. Unset if no guest is migrating to this node. */
   readonly incomingPodUid?: string;
-  /** Whether the pod on this node was created with a service mesh's proxy. */
   readonly isMeshed?: true;
   /** Set if the launcher is unreachable, so that the links and the domain cannot be observed. */
   readonly isLauncherUnreachable?: true;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the pod NIC of an interface on a network.
 import { isDefaultNetwork, type Attachment, type Network } from "@patchbay/api";
 import type { NetworkSelection } from "@patchbay/api/annotations";
 import { findByName, networkNameOf } from "./nics.ts";

@@ -240,7 +240,6 @@ function withoutIfaces(nics: Nics, isOmitted: (iface: Iface) => boolean): Nics {
   };
 }
 
-/** Omits NICs whose claim the launcher does not hold. */
 function withoutUnheld(nics: Nics, held: Pick<NicsSyncInput, "heldClaims">): Nics {
   return withoutIfaces(nics, ({ name }) => lacksClaim(findByName(nics.networks, name), held));
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects nodes that do not respond.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { KubeNode } from "@patchbay/api/kubernetes";
 import { isExtendedResource } from "./definitions.ts";

@@ -66,7 +66,6 @@ const PROTOCOLS: Readonly<Record<string, PortRange["protocol"]>> = {
 
 type Direction = "ingress" | "egress";
 
-/** A rule of a policy in either direction. */
 interface PolicyRule {
   readonly peers?: readonly PolicyPeer[];
   readonly ports?: readonly PolicyPort[];

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of IP addresses, and of port numbers.
 import { IP_BITS, parseIp, printAddress, toNetworkAddress } from "@patchbay/api/values";
 
 export interface Range {

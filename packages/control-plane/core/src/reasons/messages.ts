@@ -11,7 +11,6 @@ export interface ReasonMessage<R extends Reason = Reason> {
   readonly message: string;
 }
 
-/** Describes how to get a free PCIe port. */
 function describeFreePort(vmi: VirtualMachineInstance): string {
   if (isOnRootComplex(vmi)) {
     return "the VM's devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without the annotation";

@@ -113,7 +113,6 @@ function describeNetwork(network: Network | undefined): string {
   return network?.multus?.networkName ?? "of the pod";
 }
 
-/** Describes why an interface that exists cannot be added again. */
 function describeConflict(iface: Iface, network: Network | undefined): string {
   const [name, networkName] = [iface.name, describeNetwork(network)];
   if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${networkName}`;
@@ -142,7 +141,6 @@ function withoutUnplug(iface: Iface, state: string | undefined): Iface {
   return state === undefined ? pluggedIface : { ...pluggedIface, state };
 }
 
-/** Checks the interface's binding on the requested network. */
 function findBindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
   const binding = resolveBinding(iface, buildRequestedNetwork(facts), facts.bindings);
   const reason = "FieldValueNotSupported";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of parsing and planning requests.
 import { isJsonObject, type JsonPatchOperation, type JsonObject } from "@patchbay/api/json";
 import type { Cause } from "@patchbay/api/kubernetes";
 

@@ -177,7 +177,6 @@ function buildRunningPatch(vm: VirtualMachine, running: boolean): readonly JsonP
   ];
 }
 
-/** Returns the plan, or a refusal if the VM cannot start. */
 function refuseUnlessStartable(
   { vm, expansion, config }: RunStateFacts,
   plan: RunStatePlan,

@@ -73,7 +73,6 @@ function isRetained(nics: readonly Nics[], name: string): boolean {
   return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
 }
 
-/** Reports network changes that a running VMI cannot apply. */
 export function listLiveNetworkChangeCauses(
   { before, after, base }: SpecEdit,
   bindings: BindingRegistry,

@@ -346,7 +346,6 @@ const FIXED_OPTIONS_SIZE = 46;
 /** Bytes of an option's code and length. Source: RFC 2132 section 2 */
 const OPTION_HEADER_SIZE = 2;
 
-/** Lists the sizes of a NIC's variable DHCPv4 options, with their headers, in bytes. */
 function listOptionSizes({ hostname, dns, options, lease }: SizedNic): readonly number[] {
   const { bootFileName = "", tftpServerName = "", ntpServers = [], privateOptions = [] } = options;
   const routes = lease.ipv4?.routes ?? [];

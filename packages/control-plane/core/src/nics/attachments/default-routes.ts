@@ -33,7 +33,6 @@ export function findEarlierRouteRequest(
   return first === element ? undefined : first;
 }
 
-/** Returns the default routes that must be deleted before the attachment's default routes can be set. */
 export function findConflictingRoutes(
   present: readonly DefaultRoute[],
   claim: Pick<RouteClaim, "gateways" | "interfaceName">,

@@ -142,7 +142,6 @@ function checkName(
   return [describeRefusal({ field, text }, rule.list)];
 }
 
-/** Configuration of a plugin or of a delegated plugin. */
 interface PluginMember {
   readonly prefix: string;
   readonly plugin: JsonObject;
@@ -264,7 +263,6 @@ function listPlugins({ plugins }: NetworkConfigList): readonly JsonObject[] {
   );
 }
 
-/** Lists the bridges in the definition, including default bridges of plugins. */
 export function listNamedBridges(config: NetworkConfigList): readonly string[] {
   return listPlugins(config).flatMap(listBridges);
 }
@@ -280,7 +278,6 @@ export function listLeaseDirectories(config: NetworkConfigList): readonly string
   return pools.map(({ directory }) => normalizePath(`${directory}/${config.name}`));
 }
 
-/** Returns the reasons why the policy refuses the definition. Empty if the policy allows the definition. */
 export function findPolicyProblems(
   definition: { readonly namespace: string; readonly config: NetworkConfigList },
   policy: TenantPolicy,
@@ -363,7 +360,6 @@ interface PolicySources {
   readonly flags: ClusterTenantPolicy;
   /** The KubeVirt object. Undefined if the object does not exist or access is forbidden. */
   readonly kubevirt: KubeVirt | undefined;
-  /** Policy of the previous reconcile; undefined at the first reconcile. */
   readonly previous: TenantPolicy | undefined;
 }
 

@@ -19,7 +19,6 @@ export interface ArpReplies {
   readonly neighbors: readonly AnsweredNeighbor[];
 }
 
-/** Settings of the DHCP replies and router advertisements that the pod sends to the guest. */
 export interface PodReplies {
   /** Addresses of the bridge, as ADDRESS/LENGTH. The pod drops other servers' replies in the address families of these addresses. */
   readonly addresses: readonly string[];
@@ -31,7 +30,6 @@ export interface PodReplies {
   readonly solicited?: readonly AnsweredNeighbor[];
 }
 
-/** Bucket that fills with tokens at a constant rate. Each byte of a frame consumes a token. */
 export interface TokenBucket {
   readonly bytesPerSecond: number;
   /** Size of the bucket, at least one frame. */

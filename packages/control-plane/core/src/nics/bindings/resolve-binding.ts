@@ -106,7 +106,6 @@ function refuseVhostUser(iface: Iface, network: Network | undefined): BindingRef
   return { kind: "refused", field, message, reason: "BindingNotSupported" };
 }
 
-/** Kinds for which Patchbay creates no tap. */
 const FOREIGN_TAP_KINDS: readonly string[] = ["tap", "vhostuser", "hook"];
 
 function refuse(field: string, message: string): BindingRefusal {

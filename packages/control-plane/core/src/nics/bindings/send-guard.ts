@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anti-spoofing rules for one NIC, from the cluster's settings, the interface, and the assigned addresses.
 import {
   isDefaultNetwork,
   isSecurityMode,

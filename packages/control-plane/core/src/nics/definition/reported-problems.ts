@@ -65,7 +65,6 @@ export interface NodeFinding {
   readonly deletedNodes: readonly string[];
 }
 
-/** Builds a patch of the definition's status. The patch is empty if the status is current. */
 export function buildProblemsPatch(
   nad: NetworkAttachmentDefinition,
   { node, reported, removesStale, deletedNodes }: NodeFinding,

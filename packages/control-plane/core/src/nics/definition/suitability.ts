@@ -74,7 +74,6 @@ function contains({ version, first, last, gateway }: Range, address: IpPrefix): 
   return version === address.version && value >= first && value <= last && value !== gateway;
 }
 
-/** Counts the addresses of a range, without the gateway. */
 function countAddresses({ first, last, gateway }: Range): bigint {
   if (last < first) return 0n;
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
@@ -103,7 +102,6 @@ export interface DefinitionFacts {
   readonly canFilterVlans: boolean | undefined;
   /** Names of the lease files of each pool, in the order of `needs.pools`. */
   readonly leases: readonly (readonly string[])[];
-  /** Whether a launcher on this node requests the network. */
   readonly isRequestedByLauncher: boolean;
 }
 

@@ -18,13 +18,11 @@ export interface KernelLink {
   readonly name: string;
   readonly index?: number;
   readonly mtu: number;
-  /** Whether the link has a carrier (flag LOWER_UP). A tap has a carrier while a process has the tap open. */
   readonly carrier: boolean;
   /** Addresses as ADDRESS/LENGTH. */
   readonly addresses?: readonly string[];
   readonly mac?: string;
   readonly master?: string;
-  /** Whether a tap has one queue pair or several. Unset for other links. */
   readonly tapQueues?: "one" | "many";
 }
 
@@ -95,7 +93,6 @@ function collectOwnLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts
   };
 }
 
-/** Collects the facts about a tap that the network's CNI plugin created. */
 function collectPluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
   const names = buildIfaceNames(iface.name, iface.podInterfaceName);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the token buckets that limit a guest's traffic.
 import type { BandwidthLimit, Iface } from "@patchbay/api";
 import { frameBytes, parseBytes } from "@patchbay/api/values";
 import type { ObservedWiring, RateLimit } from "../bindings/pod-wiring.ts";
@@ -34,7 +33,6 @@ function planRateLimit(limit: BandwidthLimit | undefined, mtu: number): RateLimi
   };
 }
 
-/** Returns the limits of an interface's wiring; undefined if it has none. */
 export function planRateLimits(
   { bandwidth }: Pick<Iface, "bandwidth">,
   mtu: number,

@@ -69,7 +69,6 @@ function withReadyReason(status: IfaceStatus, previous: IfaceStatus | undefined)
   return isRetained && hotplug !== undefined ? { ...status, hotplug } : status;
 }
 
-/** Fills in links and device from the status, because they cannot be observed. */
 function withReportedState(facts: IfaceFacts): IfaceFacts {
   const phase = facts.reported?.hotplug?.phase;
   const isWired = WIRED_PHASES.has(phase);
@@ -90,7 +89,6 @@ function withReportedState(facts: IfaceFacts): IfaceFacts {
   };
 }
 
-/** Copies addresses from the old status, because the guest agent cannot be reached. */
 function withAddresses(status: IfaceStatus, reported: IfaceStatus | undefined): IfaceStatus {
   if (reported?.addressInfo === undefined) return status;
   const { ipAddress, ipAddresses, addressInfo } = reported;
