@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to the API server through the panel's server.
 import type { DoctorReport } from "@patchbay/core/doctor";
 import type { ApiRequest } from "../model/changes.ts";
 import { parseEventRows, type EventRow } from "../model/events.ts";

@@ -19,7 +19,6 @@ export interface CableRun {
 /** Vertical distance from the plug to the middle of the gap below. */
 const GAP_MIDDLE = 5;
 
-/** Returns {@link CableRun.trayDepth} for the cable with this index. */
 export function computeTrayDepth(index: number, heightBelow: number): number {
   return heightBelow + 5 + (index % 4) * 4;
 }

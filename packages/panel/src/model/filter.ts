@@ -38,7 +38,6 @@ function hasReason(unit: Unit, reason: string): boolean {
   );
 }
 
-/** Returns the units that match all fields and contain each word of the text. */
 export function filterUnits(units: readonly Unit[], filter: Filter): readonly Unit[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   return units.filter((unit) => {

@@ -2,7 +2,6 @@
 // Positions in the rack, in pixels. They are computed, not measured, so that units outside the visible area need not be drawn.
 
 export const SIZE = {
-  /** Distance from a unit's top to its first row of sockets. */
   socketsTop: 46,
   /** Width of a plug, without the gap after it. */
   plugWidth: 148,
@@ -10,7 +9,6 @@ export const SIZE = {
   gap: 10,
   /** Height of the space for cables below the sockets. */
   tray: 20,
-  /** Width of the space to the left of the first socket. */
   leftMargin: 22,
   /** Distance between units. */
   between: 14,

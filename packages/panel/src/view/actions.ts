@@ -154,7 +154,6 @@ export class Actions {
     this.#store.set({ theme });
   }
 
-  /** Reads the user's rights once per namespace. */
   async loadRights(namespace: string): Promise<void> {
     if (this.#store.state.rules.has(namespace)) return;
     const rules = await readRules(this.#session, namespace);

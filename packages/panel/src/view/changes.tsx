@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pending changes: verdicts, equivalent commands, and Apply.
 import type { JSX } from "preact";
 import { changeId, describeChange } from "../model/changes.ts";
 import { printCommand, printYaml } from "../model/commands.ts";

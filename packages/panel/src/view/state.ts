@@ -61,7 +61,6 @@ export interface PanelState {
   readonly isCreating: boolean;
   readonly stream?: StreamTarget | undefined;
   readonly theme: Theme;
-  /** Announcement for screen readers. */
   readonly announcement: string;
 }
 
@@ -82,7 +81,6 @@ const INITIAL_STATE: PanelState = {
   announcement: "",
 };
 
-/** Store of the state, which notifies listeners of changes. */
 export class PanelStore {
   state: PanelState = INITIAL_STATE;
   readonly #units = new UnitCache();

@@ -26,7 +26,6 @@ export interface RelayOptions {
   readonly sockets: Readonly<Record<Channel, string>>;
   /** Time without traffic after which a connection is closed, in milliseconds. Connections of the disks channel have no limit. */
   readonly idleTimeoutMs: number;
-  /** Time limit for a client's greeting, in milliseconds. */
   readonly greetingMs: number;
 }
 

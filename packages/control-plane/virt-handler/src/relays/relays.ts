@@ -23,7 +23,6 @@ const childModule = import.meta.url.endsWith(".ts")
   : new URL("../../dist/relays/child.js", import.meta.url).href;
 
 export interface Relay {
-  /** Ports at which the target's relay listens. */
   readonly ports: Ports;
   onMessage(listener: (message: RelayMessage) => void): void;
   /** Reports to the target's node that the guest has left the source. @throws AppError with RELAY_FAILED if the report is not confirmed */
@@ -131,7 +130,6 @@ export const SOCKETS = {
   disks: "migration-disks.sock",
 } as const;
 
-/** Time limit for a client's greeting, in milliseconds. */
 const GREETING_TIMEOUT_MS = 10_000;
 
 export interface RelayRequest {

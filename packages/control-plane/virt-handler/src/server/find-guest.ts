@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds guests of this node and their launchers, and builds listeners for libvirt's events.
 import { AppError } from "@patchbay/base";
 import { printKey } from "@patchbay/kube";
 import type { VirtualMachineInstance } from "@patchbay/api";

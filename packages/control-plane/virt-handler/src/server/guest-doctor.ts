@@ -26,9 +26,7 @@ export interface NodeDoctor {
 
 /** Maximum number of concurrent examinations on the node. Each uses one of libuv's four threads, which file operations also need. */
 const EXAMINATIONS_MAX = 2;
-/** Time limit of an examination, in milliseconds. */
 const EXAMINATION_TIMEOUT_MS = 5000;
-/** Maximum and minimum time for the packet probes, in milliseconds. */
 const [PROBE_MAX_MS, PROBE_MIN_MS] = [4000, 1000];
 /** Time that remains after the probes for the rest of the examination, in milliseconds. */
 const RESERVED_MS = 600;

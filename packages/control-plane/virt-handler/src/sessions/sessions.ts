@@ -118,7 +118,6 @@ class SharedSession implements Session {
   readonly #ended = new AbortController();
   readonly #links: WatchedLinks;
   readonly #vhostSockets: VhostSockets;
-  /** Controllers that stop the watches of sockets, by socket path. */
   readonly #watchedSockets = new Map<string, AbortController>();
   #users = 0;
 

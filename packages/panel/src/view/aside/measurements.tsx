@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measurements of a NIC: the doctor's report on demand, and its traffic.
 import type { DoctorReport, HopReport } from "@patchbay/core/doctor";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Details of a NIC: progress, problems, facts in the guest, and actions.
 import type { JSX } from "preact";
 import { findReasonOwner, nextStepFor } from "@patchbay/core/reasons";
 import { parseMs, timeOfDay } from "../../browser/timing.ts";
@@ -69,7 +68,6 @@ function ObservedPhases({ steps }: { readonly steps: readonly PlugStep[] }): JSX
   );
 }
 
-/** Table of operations, including operations before the page was opened. */
 function Operations({ rows }: { readonly rows: readonly OperationRow[] }): JSX.Element | null {
   if (rows.length === 0) return null;
   return (

@@ -12,7 +12,6 @@ export interface CableSpace {
   readonly scrolled: number;
   readonly jacksScrolled: number;
   readonly height: number;
-  /** X coordinates of the rack's right edge (`rackEdgeX`) and of the jacks (`jackX`), in pixels. */
   readonly rackEdgeX: number;
   readonly jackX: number;
 }

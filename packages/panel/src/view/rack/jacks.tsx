@@ -7,7 +7,6 @@ export const JACK = {
   height: 58,
   firstTop: 40,
   width: 230,
-  /** Middle of the hole, relative to the jack. */
   hole: { x: 6, y: 11 },
 } as const;
 

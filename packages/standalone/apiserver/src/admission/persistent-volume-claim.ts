@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission of PersistentVolumeClaims: default storage class, and rejection of uploads if CDI is missing.
 import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { bucketOf } from "../kinds/kind.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-claim.ts";

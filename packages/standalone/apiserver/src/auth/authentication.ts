@@ -6,7 +6,6 @@ import { unauthorized } from "../meta/status.ts";
 import { type AccountTokens, ISSUER, type TokenUser } from "./tokens/account-tokens.ts";
 import { ANONYMOUS, AUTHENTICATED, type User } from "./user.ts";
 
-/** A static bearer token and its user. */
 export interface TokenEntry {
   readonly token: string;
   readonly user: string;

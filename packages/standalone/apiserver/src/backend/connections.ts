@@ -74,7 +74,6 @@ export interface Peer {
   readonly isInsecure?: boolean;
 }
 
-/** Certificate and private key with which this server authenticates to backends. */
 interface ClientCertificate {
   readonly certPem: string;
   readonly keyPem: string;

@@ -65,7 +65,6 @@ function sendRequest(options: RequestOptions, text: string | undefined): Promise
   return promise;
 }
 
-/** Calls `attempt` for the addresses in order, until a connection succeeds. */
 export async function tryAddresses<T>(
   peer: Peer,
   attempt: (address: HostPort) => Promise<T>,

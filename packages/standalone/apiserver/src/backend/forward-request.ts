@@ -29,7 +29,6 @@ function endToEndHeaders(headers: IncomingHttpHeaders): [string, string | string
   );
 }
 
-/** Returns the request's headers without the client's credentials and user headers. */
 export function forwardedHeaders({ headers }: IncomingMessage, host: string): OutgoingHttpHeaders {
   const allowedHeaders = endToEndHeaders(headers).filter(
     ([name]) => !SERVER_ONLY_HEADERS.test(name),

@@ -29,7 +29,6 @@ function aggregatedRules(role: KubeObject, allRoles: readonly KubeObject[]): rea
   return [...new Map(rules.map((rule) => [printJson(rule), rule])).values()];
 }
 
-/** Aggregates the rules of a ClusterRole. Returns whether they changed. */
 async function aggregate(deps: VerbDeps, name: string): Promise<boolean> {
   const address = { bucket: BUCKET, namespace: "", name };
   return deps.store.write((transaction) => {

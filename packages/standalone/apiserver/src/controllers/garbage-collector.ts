@@ -168,7 +168,6 @@ class GarbageCollector {
     this.#unresolved.clear();
   }
 
-  /** Queues the object if the collector may have to change or delete the object. */
   #addIfNeeded(stored: StoredObject, previous: StoredObject | undefined): void {
     const { address, owners, isDeleting } = stored;
     const hasLiveOwners = owners.every((uid) => this.#isLiveOwner(address, uid));
@@ -199,7 +198,6 @@ class GarbageCollector {
     );
   }
 
-  /** Queues owners that no longer have to wait for this dependent. */
   #addUnblockedOwners(current: StoredObject, previous: StoredObject | undefined): void {
     if (previous !== undefined && previous.owners.length > 0) {
       const blockedUids = blockedOwnerUids(current.view());

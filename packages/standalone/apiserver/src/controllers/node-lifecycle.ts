@@ -25,7 +25,6 @@ const NEVER_REPORTED = {
   message: "Kubelet never posted node status.",
 };
 
-/** Sets the kubelet's conditions to Unknown. Does not change other conditions. */
 export function withUnknownConditions(node: KubeObject, now: string): KubeObject {
   const status = asFields(node["status"]);
   const existingConditions = asList(status["conditions"]).map(asFields);
@@ -77,7 +76,6 @@ function isHeartbeat({ current, previous, type }: Change): boolean {
 /** Starts the controller. Measures grace periods with this machine's clock, because kubelet clocks may differ. */
 export function startNodeLifecycle(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  /** Timers of nodes within their grace period, by node name. */
   const graceTimers = new Map<string, AbortController>();
   const work = (name: string): Promise<void> => {
     const address = { bucket: NODES, namespace: "", name };

@@ -410,7 +410,6 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
   });
 }
 
-/** Builds one step for each DHCP server to start or stop. */
 function buildServerSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   return plan.flatMap((action) => {
     if (action.kind === "serveAddresses") return [buildServeStep(action, context)];

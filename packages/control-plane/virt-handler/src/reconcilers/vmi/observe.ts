@@ -125,7 +125,6 @@ function observeGuest(
   return { view, facts };
 }
 
-/** Deletes the stored addresses of NICs that no longer exist, and reads the remaining addresses. */
 async function observeAddresses(
   podUid: string,
   links: readonly Link[],

@@ -156,7 +156,6 @@ function buildUnpluggedNotes({ before, after }: IfaceReports, facts: NicFacts): 
     });
 }
 
-/** Returns the object for events about NICs: the VM, or the VMI if there is no VM. */
 export function findEventObject(vmi: VirtualMachineInstance): KubeObject {
   const owner = findOwnerVm(vmi);
   if (owner === undefined) return vmi;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matching of requests against the rules, selectors and match conditions of webhooks.
 import { messageOf } from "@patchbay/base";
 import type { Variables } from "../../expressions/condition.ts";
 import type { Kind } from "../../kinds/kind.ts";

@@ -110,7 +110,6 @@ export function findMissingRules(
     .filter((rule) => !heldRules.some((candidate) => coversSimpleRule(candidate, rule)));
 }
 
-/** Merges simple rules that differ only in their verbs. */
 function joinVerbs(rules: readonly PolicyRule[]): readonly PolicyRule[] {
   const rulesByScope = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
   return [...rulesByScope.values()].flatMap((sameScopeRules) => {
@@ -137,7 +136,6 @@ export function printRules(rules: readonly PolicyRule[]): string {
   return [...lines].sort((left, right) => (left < right ? -1 : 1)).join("\n");
 }
 
-/** Write of a role or binding, to be checked for escalation. */
 export interface RoleWrite {
   readonly kind: Pick<Kind, "group" | "resource" | "version">;
   readonly namespace: string;

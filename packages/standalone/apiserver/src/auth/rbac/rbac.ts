@@ -239,7 +239,6 @@ class Rbac implements Authorizer {
     return this.#index.listRoleRules(roleRef, namespace);
   }
 
-  /** Returns the user's grants, cluster-wide grants first. */
   #grantsOf(user: User, namespace: string): Grants {
     const byNamespace = this.#grantsByNamespace(user);
     const cachedGrants = byNamespace.get(namespace);

@@ -16,7 +16,6 @@ export const ALGORITHM = "ES256";
 const CACHED_TOKENS_MAX = 1000;
 
 const CURVE = "P-256";
-/** OpenSSL's name of P-256. */
 const OPENSSL_CURVE = "prime256v1";
 
 function loadJose(): Promise<typeof Jose> {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that defines and starts the domain.
 import { domainNameOf, type NodeAction } from "@patchbay/core/vm";
 import { guestBlockedReason, type BlockedReason } from "@patchbay/core/status";
 import { waitingForHooks } from "@patchbay/core/reasons";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Context and type of the steps of one pass.
 import { isAppError, type AppError } from "@patchbay/base";
 import type { NodeAction, NodeVmFacts } from "@patchbay/core/vm";
 import type { NodeRole } from "@patchbay/core/migration";
@@ -51,7 +50,6 @@ export interface NodeStep extends Step {
   readonly perform: () => Promise<void>;
   readonly explain: (error: unknown) => BlockedReason;
   readonly log: (failed: FailedNodeStep) => void;
-  /** Returns why the step must wait, or undefined if the step can run. */
   readonly findWaitReason?: () =>
     | { readonly summary: BlockedReason; readonly pauseMs: number | undefined }
     | undefined;
