@@ -9,9 +9,7 @@ export interface AdmissionDeps {
   readonly registry: Pick<Registry, "findByKind">;
 }
 
-/** Hooks that extend the behavior of the server. */
 export interface ServerExtensions {
-  /** Returns an Admission that adds steps to the server's own admission. */
   readonly wrapAdmission?: (admission: Admission, deps: AdmissionDeps) => Admission;
   /** Returns the behavior of watches. `startRevision` is the store's revision when the server started. */
   readonly makeWatchBehavior?: (startRevision: number) => WatchBehavior;

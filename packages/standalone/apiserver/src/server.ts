@@ -84,10 +84,8 @@ export interface ApiServerOptions {
 }
 
 export interface RunningApiServer {
-  /** Base URL, for example `https://127.0.0.1:6443`. */
   readonly url: string;
   readonly port: number;
-  /** Ends open watches, completes queued writes and closes the store. */
   close(): Promise<void>;
 }
 

@@ -37,7 +37,6 @@ const VALIDATIONS_FIELD = "x-kubernetes-validations";
 const WARNED_FIELDS_MAX = 5;
 const STRATEGIES: readonly string[] = ["None", "Webhook"];
 
-/** Returns the paths of fields with CEL rules below `path`. */
 function fieldsWithRules(schema: Schema, path: string): string[] {
   const items = itemSchema(schema);
   const { additionalProperties } = schema;

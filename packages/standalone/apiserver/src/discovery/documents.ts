@@ -5,7 +5,6 @@ import type { Kind, Subresource } from "../kinds/kind.ts";
 import { type Fields, asList, textAt, valueAt, without } from "../objects/json.ts";
 import type { ServedGroup } from "./served-groups.ts";
 
-/** Builds the response to `/apis/<group>`. */
 export function toApiGroup(group: ServedGroup): Fields {
   const versions = group.versions.map((version) => ({
     groupVersion: `${group.name}/${version}`,
@@ -20,13 +19,11 @@ export function toApiGroup(group: ServedGroup): Fields {
   };
 }
 
-/** Builds the response to `/apis`. */
 export function toApiGroupList(groups: readonly ServedGroup[]): Fields {
   const items = groups.map((group) => without(toApiGroup(group), "kind", "apiVersion"));
   return { kind: "APIGroupList", apiVersion: "v1", groups: items };
 }
 
-/** Builds the response to `/api`. */
 export function toApiVersions(serverAddress: string): Fields {
   return {
     kind: "APIVersions",
@@ -58,7 +55,6 @@ function toResources(kind: Kind): Fields[] {
   return [resource, ...subresources];
 }
 
-/** Builds the response to `/apis/<group>/<version>`. */
 export function toApiResourceList(groupVersion: string, kinds: readonly Kind[]): Fields {
   return {
     kind: "APIResourceList",

@@ -72,7 +72,6 @@ export interface Strategy {
   readonly allowsStrategicMerge: boolean;
   /** Sets defaults in `object`. Custom resources are also defaulted when they are read. */
   readonly applyDefaults?: (object: KubeObject) => void;
-  /** Returns the paths of fields that are not in the schema and will be dropped. */
   readonly unknownFields?: (object: KubeObject) => readonly string[];
   /** Resets fields that clients may not set in a new object. Runs before the validation. Changes `object`. */
   readonly prepareCreate?: (object: KubeObject) => void;
@@ -122,7 +121,6 @@ export interface CustomKind {
   readonly storageApiVersion: string;
   /** Revision at which the definition's versions last changed. Objects stored earlier are pruned and defaulted again when read. */
   readonly schemaRevision: number;
-  /** Text of the Warning header for a deprecated version. */
   readonly deprecationWarning?: string;
   /** Whether the definition is being deleted, so that new objects are rejected. */
   readonly isTerminating: boolean;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry of the served kinds: built-in kinds, and the kinds of stored CustomResourceDefinitions.
 import { DEFINITIONS_BUCKET, definitionKind } from "../custom/definition.ts";
 import { toKinds } from "../custom/custom-kind.ts";
 import { equalJson, textAt, valueAt } from "../objects/json.ts";

@@ -23,7 +23,6 @@ export function explainMissingResource(group: string, resource: string): string 
     : undefined;
 }
 
-/** Returns the feature that a group would provide, or undefined if the group is unknown. */
 export function findMissingFeature(group: string): string | undefined {
   return Object.hasOwn(FEATURES, group) ? FEATURES[group] : undefined;
 }

@@ -124,7 +124,6 @@ function equalRecords(
   );
 }
 
-/** Compares JSON values. Ignores the order of keys. */
 export function equalJson(left: unknown, right: unknown): boolean {
   if (left === right) {
     return true;
@@ -145,7 +144,6 @@ export function asFields(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
 
-/** Returns the value if it is an array, otherwise an empty array. */
 export function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }

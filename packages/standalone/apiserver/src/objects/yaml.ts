@@ -29,7 +29,6 @@ const PRINTED_MAX_LENGTH = 64 * 1024;
 /** Matches indicator characters, tabs and line breaks. Source: YAML 1.2.2, 5.3 Indicator Characters. */
 const INDICATOR = /[\n\r\t,[\]{}&*!|>'"%@`\\?#:-]/g;
 
-/** Returns whether parsing would block the event loop for too long. */
 export function isTooLong(text: string): boolean {
   if (text.length > TEXT_MAX_LENGTH) {
     return true;

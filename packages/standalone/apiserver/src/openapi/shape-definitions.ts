@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenAPI definitions of built-in kinds, one for each type.
 import type { Fields } from "../objects/json.ts";
 import {
   type FieldShape,

@@ -50,7 +50,6 @@ function withoutDirectives(patch: Fields): Fields {
   );
 }
 
-/** Prints the value of the item's merge key, or an empty string if the item lacks it. If `mergeKey` is undefined, prints the whole item. */
 function printIdentity(item: unknown, mergeKey: string | undefined): string {
   const value = mergeKey === undefined ? item : asFields(item)[mergeKey];
   return value === undefined ? "" : printJson(value);

@@ -176,7 +176,6 @@ function isEmptyMessage(value: bigint | Buffer, budget: FieldBudget, depth = 0):
   );
 }
 
-/** Rejects a field that is not an empty message. A value that cannot be parsed as a message is not empty. */
 function checkEmptyMessage(value: bigint | Buffer, budget: FieldBudget): void {
   try {
     if (isEmptyMessage(value, budget)) return;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types and builders for the tables of protobuf messages.
 
 export type FieldType =
   | "text"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation of custom resources, with the messages of Kubernetes.
 import { createRequire } from "node:module";
 import type { Ajv, ErrorObject, ValidateFunction } from "ajv";
 import type { Cause } from "../meta/status.ts";

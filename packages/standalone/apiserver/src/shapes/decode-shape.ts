@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding of built-in kinds: known fields in canonical form, and the paths of unknown fields.
 import { type Fields, isFields, setField } from "../objects/json.ts";
 import { READERS, wrongType } from "./scalar.ts";
 import type { ObjectShape, Scalar, Shape } from "./shape.ts";

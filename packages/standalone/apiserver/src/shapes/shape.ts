@@ -23,7 +23,6 @@ export type Scalar =
 export interface FieldMerge {
   /** Patch strategy, for example `merge,retainKeys`. */
   readonly strategy: string;
-  /** Merge key of list items. */
   readonly key?: string;
 }
 

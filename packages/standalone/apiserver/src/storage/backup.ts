@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backs up all objects as lines of JSON, and restores them.
 import { AppError, messageOf } from "@patchbay/base";
 import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
 import { isKubeObject } from "../objects/object.ts";

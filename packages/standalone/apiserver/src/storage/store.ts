@@ -81,7 +81,6 @@ export interface Store {
   subscribe(listener: Listener): () => void;
   /** Calls `listener` with the changes of one scope, after the listeners of `subscribe`. */
   follow(scope: Scope, listener: Listener): () => void;
-  /** Commits the queued mutations, then closes the store. */
   close(): Promise<void>;
 }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call of a verb for a resource, and the verb's reply.
 import type { Body } from "../http/body.ts";
 import type { Representation } from "../http/response/accept.ts";
 import type { ResourceRef } from "../meta/status.ts";

@@ -13,7 +13,6 @@ import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
 import { readObject, toStorage } from "./conversion.ts";
 
-/** Maximum number of retries after conflicts with other writers. */
 const MAX_ATTEMPTS = 1000;
 
 export type ChangedPart = "main" | "status" | "all";

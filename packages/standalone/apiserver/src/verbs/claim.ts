@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation of unique values, such as cluster IPs, in the transaction that writes the object.
 import { invalid } from "../meta/status.ts";
 import { bucketOf, type Kind } from "../kinds/kind.ts";
 import { type Address, type KubeObject, printAddress } from "../objects/object.ts";

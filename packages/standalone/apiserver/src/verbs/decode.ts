@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding of request bodies into objects of the requested kind.
 import { badRequest, invalid } from "../meta/status.ts";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
 import { invalidValue } from "../meta/causes.ts";
@@ -11,7 +10,6 @@ import { DecodeError, wrongType } from "../shapes/scalar.ts";
 import { OBJECT_META } from "../shapes/shape.ts";
 import { toResourceRef } from "./call.ts";
 
-/** A decoded object. `unknownPaths` are the paths of fields that are not in the schema. */
 export interface DecodedObject {
   readonly object: KubeObject;
   readonly unknownPaths: readonly string[];

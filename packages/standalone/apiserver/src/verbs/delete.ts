@@ -17,7 +17,6 @@ import {
 import { readObject, toStorage } from "./conversion.ts";
 import { listObjects } from "./list.ts";
 
-/** Maximum number of attempts of a deletion that conflicts with other writers. */
 const MAX_ATTEMPTS = 1000;
 const FOREGROUND_FINALIZER = "foregroundDeletion";
 const ORPHAN_FINALIZER = "orphan";
@@ -134,7 +133,6 @@ function hasFinalizers(object: KubeObject): boolean {
 
 interface DeletionResult {
   readonly object: KubeObject;
-  /** True if the object is removed; false if it is only marked for deletion. */
   readonly isRemoved: boolean;
 }
 

@@ -9,7 +9,6 @@ import type { FairQueue } from "../limits/fair-queue.ts";
 import type { Store } from "../storage/store.ts";
 import type { WatchBehavior } from "./watch/watch-behavior.ts";
 
-/** Dependencies that verbs and controllers share. */
 export interface VerbDeps {
   readonly store: Store;
   readonly registry: Registry;
@@ -21,7 +20,6 @@ export interface VerbDeps {
   /** Serializes conflicting updates of an object, and evictions in a namespace. */
   readonly mutex: KeyedMutex;
   readonly fairQueue: FairQueue;
-  /** Memory and connections that each user may use. */
   readonly quotas: UserQuotas;
   readonly limits: Limits;
   readonly serviceNetwork: string;

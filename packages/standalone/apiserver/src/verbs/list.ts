@@ -17,7 +17,6 @@ import { type Selection, parseSelection, selectMatching } from "./options/select
 
 type ListReply = Extract<Reply, { type: "list" }>;
 
-/** Content of a continue token. */
 interface Continuation {
   /** Revision of the first page; -1 means the current revision. */
   readonly revision: number;

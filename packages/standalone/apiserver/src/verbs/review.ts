@@ -44,7 +44,6 @@ function parseSubject(spec: Fields): User {
   };
 }
 
-/** Checks that either resourceAttributes or nonResourceAttributes is set, but not both. */
 function attributeCauses(spec: Fields): Cause[] {
   const setsBoth = isFields(spec["resourceAttributes"]) && isFields(spec["nonResourceAttributes"]);
   const setsNeither =

@@ -16,7 +16,6 @@ import {
 import { toProtobuf } from "../../openapi/protobuf.ts";
 import type { SendFields } from "./discovery.ts";
 
-/** Documents of at least this size are compressed. */
 const GZIP_MIN_BYTES = 1024;
 
 function entityTag(content: Buffer): string {

@@ -217,10 +217,7 @@ function dropNodePorts(spec: Fields, current: KubeObject): void {
     Reflect.deleteProperty(spec, "externalTrafficPolicy");
 }
 
-/**
- * Restores address fields that the client omits. If the new type has no node ports, also drops the node ports and externalTrafficPolicy
- * that the client copied from the current object.
- */
+/** Restores address fields that the client omits. */
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
   const spec = asFields(service["spec"]);
   for (const key of CLUSTER_IP_FIELDS) {

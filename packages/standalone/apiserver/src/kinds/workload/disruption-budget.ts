@@ -28,7 +28,6 @@ export function isHealthy(pod: KubeObject): boolean {
   );
 }
 
-/** Returns a function that tests whether the budget's selector matches a pod's labels. The selector is parsed only once. */
 export function makePodMatcher(budget: KubeObject): (pod: KubeObject) => boolean {
   const selector = valueAt(budget, "spec", "selector");
   if (selector === undefined) return () => false;

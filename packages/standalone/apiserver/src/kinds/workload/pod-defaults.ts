@@ -140,7 +140,6 @@ export function defaultPodSpec(spec: Fields): void {
   }
 }
 
-/** Sets the defaults that apply to pods, but not to pod templates. Changes `spec`. */
 export function defaultPodOnlyFields(spec: Fields): void {
   setDefault(spec, "enableServiceLinks", true);
   for (const container of CONTAINER_LISTS.flatMap((list) => objectItems(spec, list))) {

@@ -172,7 +172,6 @@ function choiceCauses(
     .map(([key, allowed]) => unsupportedValue(`${path}.${key}`, textAt(fields, key), allowed));
 }
 
-/** Checks that the name is set, is a DNS label, and is unique. */
 function nameCauses(item: Fields, path: string, seenNames: Set<string>): Cause[] {
   const name = textAt(item, "name");
   const fault = labelFault(name);

@@ -7,7 +7,6 @@ import { type Call, queueIfHeavy } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { decodeObject } from "../decode.ts";
 
-/** Matches strings and structural characters of JSON. */
 const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]/g;
 
 interface Frame {

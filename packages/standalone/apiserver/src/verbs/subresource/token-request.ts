@@ -16,7 +16,6 @@ export type TokenRequestDeps = Pick<VerbDeps, "admission" | "store" | "clock" | 
   readonly accountTokens: AccountTokens;
 };
 
-/** Kind of the body, which is not stored. */
 const TOKEN_REQUEST: Kind = defineKind({
   group: "authentication.k8s.io",
   version: "v1",
