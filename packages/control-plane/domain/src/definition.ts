@@ -218,13 +218,11 @@ interface WatchdogDefinition {
   readonly pciAddress: PciAddress;
 }
 
-/** TPM 2.0 device, which swtpm emulates. */
 interface TpmDefinition {
   readonly model: string;
   readonly isPersistent: boolean;
 }
 
-/** Input device, on a USB controller or as a PCI device. */
 export type InputDefinition =
   | { readonly alias: string; readonly type: "tablet"; readonly bus: "usb"; readonly port: number }
   | {

@@ -16,7 +16,6 @@ const ALL_COMPONENTS_READY = {
   message: "virt-api answers and virt-controller runs; the agents of the nodes are not checked",
 };
 
-/** Returns why virt-api does not respond, according to the API server. Returns undefined if virt-api responds. */
 function findVirtApiProblem(apiService: ApiService | undefined): string | undefined {
   if (apiService === undefined) return "virt-api has no APIService";
   const available = apiService.status?.conditions?.find(({ type }) => type === "Available");

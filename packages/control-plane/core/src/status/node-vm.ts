@@ -86,7 +86,6 @@ function findMtuWarning(facts: IfaceFacts): Omit<BlockedReason, "attempts"> | un
   return requested > current ? mtuReduced(requested, current) : undefined;
 }
 
-/** Returns virt-controller's warning about an attached NIC. */
 function attachmentWarning({
   attachment,
 }: IfaceFacts): Omit<BlockedReason, "attempts"> | undefined {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the changed fields of a VM's template that take effect only at the next start.
 import {
   isAbsent,
   isDefaultNetwork,

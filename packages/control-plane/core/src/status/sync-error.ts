@@ -266,7 +266,6 @@ function findVmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
     : undefined;
 }
 
-/** Returns the VM's own error, or the VMI's error if the VM has no error. */
 export function findVmSyncError(situation: VmStatusFacts): SyncError | undefined {
   const { startProblems, failures } = situation;
   return (
@@ -290,7 +289,6 @@ export function findSyncError(conditions: readonly Condition[] | undefined): Syn
   return { reason: condition.reason ?? "", message: condition.message ?? "" };
 }
 
-/** Returns the current error to record as an event. Returns undefined if no error exists or `oldConditions` already contains it. */
 export function newSyncError(
   oldConditions: readonly Condition[] | undefined,
   newConditions: readonly Condition[] | undefined,

@@ -177,7 +177,6 @@ function buildTopologyFields(
   return { pcieTopology: { version: findTopologyVersion(vm, vmi), interfaces, ...deviceField } };
 }
 
-/** Builds the fields about the run strategy. The status patch removes undefined members. */
 function buildRunFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

@@ -151,7 +151,6 @@ function findNameProblem({ networkName = "" }: Identity): AttachmentError | unde
   return parseNadName(networkName) === undefined ? networkNameInvalid(networkName) : undefined;
 }
 
-/** Returns an error if the network assigned a MAC other than the requested MAC. */
 function findMacError(
   { networkName = "", podInterfaceName }: Identity,
   { mac: assigned }: NetworkStatus,
@@ -545,7 +544,6 @@ function buildVolumeFields({ vmi, storage }: VmiStatusFacts): Pick<VmiStatus, "v
   return statuses.length === 0 ? {} : { volumeStatus: [...statuses] };
 }
 
-/** Returns the reason of a failed VMI: a failure of the pod or a hook, the loss of the node, or the stored reason. */
 function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiStatus, "reason"> {
   const lost = vmi.status?.phase === "Unknown" ? LOST_REASON : undefined;
   const failure = findPodFailure(pod) ?? findHookFailure(vmi, pod);

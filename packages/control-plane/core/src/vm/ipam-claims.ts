@@ -39,7 +39,6 @@ import { toLabelValue } from "./spec/guest-names.ts";
 const PERSISTENT_IPS = "allowPersistentIPs";
 
 export interface IpamClaimFacts {
-  /** Existing claims by name. */
   readonly claims: ReadonlyMap<string, IpamClaim>;
   /** Why virt-controller cannot use IPAMClaims. Unset if it can. */
   readonly unavailable?: string;
@@ -50,7 +49,6 @@ export type IpamClaimState =
   | {
       readonly kind: "usable";
       readonly name: string;
-      /** Addresses that the claim requests. */
       readonly requested?: readonly string[];
     }
   | { readonly kind: "missing"; readonly claim: IpamClaim }
@@ -62,7 +60,6 @@ export type IpamClaimStates = ReadonlyMap<string, IpamClaimState>;
 
 interface PersistentNic {
   readonly network: Network;
-  /** Name in the network's CNI configuration. */
   readonly configName: string;
   /** Requested addresses without prefix length. */
   readonly requested: readonly string[];
@@ -127,7 +124,6 @@ function buildClaimName({ metadata }: KubeObject, networkName: string): string {
   return `${metadata.name}.${networkName}`;
 }
 
-/** Lists the names of the claims that the VMI's networks require. */
 export function listIpamClaimNames(
   vmi: VirtualMachineInstance,
   definitions: Definitions,
@@ -137,7 +133,6 @@ export function listIpamClaimNames(
   );
 }
 
-/** Returns the owner reference of a claim. The VM owns the claim, or the VMI if no VM exists. */
 function buildOwner(vmi: VirtualMachineInstance) {
   const controller = findController(vmi);
   const { apiVersion, kind, metadata } = vmi;
@@ -277,7 +272,6 @@ export function findIpamClaimsInUse(
   );
 }
 
-/** Returns a warning if the network assigned other addresses than the claim requests. */
 function findUnmetRequest(
   claim: IpamClaimState,
   { networkName = "", ips = [] }: Attachment,

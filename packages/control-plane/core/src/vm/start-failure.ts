@@ -84,7 +84,6 @@ export function trackStartFailure(
   return countFailure(previousFailure, uid, nowMs);
 }
 
-/** Returns the remaining backoff in milliseconds, or 0 if the VM may start. */
 export function computeStartBackoffMs(failure: StartFailure | undefined, now: string): number {
   const untilMs = toMs(failure?.retryAfterTimestamp);
   return untilMs === undefined ? 0 : Math.max(0, untilMs - (toMs(now) ?? 0));

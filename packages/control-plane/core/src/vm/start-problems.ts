@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reasons why a VM or VMI cannot start, with the paths of the invalid fields.
 import type { NetworkConfig, VirtualMachine, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import { validateHookSidecars } from "@patchbay/api/annotations";
 import {

@@ -117,7 +117,6 @@ function diskProblem(disk: GuestDisk, storage: StorageFacts): StorageProblem | u
   );
 }
 
-/** Returns the first storage problem that prevents the creation of the launcher, or undefined if there is none. */
 export function findStorageFault(
   { spec }: VirtualMachineInstance,
   storage: StorageFacts,

@@ -42,7 +42,6 @@ import { computeStartBackoffMs, computeSuccessDelayMs } from "./start-failure.ts
 
 /** Action of virt-controller for a VM. Repeating an action is safe. An action fails if its object has changed since it was read. */
 export type VmAction =
-  /** Assigns MACs to the template's secondary interfaces. */
   | { readonly kind: "setMacAddresses" }
   /** Stores revisions of the current instancetype and preference for the VM. */
   | { readonly kind: "storeRevisions"; readonly plan: RefsPlan }
@@ -55,7 +54,6 @@ export type VmAction =
 export interface VmFacts {
   readonly vm: VirtualMachine;
   readonly vmi: VirtualMachineInstance | undefined;
-  /** Current time in RFC 3339. */
   readonly now: string;
   readonly startProblems: readonly FieldProblem[];
   readonly hasNameConflict: boolean;

@@ -66,7 +66,6 @@ export interface VmiFacts {
   readonly network: NetworkConfig;
   readonly storage: StorageFacts;
   readonly definitions: Definitions;
-  /** Networks for which the pod's node cannot create NICs. */
   readonly absences: UnavailableNetworks;
   /** Set only if a network of the VMI offers persistent addresses. */
   readonly ipamClaims?: IpamClaimFacts;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free PCI addresses of a live domain, and the number of NICs that can still be plugged.
 import { findNicModel, freeVectors, countVectors, type InterruptUser } from "./interrupts.ts";
 import type { DomainFacts, PciControllerFacts } from "../xml/parse.ts";
 import { listSlotAddresses, type PciAddress, FIRST_SLOT } from "./addresses.ts";

@@ -14,11 +14,9 @@ interface KubeVirtMachine {
 }
 
 export interface KubeVirtLayout {
-  /** Addresses by interface name. */
   readonly nicAddresses: ReadonlyMap<string, PciAddress>;
   /** Addresses by device. Omits devices that KubeVirt does not place behind a root port. */
   readonly fixedAddresses: ReadonlyMap<FixedDevice, PciAddress>;
-  /** Total number of root ports. */
   readonly portCount: number;
 }
 

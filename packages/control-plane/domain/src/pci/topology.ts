@@ -87,9 +87,7 @@ interface TopologyRequest extends Machine {
 
 export interface Topology {
   readonly ports: readonly RootPort[];
-  /** Bridges for devices that request a conventional slot. */
   readonly bridges: readonly PciBridge[];
-  /** Addresses of NICs, by interface name. */
   readonly nicAddresses: ReadonlyMap<string, PciAddress>;
   readonly fixedAddresses: ReadonlyMap<FixedDevice, PciAddress>;
 }
@@ -141,7 +139,6 @@ function nicAddresses(nic: UnplacedNic, machine: Machine): readonly PciAddress[]
   return needsIoPorts ? listAddressesBesidePorts(machine) : listDefaultAddresses(machine);
 }
 
-/** Lists the required devices that `devices` lacks, followed by `devices`. */
 function listAllDevices({ version, devices }: TopologyRequest): readonly UnplacedDevice[] {
   const required = findLayout(version).requiredDevices.filter(
     (name) => !devices.some((device) => device.name === name),
@@ -301,7 +298,6 @@ interface PortCounts {
   readonly used: number;
 }
 
-/** Prints the address behind the last possible port. */
 function printLastAddress({ possible }: PortCounts): string {
   return printPciAddress({ bus: possible, slot: 0, function: 0 });
 }

@@ -294,7 +294,6 @@ function isNewIface(iface: IfaceFacts, facts: NodeVmFacts): boolean {
   return decidePhase(iface) === "Attaching" || canPlugAtOnce(iface);
 }
 
-/** Plans to wire the NIC and, if it has a PCI address, to plug it. */
 function planPlug(
   facts: NodeVmFacts,
   iface: IfaceFacts,

@@ -44,9 +44,7 @@ export interface DiskFacts {
 
 /** Size limit in bytes for an image whose size is unknown. The value is the maximum file size of ext4. */
 const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
-/** Maximum disk space of a copied image or an overlay. */
 const OVERLAY_MIB = 64 * 1024;
-/** Maximum disk space of a disk with small files. */
 const SMALL_DISK_MIB = 8;
 export const QCOW2_OVERHEAD_MIB = 64;
 

@@ -10,7 +10,6 @@ const TOOL_VOLUME = "copy-files";
 const TOOL_CONTAINER = "copy-files";
 /** Copy program in the launcher's image. The program is statically linked, so that it runs in any image. */
 const TOOL_PROGRAM = "/usr/bin/copy-files";
-/** Mount points of the copy program and of the copied files in the init containers. */
 const TOOL_DIR = "/patchbay/bin";
 const COPY_DIR = "/patchbay/files";
 /** Size limit of the volume for the copy program. The program is smaller than 1 MiB. */
@@ -123,7 +122,6 @@ function isOfImage({ name }: PodVolume): boolean {
 }
 
 export const KERNEL_FILES = "kernel-boot";
-/** Prefix of the volume names of containerDisks. The volume's index follows. */
 const DISK_FILES = "image-";
 
 export function buildDiskFilesName(volumeIndex: number): string {

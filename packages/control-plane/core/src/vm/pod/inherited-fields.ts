@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels, annotations and fields that a launcher pod inherits from its VMI.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { printNetworks } from "@patchbay/api/annotations";
 import type { Pod } from "@patchbay/api/kubernetes";

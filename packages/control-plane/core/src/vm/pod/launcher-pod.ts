@@ -179,7 +179,6 @@ function collectParts(vmi: VirtualMachineInstance, launcherRequest: LauncherRequ
   return joinParts([images, buildDiskParts(disks, diskMounts, request), buildStateParts(vmi)]);
 }
 
-/** Builds the launcher pod, with the current secondary networks in its annotation. */
 export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
   const user = names.LAUNCHER_UID;
   const parts = collectParts(vmi, request);

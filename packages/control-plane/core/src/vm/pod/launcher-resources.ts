@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource requests and limits of a launcher.
 import { names, type OvercommitConfig, type VmiSpec, type BindingRegistry } from "@patchbay/api";
 import type { Container } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";

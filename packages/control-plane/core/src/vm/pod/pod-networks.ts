@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the launcher pod's network selection annotation.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -99,7 +98,6 @@ export interface NetworksOwner {
   readonly retainedAddresses?: readonly RetainedAddresses[];
   /** MACs that the networks assigned to the previous guest. Set only when a pod is created. */
   readonly retainedMacs?: readonly RetainedMac[];
-  /** Claims of persistent addresses, by interface. */
   readonly ipamClaims?: IpamClaimStates;
 }
 

@@ -73,7 +73,6 @@ function trimStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
   };
 }
 
-/** Removes all fields of a launcher pod that virt-controller does not read. `containers` becomes empty. */
 export function trimLauncher({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   return {
     apiVersion,

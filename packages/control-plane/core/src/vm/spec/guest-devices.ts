@@ -11,7 +11,6 @@ export function findOneOf<T extends string>(
 
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
-/** Tablet, which reports absolute pointer positions. */
 interface GuestInput {
   readonly bus: "usb" | "virtio";
 }

@@ -210,7 +210,6 @@ function buildQemuElements(definition: DomainDefinition): Element {
   return isEmpty ? {} : { "@xmlns:qemu": QEMU_NAMESPACE, ...elements };
 }
 
-/** Prints the XML for `virDomainDefineXML`. */
 export function printDomain(definition: DomainDefinition): string {
   return builder.build({
     domain: {
