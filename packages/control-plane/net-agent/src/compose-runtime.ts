@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the server that the container runtime's CNI plugin calls, if flags enable the server.
 import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { PLUGIN_PROGRAM } from "@patchbay/cni";

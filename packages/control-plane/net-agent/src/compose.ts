@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the adapters and starts the loops.
 import { KUBEVIRTS, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import {
   createBridgeRecorder,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command-line flags of net-agent.
 import {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,

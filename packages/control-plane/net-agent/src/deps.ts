@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies of the loop over pods.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import type { DefinitionFiles, DeviceInfoFiles, Journal, ResultCache } from "@patchbay/cni";
@@ -32,7 +31,6 @@ export interface Deps {
   /** Reads the pods' default network; unset if the agent does not serve the runtime. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
   readonly readDefaultNetwork?: () => Promise<NetworkConfigList>;
   readonly sandboxes: Sandboxes;
-  /** Devices that the kubelet has assigned to pods. */
   readonly podDevices: PodDevices;
   readonly deviceInfo: DeviceInfoFiles;
   readonly namespaces: Namespaces;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff and reports of failed attachment steps.
 import type { AttachmentError } from "@patchbay/api/annotations";
 import { isAppError, type Clock } from "@patchbay/base";
 import { reasonOf, messageWithAdvice } from "@patchbay/core/reasons";

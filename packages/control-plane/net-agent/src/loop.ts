@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reconcile loop over the pods of one node.
 import {
   createQueue,
   keyOf,

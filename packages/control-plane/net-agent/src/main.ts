@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of net-agent.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
 import { runAgent } from "./compose.ts";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues pods after a change of a pod, a network or the policy.
 import { names, type NetworkAttachmentDefinition } from "@patchbay/api";
 import { parseNetworks } from "@patchbay/api/annotations";
 import type { Pod } from "@patchbay/api/kubernetes";

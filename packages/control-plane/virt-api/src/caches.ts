@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of the objects that admission and subresource requests read.
 import {
   type IfaceStatus,
   type VirtualMachineInstance,
@@ -28,7 +27,6 @@ function trimIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
   return { ...(name !== undefined && { name }), ...(pciAddress !== undefined && { pciAddress }) };
 }
 
-/** Returns the status fields about the VMI's node and migrations. */
 function trimMigration({
   nodeName,
   evacuationNodeName,

@@ -166,7 +166,6 @@ function createStreams(
   return serveStreams({ deps, active, frontProxy, clock, signal });
 }
 
-/** Runs virt-api until the signal is aborted. */
 export async function runApi(context: DaemonContext, flags: Flags): Promise<void> {
   const { log, drainSignal, signal } = context;
   const caches = createCaches(context);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies of routes and admission.
 import type { EvictionStrategy, NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
 import type { MacOwner, RandomBytes, FindSegment } from "@patchbay/core/nics";
 import type { MutationCache, Reader } from "@patchbay/kube";
@@ -33,7 +32,6 @@ export interface Deps {
   readonly openHandlerStream: OpenHandlerStream;
   /** Returns whether the cluster serves DataVolumes. Returns true if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
-  /** Returns whether the cluster serves resource claims. */
   readonly servesResourceClaims: () => Promise<boolean>;
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
   /** Returns the L2 segment of a network. Networks on the same bridge have the same segment. */

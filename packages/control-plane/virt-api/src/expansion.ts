@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expansion of VMs with current instancetypes and preferences.
 import type { VirtualMachine } from "@patchbay/api";
 import {
   expandWith,

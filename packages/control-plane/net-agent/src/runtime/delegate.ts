@@ -61,7 +61,6 @@ async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: facts.key, reasons });
 }
 
-/** Builds the DEL request from the configuration in the call. */
 function buildRemoval(call: PluginCall): AttachmentRequest {
   const parsed = parseNetworkConfig(JSON.stringify(call.config), "");
   if (!parsed.ok) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies of calls from the container runtime.
 import type { Deps } from "../deps.ts";
 
 export interface RuntimeOptions {
@@ -8,7 +7,6 @@ export interface RuntimeOptions {
   readonly nodeName: string;
   /** PID of a process in the runtime's mount namespace; unset if the agent runs in the same mount namespace. */
   readonly hostProcess?: number;
-  /** Called once, when the server has started to answer. */
   readonly onServing: () => Promise<void>;
   readonly onEnd: () => Promise<void>;
 }

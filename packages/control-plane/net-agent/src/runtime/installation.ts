@@ -6,7 +6,6 @@ import type { Files } from "@patchbay/core/interfaces";
 import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 
 export interface PluginPaths {
-  /** The runtime's plugin directory. */
   readonly binDir: string;
   /** The runtime's directory of network configurations. The runtime uses the first file. */
   readonly configDir: string;

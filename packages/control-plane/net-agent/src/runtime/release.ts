@@ -43,7 +43,6 @@ export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps
   if (failures.length > 0) throw failures[0];
 }
 
-/** Returns the pod, or undefined if it is finished, deleted or being deleted. */
 function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   const pod = deps.pods.find(parseKey(facts.key));
   if (!isPodOf(pod, facts.uid) || isPodFinished(pod)) return undefined;
@@ -72,7 +71,6 @@ export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise
   }
 }
 
-/** Releases one sandbox of a pod. Does nothing if the sandbox has no rows. */
 export async function releaseSandbox(
   sandbox: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,

@@ -153,7 +153,6 @@ export async function handleRequest(
 
 /** Maximum size of a request in bytes, enough for the environment and a configuration of 1 MB in base64. */
 const BODY_MAX_BYTES = 2 * 1024 * 1024;
-/** Time limit for receiving a request, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 /** Maximum number of concurrent calls. After a reboot, the runtime may start all pods of the node at once. */
 const CONNECTIONS_MAX = 1024;

@@ -98,7 +98,6 @@ const NO_DEFAULTS: Defaults = { patch: [], warnings: [] };
 const NIC_RETAINED_WARNING =
   "the VM declares no interfaces, so it keeps its interface on the pod network; set autoattachPodInterface: false to remove it";
 
-/** Checks whether the VM or its preference disables the default NIC. */
 async function isOptedOut(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
   const autoattach = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
   if (autoattach !== undefined || subject.kind === "vmi") return autoattach === false;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the creation and renewal of virt-api's certificates.
-
 import type { Version } from "../routes/table.ts";
 
 const MS_PER_DAY = 24 * 3_600_000;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contents of the Secrets with virt-api's certificates.
 import { names } from "@patchbay/api";
 import type { Secret } from "@patchbay/api/kubernetes";
 import {

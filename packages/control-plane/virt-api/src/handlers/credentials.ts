@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client certificates for virt-handlers, and the CA of their server certificates.
 import { HANDLER_CLIENT_NAME } from "@patchbay/core/guest";
 import { certificateInFiles, trustInFile } from "@patchbay/daemon";
 import { readCertificateEnd, issueCertificate } from "@patchbay/pki";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds each route to its handler.
 import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 import type { Deps } from "../deps.ts";
 import {

@@ -230,7 +230,6 @@ async function tryOnServer(deps: Deps, request: NicRequest): Promise<Answer> {
   return execute(deps, request, await observeAndPlan(deps.store, request, deps.networkConfig()));
 }
 
-/** Reads, plans and writes a NIC change. Retries after a conflict. */
 function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
   const request = { change, call };
   const attempt = (count: number): Promise<Answer | "again"> =>
@@ -391,7 +390,6 @@ async function tryRunState(
   return toAcceptedAnswer(planned.message);
 }
 
-/** Reads, plans and writes a change of the run state. Retries after a conflict. */
 function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise<Answer> {
   const objectRef = { type: VIRTUAL_MACHINES, name: call.name };
   const parsed = change.parse(call.body);

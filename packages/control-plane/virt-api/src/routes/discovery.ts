@@ -34,7 +34,6 @@ interface ServedSubresource {
   readonly verb: string;
 }
 
-/** Lists the subresources of a resource. Omits duplicates and path parameters. */
 function listSubresources(resource: Resource): readonly ServedSubresource[] {
   const verbs = new Map(
     Object.entries<Entry>(SERVED_ROUTES[resource]).map(([path, { method }]) => [

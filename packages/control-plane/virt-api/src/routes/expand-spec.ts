@@ -15,7 +15,6 @@ function toRejection(causes: readonly Cause[]): Answer {
   return toFailureAnswer({ code: 400, message });
 }
 
-/** Responds with the VM after applying its instancetype and preference. */
 async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   const matchers = validateMatchers(vm, undefined);
   if (matchers.length > 0) return toRejection(matchers);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders for XML elements.
 import type { PciAddress } from "../../pci/addresses.ts";
 
 /** Element for the XML builder. A key with `@` is an attribute, `#text` is text, and any other key is a child element. */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies and state of the loop over NetworkAttachmentDefinitions.
 import type { Files } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import type { NodeView } from "./node-view.ts";
@@ -25,7 +24,6 @@ export interface CheckedDefinition {
   readonly links: ReadonlyMap<string, string | undefined>;
   /** Whether guests cannot use the network. If true, each change of a pod that requests the network triggers a new check. */
   readonly isUnfitForGuests: boolean;
-  /** Lease directories without a free address. */
   readonly fullLeaseDirectories: readonly string[];
   readonly reported: string | undefined;
   /** Whether definitions have no status subresource, as with the CRD of Multus. */

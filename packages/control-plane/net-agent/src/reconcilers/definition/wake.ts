@@ -94,7 +94,6 @@ export function wakeByObjects(
   });
 }
 
-/** Queues all definitions when a file is created or deleted in one of the directories. */
 export function wakeByDirectories(
   queue: WakeQueue,
   options: {

@@ -165,7 +165,6 @@ export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   return delaysMs.length === 0 ? done() : after(Math.min(...delaysMs));
 }
 
-/** Wraps a thrown value that is not an error. */
 function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
 }

@@ -50,7 +50,6 @@ function describeRejection({
   return rejection ?? "the network assigned other addresses without an error";
 }
 
-/** Reports previous addresses that the network has not assigned again. */
 export function reportLostAddresses(
   { network, interfaceName: link }: WantedAttachment,
   context: {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts a plan's actions to steps with names and inputs.
 import type { AttachmentAction } from "@patchbay/core/nics";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";

@@ -95,7 +95,6 @@ export async function freeUnused(network: UsableNetwork, deps: Deps): Promise<vo
   deps.log.debug("ran GC of a network", { network: network.name, isDone });
 }
 
-/** Runs GC for the networks. Returns a finding for each network whose GC failed or was skipped. */
 export async function collectUnused(
   networks: readonly UsableNetwork[],
   deps: Deps,

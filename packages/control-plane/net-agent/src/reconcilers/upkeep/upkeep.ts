@@ -9,7 +9,6 @@ import { checkAttachments } from "./attachments.ts";
 import { collectUnused } from "./collect.ts";
 import { after, createQueue, runReconciler, type Next } from "@patchbay/kube";
 
-/** Runs STATUS for requested networks. Returns a finding for each failure. */
 async function checkStatus(
   networks: readonly UsableNetwork[],
   deps: Deps,

@@ -141,7 +141,6 @@ async function restore(
   }
 }
 
-/** Removes the default routes of a detached attachment, and restores the routes that they replaced. */
 export async function restoreRoutes(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const claim = toClaim(row);
   if (claim === undefined || facts.attachments.podState === "ended") return;

@@ -57,7 +57,6 @@ export async function readDefinition(
   throw new AppError("CNI_CONFIG_INVALID", { network, reason });
 }
 
-/** Returns whether an error of {@link readDefinition} means that no usable definition exists. */
 export function isUnusableDefinition(error: unknown): boolean {
   return (
     isAppError(error, "CNI_NETWORK_NOT_FOUND") ||
