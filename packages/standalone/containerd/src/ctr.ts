@@ -22,7 +22,6 @@ export interface CtrOptions {
   readonly onOutput?: (text: string) => void;
 }
 
-/** Returns the last line of the error output without its prefix `ctr: `. */
 export function parseErrorText(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   return (lines.at(-1) ?? "it reported no reason")

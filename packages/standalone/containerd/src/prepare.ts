@@ -94,7 +94,6 @@ async function writeIfChanged(files: Files, path: string, text: string): Promise
   if (text !== (await files.readText(path))) await files.writeAtomic(path, text);
 }
 
-/** Links the host's plugins and the plugin of `ownNetworks` into one directory. Writes the CNI configuration of `ownNetworks`. */
 async function prepareOwnNetworks(deps: PrepareDeps, ownNetworks: OwnNetworks): Promise<void> {
   const { files, runner, layout } = deps;
   const { program, type, socket } = ownNetworks;

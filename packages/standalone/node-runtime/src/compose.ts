@@ -165,7 +165,6 @@ function uidOf(pod: Pod): string {
   return pod.metadata.uid ?? "";
 }
 
-/** Waits until the runtime responds, because the runtime and this process may start at the same time. */
 async function waitForRuntime(
   runtime: ContainerRuntime,
   { clock, log, signal }: DaemonContext,

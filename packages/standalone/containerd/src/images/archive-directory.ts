@@ -6,7 +6,6 @@ import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { runSourceProgram } from "./run-on-source.ts";
 
 interface Blob {
-  /** Digest such as `sha256:…`. */
   readonly digest: string;
   readonly bytes: number;
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists, imports, pulls and removes images of containerd, by full reference.
 import { parseRepository } from "./reference.ts";
 import { ctr, type CtrDeps } from "../ctr.ts";
 import { AppError } from "@patchbay/base";
@@ -151,12 +150,10 @@ export async function listImages(deps: CtrDeps): Promise<readonly ImageRecord[]>
   return selectNamedRecords(await listRecords(deps)).toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Finds the image whose full reference is `name`. */
 export async function findImage(deps: CtrDeps, name: string): Promise<ImageRecord | undefined> {
   return (await listImages(deps)).find((image) => image.name === name);
 }
 
-/** Returns the configured snapshotter, which is an argument of each ctr call that unpacks layers. */
 export async function readSnapshotter(files: Files, layout: ImageDeps["layout"]): Promise<string> {
   const text = (await files.readText(layout.config)) ?? "";
   return /^snapshotter = "(\w+)"$/m.exec(text)?.[1] ?? "overlayfs";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists layers that containerd is unpacking, with their image and unpacked bytes.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { isAppError } from "@patchbay/base";
 import { ctr, type CtrDeps } from "../ctr.ts";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes the control groups that a container runtime has left behind, in all cgroup hierarchies.
 import { join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 

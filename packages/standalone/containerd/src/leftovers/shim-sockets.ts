@@ -53,7 +53,6 @@ export async function sweepShimSockets(deps: ShimDeps): Promise<void> {
   await files.writeAtomic(layout.shims, `${JSON.stringify({ bootId, ids })}\n`);
 }
 
-/** Removes the sockets of this containerd's shims, and the record of the container ids. */
 export async function removeShimSockets(deps: ShimDeps): Promise<void> {
   const ids = [
     ...(await readRecordedIds(deps)),

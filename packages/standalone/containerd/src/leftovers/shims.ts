@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds processes that outlive containerd: its shims and their containers.
 import type { Files } from "@patchbay/core/interfaces";
 
 const SHIM_PATH = /(^|\/)containerd-shim-[^/]+$/;
@@ -44,7 +43,6 @@ function isShimOf({ argv, isHostRoot }: ProcessFacts, socket: string): boolean {
   return isHostRoot && SHIM_PATH.test(argv[0] ?? "") && address === socket;
 }
 
-/** Returns the pids of the shims of the containerd that serves the socket. */
 export function findShims(processes: readonly ProcessFacts[], socket: string): readonly number[] {
   return processes.filter((each) => isShimOf(each, socket)).map(({ pid }) => pid);
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Provisions volumes for claims, and deletes volumes whose claims were deleted.
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
 import type { PersistentVolume, PersistentVolumeClaim, KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, isAppError, messageOf } from "@patchbay/base";

@@ -11,7 +11,6 @@ export const CLAIM_UID = "11111111-2222-3333-4444-555555555555";
 /** Name and handle of the volume provisioned for {@link aClaim}. */
 export const HANDLE: string = `pvc-${CLAIM_UID}`;
 
-/** Returns a claim of class `local` with a selected node. */
 export function aClaim(
   spec: Partial<PersistentVolumeClaim["spec"]> = {},
   change: Partial<PersistentVolumeClaim> = {},
@@ -56,7 +55,6 @@ export function withoutClaim(volume: PersistentVolume): PersistentVolume {
   return { ...volume, spec: Object.fromEntries(spec) };
 }
 
-/** Returns the volume of {@link aClaim}. */
 export function aVolume(
   phase: Phase = "Bound",
   spec: Partial<PersistentVolume["spec"]> = {},

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control-plane loops of a standalone node, which bind pods, provision claims and fill the claims of DataVolumes.
 import {
   DATA_VOLUMES,
   PERSISTENT_VOLUME_CLAIMS,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the dependencies for volumes and images of pods. Starts the loops that refresh volumes and enforce their limits.
 import { names, PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import {

@@ -61,7 +61,6 @@ function parseGrant(value: unknown): Grant {
   };
 }
 
-/** Parses a file of grants. Returns no grants if the file is invalid. */
 function parseGrantRecord(text: string | undefined): GrantsByRepository {
   const value = text === undefined ? undefined : parseJson(text);
   const entries = isJsonObject(value) ? Object.entries(value) : [];

@@ -10,7 +10,6 @@ const IMAGE_SHARE = 0.25;
 const LOW_SHARE = 0.1;
 const LOW_BYTES = 2 * 2 ** 30;
 
-/** Returns the maximum unpacked size of one image. */
 function computeImageLimitBytes({ sizeBytes }: DiskSpace): number {
   return Math.floor(sizeBytes * IMAGE_SHARE);
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects exec and attach streams of clients with the container runtime.
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { AppError, messageOf, type Clock, type Logger, KeyedMutex } from "@patchbay/base";
@@ -111,7 +110,6 @@ export async function joinStream(
   return connectStreams(socket, remote, signal);
 }
 
-/** Maximum number of exec sessions per container. */
 export const SESSIONS_MAX = 32;
 
 /** Maximum time from opening the streams until the runtime lists the program. */

@@ -75,7 +75,6 @@ async function* readRest(logFile: LogFile, printer: LogPrinter): AsyncGenerator<
   }
 }
 
-/** Reads the remainder of a rotated file and opens its replacement. Returns false if no replacement exists. */
 async function* readReplacement(
   logFile: LogFile,
   printer: LogPrinter,

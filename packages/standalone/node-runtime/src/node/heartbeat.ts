@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maintains this machine's Node object: registration, status and lease.
 import { apiVersionOf, LEASES, NODES } from "@patchbay/api";
 import type { KubeNode, Lease } from "@patchbay/api/kubernetes";
 import { isAppError, covers, type Clock, type Logger } from "@patchbay/base";

@@ -47,7 +47,6 @@ export interface MachineFacts {
   readonly threadsMax: number;
   readonly devices: readonly string[];
   readonly hasDefaultNetwork: boolean;
-  /** Reason why no pod can run; undefined when pods can run. */
   readonly runtimeProblem: string | undefined;
 }
 

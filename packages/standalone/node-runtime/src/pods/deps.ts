@@ -62,7 +62,6 @@ export interface PodDeps {
   readonly stops: Stops;
   readonly sweeper: Sweeper;
   readonly observeNetworks: <T>(makeSandbox: () => Promise<T>) => Promise<T>;
-  /** Ids of sandboxes whose network this process has released. */
   readonly releasedSandboxIds: Set<string>;
 }
 

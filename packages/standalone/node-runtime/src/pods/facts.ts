@@ -11,7 +11,6 @@ export interface ContainerFacts extends ContainerStatus {
   readonly sandboxId: string;
 }
 
-/** Reason of a blocked step, as reported in the pod's status. */
 export interface Reason {
   /** For example `ErrImagePull`. */
   readonly reason: string;
@@ -55,7 +54,6 @@ export interface PodFacts {
   readonly pausedSteps: ReadonlyMap<string, PausedStep>;
   /** Reason why the node rejects the pod; undefined if it admits the pod. */
   readonly rejection: Reason | undefined;
-  /** Ids of sandboxes whose network this process has released. */
   readonly releasedSandboxIds: ReadonlySet<string>;
   /** Health of the containers that have probes, by container id. */
   readonly health: ReadonlyMap<string, ContainerHealth>;
@@ -97,7 +95,6 @@ export function computeNextAttempt(facts: PodFacts, name: string): number {
   return Math.max(latestAttempt, findReportedStatus(facts, name)?.restartCount ?? 0) + 1;
 }
 
-/** Lists the containers of the spec, init containers first. */
 export function listPodContainers({ spec }: Pod): readonly Container[] {
   return [...(spec.initContainers ?? []), ...spec.containers];
 }

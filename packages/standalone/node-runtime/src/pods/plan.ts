@@ -127,7 +127,6 @@ function planImage(facts: LivePodFacts, reference: string): readonly PodAction[]
   return image?.kind === "present" ? undefined : []; // A running pull enqueues the pod when it ends.
 }
 
-/** Plans the pulls of the volumes' images. Returns undefined if all images are present. */
 function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined {
   const { volumes = [] } = facts.pod.spec;
   const steps = volumes.flatMap(({ image }) => {
@@ -168,7 +167,6 @@ function findGraceSeconds({ spec }: Pod, container: Container): number {
   return containerGraceSeconds ?? spec.terminationGracePeriodSeconds ?? GRACE_SECONDS;
 }
 
-/** Plans the start of a container that was created but not started. Plans a wait if its last start failed recently. */
 function planCreated(facts: LivePodFacts, latest: ContainerFacts): readonly PodAction[] {
   const { id: createdId, attempt, name: container } = latest;
   const pausedStep = facts.pausedSteps.get(buildContainerStepName(container));

@@ -106,7 +106,6 @@ export function buildConditions(facts: ConditionFacts): readonly Condition[] {
   ];
 }
 
-/** Returns whether any of the conditions belongs to another writer. */
 export function hasForeignCondition(conditions: readonly Condition[]): boolean {
   return conditions.some(({ type }) => !OWN_CONDITIONS.includes(type));
 }

@@ -57,7 +57,6 @@ interface PlanResult {
   readonly waitMs: number | undefined;
 }
 
-/** Returns whether all later steps depend on the action. */
 function isRequiredByLaterSteps({ kind }: ExecutedAction): boolean {
   return kind === "prepareVolumes" || kind === "runSandbox";
 }

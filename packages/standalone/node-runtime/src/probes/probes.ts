@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the probes of running containers, and enqueues pods whose health changed.
 import type { Container, Pod, Probe } from "@patchbay/api/kubernetes";
 import type { EventRecorder } from "@patchbay/kube";
 import type { Clock, Logger } from "@patchbay/base";

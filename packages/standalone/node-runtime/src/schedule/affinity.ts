@@ -42,7 +42,6 @@ const OPERATOR_TESTS: Readonly<Record<string, OperatorTest>> = {
   Lt: (value, [limit]) => isNumber(value) && isNumber(limit) && Number(value) < Number(limit),
 };
 
-/** Returns whether the labels meet the requirement. Unknown operators never match. */
 function isRequirementMet({ key, operator, values = [] }: Requirement, labels: Labels): boolean {
   const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
   return OPERATOR_TESTS[operator]?.(value, values) ?? false;
@@ -79,7 +78,6 @@ interface PodTerm {
   /** Namespaces of the selected pods. Defaults to the pod's own namespace, unless namespaceSelector is set. */
   readonly namespaces?: readonly string[];
   readonly namespaceSelector?: LabelSelector;
-  /** Label whose value is the topology domain of a node. */
   readonly topologyKey?: string;
 }
 

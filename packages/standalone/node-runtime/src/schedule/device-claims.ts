@@ -52,7 +52,6 @@ function buildClaim(
   };
 }
 
-/** Creates the claim of a template. Returns a problem if the template does not exist. */
 async function createClaim(
   { store }: DeviceClaimDeps,
   pod: Pod,
@@ -71,7 +70,6 @@ async function createClaim(
   return undefined;
 }
 
-/** Creates the pod's missing claims and reports their names in the pod's status. Returns undefined if none was missing. */
 async function createClaims(deps: DeviceClaimDeps, pod: Pod): Promise<ClaimsState | undefined> {
   const reported = pod.status?.resourceClaimStatuses ?? [];
   const missing = (pod.spec.resourceClaims ?? []).filter(

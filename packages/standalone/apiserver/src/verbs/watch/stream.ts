@@ -13,7 +13,6 @@ const PIECE_BYTES = 64 * 1024;
 export class WatchStream {
   readonly #response: ServerResponse;
   readonly #endController = new AbortController();
-  /** Budget of unread bytes for all watches of the user. */
   readonly #unreadBudget: Budget;
   #spentBytes = 0;
   readonly #queue: Buffer[] = [];

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Duration, start revisions and bookmarks of watches.
 import type { Kind } from "../../kinds/kind.ts";
 
 export interface WatchRequest {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles watches, which are GET requests with watch=true.
 import type { ServerResponse } from "node:http";
 import { messageOf, type Clock } from "@patchbay/base";
 

@@ -20,7 +20,6 @@ export interface ClaimLookup {
 export interface PodClaims {
   /** Claims to annotate with the selected node. */
   readonly claimsToSelect: readonly PersistentVolumeClaim[];
-  /** Reasons why the pod cannot be bound. */
   readonly problems: readonly string[];
   readonly areBound: boolean;
   /** Time until the binding of a claim is overdue. Unset when no claim is being bound. */
