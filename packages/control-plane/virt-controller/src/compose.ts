@@ -161,7 +161,6 @@ function enqueueNodeVmis({ nodes, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** Enqueues the VMIs that use a changed network definition. */
 function enqueueNetworkVmis({ nads, vmis }: Caches, queue: Queue): void {
   nads.onChange((change) => {
     const nad = change.kind === "deleted" ? change.previous : change.current;
@@ -169,7 +168,6 @@ function enqueueNetworkVmis({ nads, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** Lists the nodes of a VMI. A migrating VMI has two nodes. */
 function listNodes(vmi: VirtualMachineInstance): readonly string[] {
   const nodes = [vmi.status?.nodeName, openMigration(vmi)?.targetNode];
   return [...new Set(nodes.filter((node) => node !== undefined))];
@@ -318,7 +316,6 @@ function buildLostWrites(
   return { events, find: (resource, key) => caches[resource]?.find(key) };
 }
 
-/** Writes the status of the installation to the KubeVirt object until the signal is aborted. */
 async function runInstallationLoop(
   { client, clock, log, health, signal }: DaemonContext,
   { kubevirts, store }: Pick<Deps, "store" | "kubevirts">,

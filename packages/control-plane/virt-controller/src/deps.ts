@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies of the reconcilers of VMs and VMIs.
 import type {
   IpamClaim,
   KubeVirt,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches of instancetypes, preferences and their revisions.
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,

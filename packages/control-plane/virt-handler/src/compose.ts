@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the adapters and starts the loop.
 import { join } from "node:path";
 import {
   configVersionOf,
@@ -159,7 +158,6 @@ function openRelays(context: DaemonContext, flags: Flags): Relays {
   });
 }
 
-/** Kills child processes that an earlier virt-handler left running. */
 async function killLeftovers<T extends { killLeftovers(): Promise<void> }>(
   programs: T,
 ): Promise<T> {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command-line flags of virt-handler.
 import { hostname } from "node:os";
 import {
   addCommonFlags,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies and shared state of the loop over VMIs.
 import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { EventRecorder, MutationCache } from "@patchbay/kube";
 import type {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers devices to the node's kubelet according to the configuration.
 import type { KubeVirt } from "@patchbay/api";
 import { planNodeOffers, type NodeOffer } from "@patchbay/core/node";
 import type { Cache } from "@patchbay/core/interfaces";

@@ -203,7 +203,6 @@ async function converge(
   }
 }
 
-/** Deletes the retry state of steps that succeeded or are no longer required. */
 function pruneRetryState(
   { vmi, ifaces, domain, orphanedWirings: orphans }: NodeVmFacts,
   result: NodePlanResult,

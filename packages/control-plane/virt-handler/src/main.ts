@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of virt-handler.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
 import { runHandler } from "./compose.ts";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network policies of the launcher pods on this node.
 import { NAMESPACES, NETWORK_POLICIES, PODS } from "@patchbay/api";
 import type { Namespace, NetworkPolicy, Pod } from "@patchbay/api/kubernetes";
 import { isEqual, omitUndefined, type Logger } from "@patchbay/base";

@@ -25,7 +25,6 @@ function announceOversized(
   }
 }
 
-/** Creates the pass that wakes the VMIs whose policies have changed since the previous pass. */
 export function createPolicyPass(
   deps: Pick<Deps, "policies" | "vmis" | "events" | "nodeName">,
   wake: (key: string) => void,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rate limits and backoff for the passes over one VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { BlockedReason } from "@patchbay/core/status";
 import {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciliation loop of Services for VM networks.
 import { ENDPOINT_SLICES, SERVICES, type VirtualMachineInstance } from "@patchbay/api";
 import type { Service } from "@patchbay/api/kubernetes";
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over a VMI that migrates from this node or to it.
 import type { VirtualMachineInstance, MigrationState } from "@patchbay/api";
 import {
   listAnnouncedNics,

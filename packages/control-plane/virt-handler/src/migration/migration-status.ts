@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats, parses and writes fields of `status.migrationState`.
 import {
   type MigrationState,
   VIRTUAL_MACHINE_INSTANCES,

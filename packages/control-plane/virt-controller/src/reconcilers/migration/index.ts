@@ -92,7 +92,6 @@ async function reportMigrations(
   }
 }
 
-/** Reconciles the migrations of the VMI with this key. */
 export async function reconcileMigrations(key: string, deps: Deps): Promise<Next> {
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the facts about a VMI's migrations.
 import {
   isMigrationFinal,
   buildMigrationConfig,
@@ -103,7 +102,6 @@ function isLastPass({ metadata }: Migration): boolean {
   return metadata.deletionTimestamp !== undefined && hasFinalizer;
 }
 
-/** Finds pods of finished migrations, except the pod with the guest. */
 async function findLeftoverPods(
   vmi: VirtualMachineInstance,
   finished: readonly Migration[],
@@ -162,7 +160,6 @@ function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
   return mayBegin(migration, allMigrations, { limits, nodeOf: findNode });
 }
 
-/** Returns the node labels for the CPU features that the target node must have. */
 function findCpuLabels(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
   const name = guest?.pod?.spec.nodeName ?? "";
   return guest === undefined ? {} : findCpuRequirement(guest, nodes.find({ name })).labels;

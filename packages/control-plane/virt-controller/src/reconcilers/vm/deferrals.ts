@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits how long status writes are deferred.
 import type { Clock } from "@patchbay/base";
 
 /** Time limits for deferred status writes, by UID of the object. The limits are not persisted, so a restart of the process resets them. */

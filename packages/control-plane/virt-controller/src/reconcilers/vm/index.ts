@@ -131,7 +131,6 @@ function findStartProblems(
   return [...(instancetypes?.problems ?? []), ...problems];
 }
 
-/** Observes a VM. Returns undefined if the VM does not exist. */
 async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> {
   const object = parseKey(key);
   const cached = deps.vms.find(object);
@@ -246,7 +245,6 @@ async function createRevision(
   }
 }
 
-/** Creates the revisions and references them in the VM's status. */
 async function storeInstancetypeRefs(
   vm: VirtualMachine,
   plan: RefsPlan,
@@ -366,7 +364,6 @@ function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<O
   return runObjectSteps({ object: vm, plan, inputs, perform }, deps);
 }
 
-/** Returns the milliseconds for which the status write can be deferred. */
 function findDelayMs({ vm, vmi }: VmFacts, status: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
   // `vmi` may be outdated: this pass may have written a newer version, or a watch event may have delivered one.

@@ -195,7 +195,6 @@ async function observeClaimedNics(
   return { claimedNics: readClaimedNics(vmi, pod, { claims, nowMs: clock.now() }) };
 }
 
-/** Observes a VMI. Returns undefined if the VMI does not exist. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
   if (cached === undefined) return undefined;

@@ -191,7 +191,6 @@ export function listStepNames(iface: string): readonly string[] {
   return EFFECTIVE_KINDS.map((kind) => `${kind} ${iface}`);
 }
 
-/** Awaits the call, and ignores errors with the given codes. */
 async function ignoreErrors(call: Promise<void>, ...codes: readonly ErrorCode[]): Promise<void> {
   try {
     await call;
