@@ -65,7 +65,6 @@ function allPolicies({ policies, namespaces, pods }: Objects): readonly PolicyOf
   });
 }
 
-/** Writes the network policies for connections through Services, now and after each change. */
 function createPolicyLoop(
   { clock, log, metrics, health, signal }: DaemonContext,
   objects: Objects,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates caches of API objects, and finds the Services that a change affects.
 import {
   ENDPOINT_SLICES,
   ENDPOINTS,
@@ -103,7 +102,6 @@ export function watchObjects(client: KubeClient, logger: Logger): StartableObjec
   };
 }
 
-/** Calls `add` after changes that may affect network policies. */
 export function enqueuePoliciesOnChange(
   { policies, namespaces, pods }: Pick<Objects, "policies" | "namespaces" | "pods">,
   add: () => void,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments, output and signals of this process, and properties of the host.
 import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { Argv, WantedSettings } from "./settings/settings.ts";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges the metrics of the machine's services into one text.
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import { buildHealthSocketPath, type Paths } from "./data-dir/paths.ts";

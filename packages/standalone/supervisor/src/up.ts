@@ -162,7 +162,6 @@ async function followStartingSupervisor(
   }
 }
 
-/** Reports flags that the running machine ignores, and enables the service if requested. */
 async function reportRunning(options: Options, deps: Deps): Promise<void> {
   const messages = describeIgnoredFlags(pickMachineSettings(options), await readSettings(deps));
   for (const message of messages) options.print(message);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives kernel limits and devices of a container from its requests and limits.
 import { names } from "@patchbay/api";
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";

@@ -74,7 +74,6 @@ function combineDns(pod: Pod, node: NodeFacts): SandboxConfig["dns"] {
   };
 }
 
-/** Returns the runtime handler of a pod that names its own default network; undefined for other pods. */
 function findRuntimeHandler(
   { metadata, spec }: Pod,
   { ownNetworkRuntime }: NodeFacts,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates, publishes and removes the volumes of a pod.
 import type { Pod, PodVolume } from "@patchbay/api/kubernetes";
 import {
   printReference,

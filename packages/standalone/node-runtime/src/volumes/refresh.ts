@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refreshes API-backed volumes while their pods run.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { isAppError } from "@patchbay/base";
 import { after, createQueue, done, runReconciler, type LoopWatch, type Next } from "@patchbay/kube";

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fakes of all volume dependencies, for the tests of this folder.
 import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api/kubernetes";
 import { KeyedMutex } from "@patchbay/base";
 import { type StartableCache } from "@patchbay/kube";
@@ -31,13 +30,11 @@ export interface VolumeBench {
   readonly log: FakeLogger;
   /** Watches by selection, for example `Secret ns metadata.name=a`. Includes ended watches. */
   readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
-  /** References of mounted images, by mount path. */
   readonly imageMounts: ReadonlyMap<string, string>;
   /** Claims in use, as `POD_UID CLAIM`. */
   readonly claims: ReadonlySet<string>;
   /** Requested tokens, as `AUDIENCE SECONDS`. */
   readonly requests: readonly string[];
-  /** Creates or changes objects at the API server. */
   put(...objects: readonly (ConfigMap | Secret)[]): void;
   take(kind: "ConfigMap" | "Secret", name: string): void;
   /** Sets the host directories that VMs may use. Undefined, which is the default, disables the feature. */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers DNS queries from the cluster's Services, or forwards them to the host's resolvers.
 import {
   RCODE,
   readAnswers,

@@ -156,7 +156,6 @@ function questionText(bytes: Buffer): string | undefined {
   }
 }
 
-/** Returns whether the message has the id and question of the query. */
 export function isAnswerTo(
   bytes: Buffer,
   { name, type }: { readonly name: string; readonly type: string },

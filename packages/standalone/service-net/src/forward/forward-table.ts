@@ -15,7 +15,6 @@ interface ForwardTableDeps {
   readonly countWrite: ServiceCounters["countWrite"];
 }
 
-/** Applies the rules atomically. */
 async function applyRules({ runner, countWrite }: ForwardTableDeps, stdin: string): Promise<void> {
   const argv = ["nft", "-f", "-"] as const;
   const { exitCode, stderr } = await runner.run({ argv, stdin, timeoutMs: TIMEOUT_MS });

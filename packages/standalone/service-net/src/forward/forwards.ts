@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the forwarding rules of Services from the Services and their EndpointSlices.
 import { isIPv4 } from "node:net";
 import type { EndpointSlice, Service, ServicePort } from "@patchbay/api/kubernetes";
 import { containsAddress, type Network } from "./network.ts";

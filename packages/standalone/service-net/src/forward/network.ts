@@ -12,7 +12,6 @@ export interface Network {
   readonly text: string;
 }
 
-/** Supported prefix lengths of networks, in bits. */
 const [PREFIX_LENGTH_MIN, PREFIX_LENGTH_MAX] = [8, 30];
 
 export function parseNetwork(text: string): Network | undefined {

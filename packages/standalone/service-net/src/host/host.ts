@@ -43,7 +43,6 @@ export async function claimServices(
   return (await runner.run({ argv, timeoutMs: TIMEOUT_MS })).exitCode === 0;
 }
 
-/** Adds or replaces the DNS server's address and the route. */
 export async function prepareHost(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
   const dns = findDnsAddress(serviceNetwork);
   const commands = [

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the EndpointSlices and Endpoints of a Service with a selector.
 import {
   isPodFinished,
   type Endpoint,

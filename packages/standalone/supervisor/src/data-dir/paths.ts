@@ -7,7 +7,6 @@ export interface Paths {
   readonly settings: string;
   readonly kubeconfig: string;
   readonly pki: string;
-  /** Directory of the migration relay's certificates. */
   readonly relayPki: string;
   readonly kubeconfigs: string;
   readonly storeDir: string;

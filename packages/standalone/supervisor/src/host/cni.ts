@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configures the pods' default network. Removes the machine's results from CNI's result cache.
 import { join } from "node:path";
 import type { Files } from "@patchbay/core/interfaces";
 import { buildContainerdLayout } from "../runtime/own-containerd.ts";

@@ -7,7 +7,6 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { join } from "node:path";
 import { runSourceProgram } from "@patchbay/containerd";
 
-/** Time limit of an inspection, long enough for slow disks. */
 const INSPECT_TIMEOUT_MS = 60_000;
 // Limits of qemu-img. A valid file requires far less: 20 MiB of memory and less than one second.
 const MEMORY_BYTES = 2 ** 30;

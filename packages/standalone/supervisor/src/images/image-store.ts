@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and removes images of a machine's containerd. Adds images from directories, disks, archives and registries.
 import {
   fullReference,
   archiveDirectory,

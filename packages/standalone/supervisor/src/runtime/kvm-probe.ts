@@ -192,7 +192,6 @@ export async function bootGuest(
   });
 }
 
-/** Time limit of a guest's boot under KVM. */
 const BOOT_TIMEOUT_MS = 15_000;
 const KVM_DEVICE = "/dev/kvm";
 
@@ -208,7 +207,6 @@ interface ProbeDeps extends TrialDeps {
   readonly launcherImage: () => Promise<void>;
 }
 
-/** Returns the cached result if the host has not rebooted and the tested image still exists. */
 function findCached(
   cached: JsonObject | undefined,
   bootId: string,

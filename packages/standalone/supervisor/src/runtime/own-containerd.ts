@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the paths and the command of the machine's own containerd, prepares it, and removes what it leaves behind.
 import { createHash } from "node:crypto";
 import { basename, join } from "node:path";
 import {

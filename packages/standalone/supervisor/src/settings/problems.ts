@@ -128,7 +128,6 @@ export function findSettingProblems(
   });
 }
 
-/** Returns a message for each flag that a running machine ignores. */
 export function describeIgnoredFlags(
   requested: Partial<RequestedSettings>,
   stored: Partial<RequestedSettings>,

@@ -9,7 +9,6 @@ import type { Paths } from "../data-dir/paths.ts";
 import { isPort, findSettingProblems, type RequestedSettings } from "./problems.ts";
 import { chooseFreeSubnet, listFreeServiceSubnets } from "./subnet.ts";
 
-/** Program and arguments. */
 export type Argv = readonly [string, ...string[]];
 
 export interface Settings {

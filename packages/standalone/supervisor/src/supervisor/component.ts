@@ -37,7 +37,6 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 export interface ComponentProgram {
   readonly name: string;
   readonly argv: readonly [string, ...string[]];
-  /** Runs before each start of the process. */
   readonly beforeStart?: () => Promise<void>;
   /** Resolves when the component is ready. By default, the output line `ready` reports readiness. */
   readonly untilReady?: (signal: AbortSignal) => Promise<void>;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines the processes of a standalone machine and their arguments.
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the supervisor: acquires the lock, starts the machine, waits for a signal and stops the machine.
 import { messageOf, type Logger } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner, setOomScore } from "@patchbay/os";
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts and stops the components of a standalone machine in order.
 import { sweepShimSocketsOnChange } from "@patchbay/containerd";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";

@@ -20,7 +20,6 @@ export interface PodObjectsDeps {
 }
 
 export interface PodObjects {
-  /** Replaces the set of objects that the pod uses. */
   setReferences(uid: string, namespace: string, references: readonly ObjectReference[]): void;
   /**
    * Reads an object that a pod uses. Waits until the object's watch is synchronized.

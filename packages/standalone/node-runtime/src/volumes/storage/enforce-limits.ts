@@ -106,7 +106,6 @@ async function measurePod(
   return { volumes, containers: new Map(containers) };
 }
 
-/** Measures the disk usage of the pods. Walks all directory trees in one call. */
 async function measurePods(
   deps: MeasureDeps,
   pods: readonly Pod[],
