@@ -93,7 +93,7 @@ export function trimVm({
   return { apiVersion, kind, metadata, spec, ...(macAddresses && { status: { macAddresses } }) };
 }
 
-/** Removes the CNI configuration to save memory, unless it names a link that networks can share, which {@link findSegment} reads. */
+/** Removes the CNI configuration to save memory, except a configuration with a link that networks can share: {@link findSegment} reads it. */
 export function trimNetwork({
   apiVersion,
   kind,

@@ -27,8 +27,8 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
 }
 
 /**
- * Returns whether the attachment's sandbox has ended, because the pod has another sandbox or has itself ended. A living pod may
- * lack a sandbox in the runtime's list, because the runtime is still creating the sandbox.
+ * Returns whether the attachment's sandbox has ended: it is not ready and the pod has another sandbox, or the pod itself has ended.
+ * If the runtime lists no sandbox of a living pod, returns false, because the runtime may still be creating the sandbox.
  */
 async function hasSandboxEnded(
   containerId: string,

@@ -234,7 +234,7 @@ async function undoAll(
   }
 }
 
-/** Attaches the default network. Requests the launcher guest's MAC unless another is requested; if it is rejected, requests no MAC. */
+/** Attaches the default network. For a launcher, requests the guest's MAC unless the call has a MAC; after a rejection, requests no MAC. */
 async function addPreferringMac(
   network: DefaultNetwork,
   facts: PodFacts,

@@ -43,7 +43,7 @@ async function findRow(
   );
 }
 
-/** Attaches the network with its definition's configuration, because Multus' controller does not check the configuration in its call. */
+/** Attaches the network with its definition's configuration. Ignores the call's configuration, which Multus' controller does not check. */
 async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const { interfaceName } = call;
   const facts = await readFacts(call, deps, "live");

@@ -82,7 +82,7 @@ export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Prom
   deps.log.info("installed patchbay-cni for the container runtime", { path });
 }
 
-/** Removes the configuration before the program, because the runtime would otherwise call a missing program. */
+/** Removes the configuration, and then the program, because the runtime would otherwise call a missing program. */
 export async function removePlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
   const { binDir, configDir } = paths;
   await deps.files.remove(`${configDir}/${CONFIG_FILE}`);

@@ -46,7 +46,7 @@ function findIgnoredHooks(metadata: SubjectMetadata): readonly string[] {
   return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
 }
 
-/** Finds a network selection annotation. It has no effect, because the specification declares the launcher's networks. */
+/** Finds a network selection annotation, which has no effect, because the specification declares the launcher's networks. */
 function findIgnoredNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
   const name = names.NETWORKS_ANNOTATION;
   if (metadata?.annotations?.[name] === undefined) return [];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciles virt-api's certificates. Replicas may do so at the same time: a write fails if another replica has changed the Secret.
+// Reconciles virt-api's certificates. Replicas need no lock, because a write fails if another replica has changed the Secret.
 import {
   API_SERVICES,
   MUTATING_WEBHOOKS,
@@ -191,7 +191,7 @@ async function issueHandlers(
   await writeData(handlers, printContents({ bundlePem, certPem, keyPem }), deps);
 }
 
-/** Builds a patch that writes the CA bundle to all webhooks. The patch identifies them by index, and fails if their order has changed. */
+/** Builds a patch that writes the CA bundle to all webhooks. The patch uses their indexes, and fails if the webhooks' order has changed. */
 function buildWebhookOperations(
   webhooks: NonNullable<WebhookConfiguration["webhooks"]>,
   caBundle: string,

@@ -30,6 +30,6 @@ export interface CheckedDefinition {
   readonly isWithoutStatus: boolean;
   /** Monotonic time in ms at which the status first had outdated problems of other nodes. Undefined if it has none. */
   readonly staleSinceMs: number | undefined;
-  /** Monotonic time in ms at which this agent last checked whether the other nodes in the status still exist. Undefined before. */
+  /** Monotonic time in ms at which this agent last checked whether the other nodes in the status exist; undefined if it never did. */
   readonly nodesReadMs: number | undefined;
 }

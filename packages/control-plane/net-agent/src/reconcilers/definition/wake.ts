@@ -52,7 +52,7 @@ function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Returns the pod's networks to check again: those with a known problem or unfit for guests. After a new attachment error, returns all. */
+/** Returns the pod's networks that have a problem or are unfit for guests; all its networks if the pod has a new attachment error. */
 function findAffectedNetworks(
   change: Change<Pod>,
   checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,

@@ -26,7 +26,7 @@ interface BlockingAttachment {
   readonly message: string;
 }
 
-/** Returns the last failure of the ADD step. If it has none, returns the blocking attachment's failure, or that its name is in use. */
+/** Returns the ADD step's last failure, if any; otherwise the blocking attachment's failure if its network is the same, or a name conflict. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   {

@@ -56,7 +56,7 @@ function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
   }
 }
 
-/** Builds the step of an action. The name of an error report includes the message, so that different errors are different steps. */
+/** Builds the step of an action. If the action reports an error, the name includes its message, so that each error has its own step. */
 export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   const suffix = action.kind === "reportError" ? `: ${action.message}` : "";
   return {

@@ -34,7 +34,7 @@ function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   return netns === undefined ? undefined : row.result;
 }
 
-/** Returns whether the attachment still exists. If it was removed during CHECK, the failure of CHECK is not reported. */
+/** Returns whether the attachment still exists. The caller ignores the failed CHECK of an attachment that was removed meanwhile. */
 async function isStillAttached({ podUid, sequence }: JournalRow, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(podUid);
   return rows.some((row) => row.sequence === sequence && row.state === "attached");

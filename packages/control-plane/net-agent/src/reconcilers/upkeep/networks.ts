@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists networks with a usable NetworkAttachmentDefinition. An unusable definition is reported when a pod requests its network.
+// Lists the default network and the networks with a usable definition. An unusable one is reported when a pod requests its network.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";

@@ -223,7 +223,7 @@ interface AddedAttachment {
   readonly rejection?: string;
 }
 
-/** Records the routes and permanent neighbors that ADD gave the NIC. virt-handler may move them to the guest; they are restored for DEL. */
+/** Records the routes and permanent neighbors of the NIC after ADD. virt-handler may move them to the guest; `detach` restores them. */
 async function withPaths(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return row;

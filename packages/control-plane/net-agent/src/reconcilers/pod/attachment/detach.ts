@@ -76,7 +76,7 @@ async function restoreSettings(
     const paths = row.paths === undefined ? {} : { paths: row.paths };
     await deps.podNetwork.restoreNic(context.netns, { ...borrowedNic, ...paths });
   } catch (error) {
-    // Runs DEL in spite of the failure, because the plugin may not need the settings.
+    // The failure is not rethrown, so that DEL still runs, because the plugin may not need the settings.
     const reason = messageOf(error);
     deps.log.warn("failed to restore the settings of a NIC", { pod: context.facts.key, reason });
   }
@@ -140,7 +140,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Runs DEL. Rethrows its error, so that DEL is retried; after too many failures, returns why the NIC is removed without its plugin. */
+/** Runs DEL and rethrows its error. If DEL fails too often or is impossible, returns the reason to remove the NIC without its plugin. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);

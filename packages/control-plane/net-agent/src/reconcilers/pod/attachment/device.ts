@@ -120,7 +120,7 @@ async function listPodDevices(
   }
 }
 
-/** Adds a device of the pod if the network or the annotation requests one. @throws AppError with CNI_NO_DEVICE, DEVICES_UNKNOWN */
+/** Adds a device of the pod to `request` if the network or annotation requires one. @throws AppError with CNI_NO_DEVICE, DEVICES_UNKNOWN */
 export async function addDevice(
   wanted: Pick<WantedAttachment, "network" | "selection">,
   target: {

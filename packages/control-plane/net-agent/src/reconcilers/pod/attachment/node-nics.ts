@@ -63,7 +63,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** Restores the settings of NICs that are back on the node. Returns true if all are back, because DEL then failed for no other reason. */
+/** If `error` means that DEL did not find the NICs in the pod, restores those that are back on the node. Returns whether all are back. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,
