@@ -93,7 +93,7 @@ export function trimVm({
   return { apiVersion, kind, metadata, spec, ...(macAddresses && { status: { macAddresses } }) };
 }
 
-/** Removes the CNI configuration to save memory, except a configuration with a link that networks can share: {@link findSegment} reads it. */
+/** Removes the CNI configuration to save memory. A configuration with a link that networks can share is kept for {@link findSegment}. */
 export function trimNetwork({
   apiVersion,
   kind,

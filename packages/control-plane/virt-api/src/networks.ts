@@ -105,7 +105,7 @@ export async function denyForeignNetworks(
   return undefined;
 }
 
-/** Rejects new claims that no pod could have, because the API server drops them from pods. */
+/** Rejects new resource claims if the cluster does not serve them, because the API server would then drop the claims from pods. */
 export async function listUnservedClaimCauses(
   deps: { readonly servesResourceClaims: () => Promise<boolean> },
   { spec, old }: Specs,

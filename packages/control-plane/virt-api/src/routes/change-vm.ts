@@ -211,9 +211,9 @@ async function execute(
 }
 
 /**
- * Checks whether a change that was planned from the cache may be written. A change for the next start may not, because
- * its patch would not fail if a guest has started. A change of a VMI that a VM owns may not, because the VM should be
- * changed instead.
+ * Returns whether a change that was planned from the cache may be written. Returns false for a change at the next start,
+ * because its patch would not fail if a guest has started meanwhile. Also returns false for a change of a VMI that a VM
+ * owns, because the VM should be changed instead.
  */
 function isSafeOnCache(planned: PlannedChange): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;

@@ -26,7 +26,7 @@ interface BlockingAttachment {
   readonly message: string;
 }
 
-/** Returns the ADD step's last failure, if any; otherwise the blocking attachment's failure if its network is the same, or a name conflict. */
+/** Returns the last failure of the ADD step, or of the blocking attachment of the same network; otherwise an error about the name. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   {

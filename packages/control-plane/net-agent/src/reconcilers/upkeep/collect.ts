@@ -64,7 +64,7 @@ async function listOtherAttachments(
   return (await Promise.all(caches.map((cache) => cache.listNames(config.name)))).flat();
 }
 
-/** Lists all attachments of a network on this node. @throws AppError with CNI_GC_HELD if the list may lack some or include another network's */
+/** Lists all attachments of a network on this node. @throws AppError with CNI_GC_HELD if the list may be incomplete or ambiguous */
 async function listValid(network: UsableNetwork, deps: Deps): Promise<readonly AttachmentName[]> {
   const { config } = network;
   const starting = deps.pods.list().find((pod) => !isPodFinished(pod) && isStarting(pod));

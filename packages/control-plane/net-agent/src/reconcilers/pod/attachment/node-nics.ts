@@ -63,7 +63,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** If `error` means that DEL did not find the NICs in the pod, restores those that are back on the node. Returns whether all are back. */
+/** If plugin host-device failed, restores the NICs that are back on the node. Returns whether all are back, which explains the failure. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,
