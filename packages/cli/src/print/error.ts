@@ -67,7 +67,7 @@ export function exitCodeOf(error: unknown): number {
   if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE_STATUSES.has(error.details["status"])) {
     return UNREACHABLE;
   }
-  // The type of the cause distinguishes a missing object from a name that is in use.
+  // Rejections for a missing object and for a name in use have the same code. Only the type of their cause differs.
   const causeExitCode = CAUSE_EXIT_CODES[String(error.details["causeType"])];
   return EXIT_CODES[error.code] ?? causeExitCode ?? FAILED;
 }

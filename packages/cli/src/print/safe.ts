@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escapes untrusted text, so that it cannot control the terminal. This module imports no large modules.
+// Escapes untrusted text, so that it cannot control the terminal. Must import no large modules, because every command loads this module.
 import type { Output } from "../command.ts";
 
 /** Control characters, Unicode's bidirectional controls, and Unicode's line separators. */
@@ -22,7 +22,7 @@ function escapeControls(text: string): string {
   );
 }
 
-/** Escapes all control characters, so that untrusted text cannot imitate a line of this program. */
+/** Escapes all control characters, so that untrusted text cannot imitate a line of this program's output. */
 export function escapeLine(text: string): string {
   return text.replace(
     CONTROL_CHARACTERS,
@@ -30,7 +30,7 @@ export function escapeLine(text: string): string {
   );
 }
 
-/** Indents all lines except the first, so that untrusted text cannot imitate a line of this program. */
+/** Escapes the lines and indents all except the first, so that untrusted text cannot imitate a line of this program's output. */
 export function indentLines(text: string, indent: string): string {
   return text.split("\n").map(escapeLine).join(`\n${indent}`);
 }

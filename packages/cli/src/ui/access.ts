@@ -62,7 +62,7 @@ interface UsedToken {
   readonly key: string;
 }
 
-/** Tokens of links. Only the newest unused token is valid. A used token stays valid for the browser that used it. */
+/** Tokens in the links to the panel. Only the newest unused token is valid. A used token stays valid for the browser that used it. */
 export class LinkTokens {
   readonly #random: RandomBytes;
   #token: string | undefined;

@@ -22,7 +22,7 @@ const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
 /** Maximum size of unread data, in bytes. If a browser tab exceeds the limit, its connection is closed and the page reconnects. */
 const UNREAD_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Interval and time limit of health requests, in milliseconds. Without them, a hanging watch would look like one without events. */
+/** Interval and time limit of health requests, in milliseconds. Only their failure shows that a watch without events is broken. */
 const PULSE_INTERVAL_MS = 4000;
 
 interface AccessReview {

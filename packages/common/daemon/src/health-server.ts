@@ -16,7 +16,7 @@ const CONNECTIONS_MAX = 16;
 
 type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
   Partial<Pick<DaemonHealth, "notes">> & {
-    /** Prints the metrics for `/metrics` at a Unix socket that only root can reach; unset if metrics are not served there. */
+    /** Returns the text of the metrics for `/metrics`; unset if the server has no metrics. Set only at a Unix socket for root. */
     readonly printMetrics?: () => Promise<string>;
   };
 
@@ -71,7 +71,7 @@ interface HealthServerDeps {
   readonly signal: AbortSignal;
 }
 
-/** Serves health checks at a TCP port or Unix socket, unless `address` is undefined. Returns the port, if any. @throws Error if in use */
+/** Serves health checks at the port or Unix socket, if any. Returns the TCP port, if any. @throws Error if the address is in use */
 export async function serveHealth(
   address: number | string | undefined,
   answers: HealthAnswers,

@@ -81,7 +81,7 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
-/** Returns whether nodes must offer the resources for /dev/net/tun and /dev/kvm. Without virt-handler, nothing offers them. */
+/** Returns whether nodes must offer /dev/net/tun and /dev/kvm. Returns false only if a cluster lacks virt-handler, which offers them. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");
@@ -167,7 +167,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
     ...findVersionProblems(node),
     ...findDeviceProblems(node, facts),
     ...findSocketProblems(node, facts),
-    // Nodes that are not ready may not renew their leases, so an old lease does not show that the clock is slow.
+    // A node that is not ready can fail to renew its lease, so its old lease does not show that its clock is slow.
     ...(readiness.length === 0 ? findClockProblems(lease, serverNowMs(facts)) : []),
   ];
   return problems.length === 0
