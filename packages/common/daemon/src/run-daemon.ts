@@ -130,7 +130,7 @@ async function runUntilStopped(
 }
 
 /**
- * Runs a service until the promise of `start` settles. After a stop signal and `drainMs`, waits at most 5 s longer for this
+ * Runs a service until the promise that `start` returns settles. After a stop signal and `drainMs`, waits at most 5 s for this
  * promise. If the service fails, logs the error and exits with 1.
  */
 export async function runDaemon(

@@ -131,7 +131,7 @@ function findProblem({ certPem, keyPem }: IssuedCertificate): string | undefined
     : "the key does not belong to the certificate";
 }
 
-/** @throws AppError with PKI_PEM_INVALID if certificate or key cannot be parsed, or do not match */
+/** @throws AppError with PKI_PEM_INVALID if certificate and key cannot be parsed, do not match, or do not belong to an authority */
 export function loadAuthority(pem: IssuedCertificate, clock: Pick<Clock, "now">): Authority {
   const what = "certificate authority";
   let reason: string | undefined;

@@ -61,7 +61,7 @@ async function readCertificates(settings: ServerSettings): Promise<Certificates>
     key: keyPem,
     // An empty list is set too, because Node.js would trust the public authorities if `ca` were unset.
     ca: (await Promise.all(authorities)).filter((pem) => pem !== ""),
-    // Disables session resumption, so that every client presents its certificate. Each reload must set it again, or resumption is enabled.
+    // Disables session resumption, so that every client presents its certificate. Each reload must repeat this option to keep it.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }

@@ -167,8 +167,8 @@ function mergeMember(name: string, versions: Versions, isInherited: boolean): un
   if (key !== undefined) return mergeList(name, key, versions);
   if (ATOMIC_MEMBERS.has(name)) return mergeAtomic(versions, true);
   if (isMergeable(versions)) return mergeObjects(versions, isOperatorField);
-  // An operator's field counts as unchanged only if it equals what the last `install` wrote. An added member is not ignored
-  // as a default, because it can change the meaning of the field, for example of a toleration.
+  // A field that operators may set counts as unchanged only if it equals what the last `install` wrote. A member added since then
+  // counts as an operator's change, not as the API server's default, because it can change the field's meaning, as in a toleration.
   return mergeAtomic(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
 }
 
@@ -190,8 +190,8 @@ function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
 }
 
 /**
- * Estimates what the last `install` wrote if it left no record. A difference in a field of {@link OPERATOR_MEMBERS} counts as an
- * operator's change; other fields count as unchanged since then.
+ * Estimates what the last `install` wrote, when no record of it exists. A difference in a field of {@link OPERATOR_MEMBERS} counts as
+ * an operator's change. Other fields count as unchanged since the last `install`.
  */
 function estimateBase(name: string, found: unknown, wanted: unknown): unknown {
   if (OPERATOR_MEMBERS.has(name)) return limitToFound(name, found, wanted);
@@ -281,8 +281,8 @@ function mergeSpecs(existing: KubeObject, wanted: KubeObject): Fields {
 }
 
 /**
- * Returns the object that replaces `found`. Preserves operators' changes to a workload, CA bundles of webhooks and
- * APIServices, and all labels, annotations and other fields that the manifest lacks.
+ * Returns the object that replaces `found`. Preserves the CA bundles of webhooks and APIServices, the changes that operators made
+ * to a workload, and all labels, annotations and other fields that the manifest lacks.
  */
 export function buildReplacement(found: KubeObject, wanted: KubeObject): KubeObject {
   const [before, after]: readonly [Fields, Fields] = [{ ...found }, { ...wanted }];
