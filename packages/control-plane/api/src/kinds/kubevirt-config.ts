@@ -100,10 +100,10 @@ export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 /** Binding of the interface that admission adds to a VM without interfaces. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
 export type AutoBinding = "bridge" | "masquerade";
 
-/** Maximum number of claims that a launcher holds for later NICs. Each slot occupies a device of the node. */
+/** Maximum number of claims that a launcher holds for later NICs. Each claim occupies a device of the node. */
 const CLAIM_SLOTS_MAX = 16;
 
-/** Schema of the settings that Patchbay implements. The API server stores other settings without effect. */
+/** Schema of the settings that Patchbay implements. The API server also stores other settings, but they have no effect. */
 export const KubeVirtSpecSchema = Type.Object(
   {
     configuration: Type.Optional(

@@ -213,7 +213,7 @@ export interface ContainerStatus {
   readonly lastState?: ContainerStateDetails;
 }
 
-/** Claim of a pod. Exactly one of the other fields is set besides `name`. Source: Kubernetes core/v1 PodResourceClaim. */
+/** Claim of a pod. Besides `name`, exactly one field is set. Source: Kubernetes core/v1 PodResourceClaim. */
 export interface PodResourceClaim {
   readonly name: string;
   readonly resourceClaimName?: string;

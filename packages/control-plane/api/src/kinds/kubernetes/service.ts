@@ -27,7 +27,7 @@ export interface Service extends KubeObject {
 
 export interface Endpoint {
   readonly addresses: readonly string[];
-  /** An unset `ready` counts as true, an unset `serving` as `ready`, and an unset `terminating` as false. */
+  /** If unset, `ready` counts as true, `serving` has the value of `ready`, and `terminating` counts as false. */
   readonly conditions?: {
     readonly ready?: boolean;
     readonly serving?: boolean;
