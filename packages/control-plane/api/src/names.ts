@@ -117,7 +117,7 @@ export const PRODUCT = "patchbay";
 export const SERVICES_NAMESPACE = "patchbay";
 /** Secret with the CA and the serving certificate of virt-api; writer: virt-api. */
 export const CERTIFICATES_SECRET = "virt-api-certificates";
-/** Secret that virt-handlers mount, with their serving certificates; writer: virt-api. */
+/** Secret with the serving certificate that all virt-handlers share; writer: virt-api. */
 export const HANDLER_CERTIFICATES_SECRET = "virt-handler-certificates";
 export const VIRT_API_SERVICE = "virt-api";
 export const WEBHOOKS_NAME = "patchbay";

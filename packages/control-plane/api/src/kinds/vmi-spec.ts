@@ -224,7 +224,7 @@ const DomainSpecSchema = Type.Object(
   { description: "The guest." },
 );
 
-/** A claim of the pod. Exactly one of the other fields is set besides `name`. Source: Kubernetes PodResourceClaim. */
+/** A claim of the pod. Besides `name`, exactly one field is set. Source: Kubernetes PodResourceClaim. */
 const ResourceClaimSchema = Type.Object(
   {
     name: Type.String({ description: "Name within the VM." }),

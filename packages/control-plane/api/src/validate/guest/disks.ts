@@ -276,7 +276,7 @@ interface ImageUse {
   readonly isShared: boolean;
 }
 
-/** Returns the volume's use of a claim or file. A volume without a disk has a default disk. Source: KubeVirt SetDefaultVolumeDisk. */
+/** Returns the use of the volume's claim or file, if any. Without a disk, a default disk applies. Source: KubeVirt SetDefaultVolumeDisk. */
 function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
