@@ -163,7 +163,7 @@ function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): 
   return [...filterByVersion(4), ...filterByVersion(6)];
 }
 
-/** Returns the gateway to probe. Prefers gateways that a route uses, and among equals IPv4 gateways. */
+/** Returns the gateway to probe. Prefers gateways that a route uses. If several remain, prefers IPv4 gateways. */
 function findGateway({ attachment, remembered }: IfaceFacts): ProbeRequest["gateway"] {
   const routes = remembered?.routes ?? [];
   const defaultGateways = routes

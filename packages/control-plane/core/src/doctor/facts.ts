@@ -158,7 +158,7 @@ export interface ProbeTarget {
   /** Set if no route uses the gateway that CNI returned. IPAM may have invented this gateway, so a missing reply proves no fault. */
   readonly isUnrouted?: true;
   readonly isDefault?: true;
-  /** Set if the node's NAT rules show that it is meant to be the guest's gateway, but the node does not have the gateway's address. */
+  /** Set if NAT rules show that the node is meant to be the guest's gateway, but the node does not have the gateway's address. */
   readonly isMissing?: true;
 }
 

@@ -23,7 +23,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Lists the hosts that answer for the gateway's address, except the gateway: the node if it is the gateway, otherwise the first host. */
+/** Lists the other hosts that answer for the gateway's address. Unless the node is the gateway, the first host counts as the gateway. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
@@ -101,7 +101,7 @@ function judgeForwarding({ forwarded, target, source }: ObservedPath): Verdict |
   );
 }
 
-/** Judges the node's route to the guest. Called only if the node does not answer the guest's pings. */
+/** Judges the node's route to the guest. Must be called only if the node does not answer the guest's pings. */
 function judgeNodeRoutes({ routeFaults, target, source }: ObservedPath): Verdict | undefined {
   const fault = routeFaults?.find(({ at }) => at === "node");
   if (fault === undefined) return undefined;
