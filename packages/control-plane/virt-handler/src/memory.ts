@@ -125,7 +125,7 @@ type WiredSpec = Pick<IfaceFacts, "iface" | "security">;
 /** Settings with which the links of each interface were last complete, by interface name. */
 export type WiredSpecs = ReadonlyMap<string, WiredSpec>;
 
-/** Updates the settings of interfaces whose links are complete, and lists the interfaces whose settings changed since then. */
+/** Updates the settings of interfaces with complete links, and lists interfaces whose settings changed since their links were complete. */
 export function compareWiredSpecs(
   ifaces: readonly IfaceFacts[],
   last: WiredSpecs = new Map(),

@@ -34,7 +34,7 @@ const DRAIN_PATH = "/status/drainedNodeName";
 
 type MarkStep = Exclude<EvacuationStep, { readonly kind: "wait" | "createMigration" }>;
 
-/** Builds a JSON patch of the evacuation fields. Except for `clearDrain`, it fails if a new eviction has changed `evacuationNodeName`. */
+/** Builds a JSON patch of the evacuation fields. The patch, except of `clearDrain`, fails if an eviction changed `evacuationNodeName`. */
 function buildMarkOperations(
   step: MarkStep,
   { status }: VirtualMachineInstance,

@@ -51,7 +51,7 @@ function findDelayMs(next: Next): number | undefined {
   return next.kind === "after" ? next.ms : undefined;
 }
 
-/** Reconciles a VM, its VMI, its migrations and its IPAMClaims. Any of these objects may be missing. @throws the first error, after all steps have run */
+/** Reconciles a VM, its VMI, migrations, IPAMClaims and evacuation. The objects may be missing. After all steps, throws the first error. */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await settle(reconcileVm(key, deps));
   // Migrations are reconciled before the VMI. Otherwise, the end of the source pod after a migration would count as the guest's end.

@@ -28,7 +28,7 @@ function explainUnavailable(error: unknown): string {
   throw error;
 }
 
-/** Finds the claims that the VMI's networks require. If a claim is not in the cache, reads it from the API server: it may be new. */
+/** Finds the claims that the VMI's networks require. Reads a claim that the cache lacks from the API server, because it may be new. */
 export async function observeIpamClaims(
   vmi: VirtualMachineInstance,
   definitions: Definitions,

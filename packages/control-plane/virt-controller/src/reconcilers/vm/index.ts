@@ -99,7 +99,7 @@ async function findMissingDataVolumes(
   return dataVolumes.filter((_, index) => found[index] === undefined);
 }
 
-/** Returns the slots of a VM without a VMI. Reads the template, because only namespaces with the template have slots. */
+/** Returns the configured claim slots if the VM has no VMI and its namespace has the ResourceClaimTemplate of the slots; otherwise none. */
 async function observeClaimSlots(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

@@ -200,8 +200,8 @@ async function ignoreErrors(call: Promise<void>, ...codes: readonly ErrorCode[])
 }
 
 /**
- * Adds the device to the definition and to the running guest. If either already has the device, replaces it in the definition, and adds it
- * to the running guest only if it is missing there.
+ * Adds the device to the domain's definition and to the running guest. If the definition or the guest already has the device, replaces
+ * the device in the definition, and adds it to the guest only if the guest lacks it.
  */
 async function attach(alias: string, xml: string, { facts, session }: StepContext): Promise<void> {
   const { connection } = session;

@@ -11,7 +11,7 @@ function listMacs({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);
 }
 
-/** Returns the MAC and the pod NIC of each device. A swap changes the pod NIC, and thus the guest's addresses, but not the MAC. */
+/** Returns each device's MAC and pod NIC. The pod NIC is included, because a swap changes it and the guest's addresses, but not the MAC. */
 function describeNicNetworks({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device, podInterfaceName }) =>
     device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
