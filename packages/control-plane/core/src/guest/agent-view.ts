@@ -182,8 +182,8 @@ export function updateGuestView(
 }
 
 /**
- * Restores the addresses of one family that the agent reported. They are unknown if the agent is not a source. They are also unknown if the
- * family has no addresses and the pod is a source too, because the agent may not have reported this family.
+ * Restores the addresses of one family that the agent reported. The result is unknown if the agent is not a source, or if the
+ * family has no addresses and the pod is also a source, because the agent may not have reported this family.
  */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,

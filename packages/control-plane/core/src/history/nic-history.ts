@@ -139,7 +139,7 @@ interface NextNic {
   readonly ended: readonly IfaceOperation[];
 }
 
-/** Returns whether the timings belong to an unfinished operation. Plugs at the guest's start and repairs do not count as operations. */
+/** Returns whether the timings belong to an unfinished operation. A repair, or a plug at the guest's start, is not an operation. */
 function isOperation({ phase, isLive, isRepair }: PhaseTimings): boolean {
   return phase !== "Ready" && isLive && !isRepair;
 }

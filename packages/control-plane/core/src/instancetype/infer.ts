@@ -167,7 +167,7 @@ function withMatcher(
   };
 }
 
-/** Removes the template's memory, which the inferred instancetype replaces. As in KubeVirt, only policy `Ignore` has this effect. */
+/** Removes the template's memory, because the inferred instancetype sets it. As in KubeVirt, used only for failure policy `Ignore`. */
 function withoutMemory(vm: VirtualMachine): VirtualMachine {
   const { template } = vm.spec;
   const domain = omitUndefined({ ...template.spec.domain, memory: undefined });
