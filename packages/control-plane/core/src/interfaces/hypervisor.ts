@@ -77,7 +77,7 @@ export interface GuestSystem {
 }
 
 /**
- * Topics on which the guest agent can be queried. NICs and the operating system are not among them, because they have their own calls.
+ * Topics for {@link HypervisorConnection.readGuestFacts}. Separate calls query NICs and the operating system.
  * `agent`: version and commands. `freeze`: whether file systems are frozen. `routes`: whether an IPv4 default route exists. Source: libvirt
  * virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, for older agents,
  * guest-file-open of /proc/net/route.
@@ -129,7 +129,7 @@ export interface Migration {
   readonly liveXml?: string;
   /** XML of the persistent definition on the target. Unset: the definition is unchanged. */
   readonly configXml?: string;
-  /** Target names of the disks to copy, such as `vda`, and the URI to which they are copied. Unset if all disks are shared. */
+  /** Disks to copy: `targets` contains their target names, such as `vda`; `uri` is the destination. Unset if all disks are shared. */
   readonly disks?: { readonly uri: string; readonly targets: readonly string[] };
   readonly bandwidthMibPerSecond?: number;
   /** Whether libvirt throttles a guest that writes memory faster than the migration transfers memory. */
@@ -161,7 +161,7 @@ export interface Hypervisor {
 }
 
 /**
- * A connection to a hypervisor. Calls run sequentially. Each call has a deadline, except `migrateDomain`. Every call throws
+ * A connection to a hypervisor. Calls run sequentially. Each call has a deadline, except `migrateDomain`. A call that fails throws
  * {@link AppError} with one of these codes: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
  * LIBVIRT_DEVICE_EXISTS, LIBVIRT_NO_FREE_PORT, LIBVIRT_ADDRESS_REFUSED, LIBVIRT_TAP_REFUSED, LIBVIRT_NOT_RUNNING,
  * LIBVIRT_UNSUPPORTED, LIBVIRT_BUSY, LIBVIRT_MIGRATING, LIBVIRT_UNPLUG_PENDING, LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST,
