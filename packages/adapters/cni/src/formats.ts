@@ -168,7 +168,7 @@ function declares(plugin: Plugin, capability: string): boolean {
   return isJsonObject(declared) && declared[capability] === true;
 }
 
-/** Prints the configuration that a plugin reads from standard input. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration" */
+/** Returns the JSON that a plugin reads from standard input. Source: CNI SPEC 1.1 section 3, "Deriving execution configuration" */
 export function printPluginConfig(
   plugin: Plugin,
   list: Pick<NetworkConfigList, "name" | "cniVersion">,
@@ -466,7 +466,7 @@ function findDefaultNic(result: CniResult, interfaceName: string): string | unde
   return defaultNic === undefined ? interfaceName : defaultNic.nic.name;
 }
 
-/** Builds a default network's `network-status` elements. Sets `default` on the default NIC's element. Without one, sets it on the first. */
+/** Builds a default network's `network-status` elements. Sets `default` on the default NIC's element, or else on the first element. */
 export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,

@@ -42,11 +42,11 @@ export interface JournalRow {
    */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
-  /** Routes and permanent neighbors of the NIC after ADD, which DEL may need. Unset if the NIC had none, or the attachment is adopted. */
+  /** The NIC's routes and permanent neighbors after ADD. Restored before DEL. Unset if the NIC had none, or the attachment is adopted. */
   readonly paths?: NicPaths;
   /** Whether the attachment connects the pod to its default network. The container runtime requests ADD and DEL of this attachment. */
   readonly isDefault?: true;
-  /** Set if the container runtime added the attachment. The runtime also writes its `network-status`, and deletes it with the sandbox. */
+  /** Set if the container runtime added the attachment, writes its `network-status`, and deletes it with the sandbox. */
   readonly isAdopted?: true;
   /** Set if the attachment requested default routes. `replaced` lists the pod's default routes that the requested routes replaced. */
   readonly defaultRoute?: {
@@ -68,7 +68,9 @@ export interface Journal {
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Lists the UIDs of pods with rows. Deletes directories without rows. Must not run during `write`, which creates the directory first. */
+  /**
+   * Lists the UIDs of pods with rows. Deletes directories without rows. Must not run while `write` creates a directory for its first row.
+   */
   listPods(): Promise<readonly string[]>;
 }
 

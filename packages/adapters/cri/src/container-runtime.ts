@@ -47,7 +47,7 @@ const CHANGE_TIMEOUT_MS = 120_000;
 const SANDBOX_TIMEOUT_MS = 240_000;
 /** Time limit of an image pull, in milliseconds. containerd aborts earlier if it receives no data for a minute. */
 const PULL_TIMEOUT_MS = 1_800_000;
-/** If the runtime enforces a deadline itself, the client waits this much longer, in milliseconds. */
+/** Milliseconds by which the client's deadline exceeds a deadline that the runtime enforces itself. */
 const RUNTIME_DEADLINE_MARGIN_MS = 5000;
 /** Exit code that CRI-O returns for a program that timed out. Source: CRI-O oci, ExecSyncContainer */
 const EXEC_TIMED_OUT_EXIT_CODE = -1;

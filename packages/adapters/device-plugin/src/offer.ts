@@ -91,7 +91,7 @@ export interface OfferPaths {
 
 export interface ResourceProvider {
   readonly offer: Offer;
-  /** Directory in which the resource is created and deleted. It is watched for this. Unset if the resource always exists. */
+  /** Directory that is watched, because the resource is created and deleted in it. Unset if the resource always exists. */
   readonly watchedDirectory?: string;
   exists(): Promise<boolean>;
   /** Creates the files or directories that allocations require on the node. Idempotent. */
