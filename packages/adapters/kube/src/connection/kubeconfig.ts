@@ -59,7 +59,7 @@ async function tryParse(path: string, text: string): Promise<ParsedKubeConfig> {
   }
 }
 
-/** Decodes the embedded base64 data. Without embedded data, reads `file`, a path relative to the directory of the kubeconfig `path`. */
+/** Decodes the base64 `data`. If `data` is undefined, reads `file`, whose path is relative to the directory of the kubeconfig `path`. */
 async function readMaterial(
   path: string,
   data: string | undefined,

@@ -53,13 +53,13 @@ export function parseVersion(object: KubeObject): bigint {
   return /^\d+$/.test(text) ? BigInt(text) : 0n;
 }
 
-/** Prints milliseconds since 1970 as RFC 3339 with milliseconds. */
+/** Formats milliseconds since 1970 as an RFC 3339 time with milliseconds. */
 export function printTime(ms: number): string {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return new Date(ms).toISOString();
 }
 
-/** Prints milliseconds since 1970 as RFC 3339 with microseconds. Source: Kubernetes metav1.MicroTime */
+/** Formats milliseconds since 1970 as an RFC 3339 time with microseconds. Source: Kubernetes metav1.MicroTime */
 export function printMicroTime(ms: number): string {
   return printTime(ms).replace("Z", "000Z");
 }

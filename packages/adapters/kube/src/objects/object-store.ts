@@ -215,7 +215,7 @@ export class HttpStore implements Store {
   }
 }
 
-/** From this number of consecutive conflicts on a path, the error code is KUBE_WRITES_LOST instead of KUBE_CONFLICT. */
+/** Number of consecutive conflicts on a path at which writes begin to fail with KUBE_WRITES_LOST instead of KUBE_CONFLICT. */
 const CONFLICTS_MAX = 5;
 const OBJECTS_MAX = 1000;
 

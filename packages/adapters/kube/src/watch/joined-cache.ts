@@ -6,7 +6,7 @@ import type { Clock } from "@patchbay/base";
 import { keyOf, printKey, parseVersion } from "../objects/object-metadata.ts";
 import { ObjectIndex } from "./cache.ts";
 
-/** Delay in milliseconds before an object is removed. A relabeled object may leave the second cache before it enters the first. */
+/** Milliseconds for which an object that left the second cache is retained, because a relabeled object may enter the first cache late. */
 const REMOVAL_DELAY_MS = 5_000;
 
 class JoinedCache<T extends KubeObject> implements Cache<T> {
@@ -112,8 +112,8 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
 }
 
 /**
- * Creates a cache with the newest version of each object. Removes an object that has left both caches. If it left the
- * second cache last, waits for REMOVAL_DELAY_MS first, because it may still enter the first cache.
+ * Joins two caches into one with the newest version of each object. Removes an object that has left both caches. If it left the second
+ * cache last, waits for REMOVAL_DELAY_MS first, because it may still enter the first cache.
  */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [first: Cache<T>, second: Cache<T>],
