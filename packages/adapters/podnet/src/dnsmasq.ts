@@ -79,7 +79,7 @@ function buildRouteOptions(nic: ServedNic, routes: readonly NicRoute[]): readonl
   ];
 }
 
-/** Prints hexadecimal bytes, or a number for a single byte. dnsmasq could parse other text as an address. */
+/** Encodes an option's value as hexadecimal bytes, or a single byte as a number, because dnsmasq could parse other text as an address. */
 function printRawValue(value: string): string {
   const bytes = [...Buffer.from(value, "utf8")];
   if (bytes.length === 1) return String(bytes[0] ?? 0);
@@ -193,7 +193,9 @@ interface AddressServersOptions {
   readonly processFamily: string;
 }
 
-/** Time limit of a server process: the longest delay of a timer, 25 days. Then a new process replaces it. Source: Node.js, setTimeout */
+/**
+ * Milliseconds after which a new process replaces the server process: 25 days, the longest delay of a timer. Source: Node.js, setTimeout
+ */
 const LIFETIME_MAX_MS = 2_147_483_647;
 const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;

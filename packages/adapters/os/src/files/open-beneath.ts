@@ -37,7 +37,9 @@ export function openDirectory(path: string): OpenDirectory {
 }
 
 interface PathBeneath {
-  /** Absolute path of a directory. It must be a directory that other users cannot replace, because symbolic links in it are followed. */
+  /**
+   * Absolute path of a directory. Must be a directory that other users cannot replace, because symbolic links in this path are followed.
+   */
   readonly root: string;
   readonly path: string;
 }

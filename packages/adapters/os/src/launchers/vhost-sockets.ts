@@ -113,7 +113,7 @@ class HostVhostSockets implements VhostSockets {
     return withPathBeneath({ root: this.#options.podsDir, path }, "directory", use);
   }
 
-  /** Links the socket into the launcher's directory. Then checks the link's inode, because a file may replace the socket before link(2). */
+  /** Links the socket into the launcher's directory. Then checks the link's inode, because the dataplane can replace the checked socket. */
   #linkForLauncher({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
     // If the launcher's link already refers to this socket, rename(2) would do nothing and leave the temporary link.

@@ -156,8 +156,8 @@ async function chooseTarget(
 }
 
 /**
- * Finds the target of the probes. If the node's bridge has no uplinks and the node has NAT rules for the guest, the node should be the
- * gateway. The target is then marked as an address that the node's bridge lacks.
+ * Finds the target of the probes. If the target is beyond the node's bridge, but the bridge has no uplinks and the node has NAT rules for
+ * the guest, marks the target as an address that the bridge should have but lacks.
  */
 async function findTarget(
   sources: DoctorSources,
