@@ -69,7 +69,7 @@ export interface Environment {
   readonly home?: string;
   /** Command and arguments that start this program; unset to start `patchbay`. */
   readonly program?: readonly string[];
-  /** Umask for programs that write the user's files. Defaults to 022. */
+  /** Umask of the process that called patchbay. Programs that write the user's files start with it. If unset, they start with 022. */
   readonly callersUmask?: number;
 }
 

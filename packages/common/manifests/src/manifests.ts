@@ -82,7 +82,7 @@ export async function readManifests(
   return [...own, ...listed, { path: NETWORK_DEFINITION, text }];
 }
 
-/** Parses the manifests. Replaces NODE_NAME by `nodeName`. @throws AppError with API_MALFORMED */
+/** Parses the manifests. Replaces NODE_NAME with `nodeName`. @throws AppError with API_MALFORMED */
 export function parseManifests(
   manifests: readonly Manifest[],
   nodeName = "NODE_NAME",

@@ -65,10 +65,10 @@ export function mayDisruptNow(
 const DOWNTIME_DIVISORS = [9, 9, 9, 4, 2] as const;
 
 /**
- * Returns the downtime limit in milliseconds for an iteration, which is a pass over the guest's memory, counted from 1. QEMU
- * pauses the guest when it expects to transfer the remaining memory within the limit. A low limit at first gives an idle guest
- * a short downtime. An emulated guest gets the whole limit, because QEMU before 9.0 may lose writes of such a guest in each
- * iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova live_migration_downtime_steps;
+ * Returns the downtime limit in milliseconds for an iteration. An iteration is a pass over the guest's memory; the first has number 1. QEMU
+ * pauses the guest when it expects to transfer the remaining memory within the limit. The limit is low at first, so that an idle guest is
+ * paused only briefly. An emulated guest gets the whole limit from the start, so that it needs few iterations: QEMU before 9.0 may lose
+ * some of its writes in each one. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova live_migration_downtime_steps;
  * docs/migration.md, "Emulated guests".
  */
 export function downtimeAt(

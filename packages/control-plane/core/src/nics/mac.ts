@@ -356,7 +356,10 @@ export function readRetainedMacs(vmi: VirtualMachineInstance): readonly Retained
   return parseRetainedMacs(vmi.metadata.annotations?.[names.RETAINED_MACS_ANNOTATION]);
 }
 
-/** Returns the MAC to request from the pod's default network. Undefined with masquerade, which needs no MAC there, or if none is known. */
+/**
+ * Returns the MAC to request from the pod's default network. Returns undefined if no MAC is known, or if the interface uses masquerade,
+ * which needs no particular MAC on the pod network.
+ */
 export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefined {
   const { spec, metadata } = vmi;
   const iface = ifacesOf(spec).find(({ name }) => {

@@ -266,7 +266,7 @@ export function planNicsChange(
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
   const heldClaims = listHeldClaims(template, vmi.spec);
-  // Admission reports an invalid template, so its changes are not checked again here.
+  // If the template's own NICs are invalid, every change is acceptable, because admission already reports the template.
   let isDesiredValid: boolean | undefined;
   const isAcceptable = (nics: Nics): boolean => {
     isDesiredValid ??= isAllowed(vmi.spec, withoutUnheld(withoutAbsent(desired), { heldClaims }));

@@ -197,7 +197,7 @@ function refuseUnlessStartable(
   return { kind: "refused", refusal: toRefusal(422, causes, message) };
 }
 
-/** Builds the request to start. Source: KubeVirt StartRequestDataPausedKey. */
+/** Builds the request to start the VM. Source: KubeVirt StartRequestDataPausedKey. */
 function buildStartRequest({ options }: RunStateFacts): StateChangeRequest {
   return options?.paused === true
     ? { action: "Start", data: { paused: "true" } }

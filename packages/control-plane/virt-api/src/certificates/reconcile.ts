@@ -57,7 +57,7 @@ function isVersion(target: Target): target is Version {
 
 interface CertificateCaches {
   readonly secrets: Cache<Secret>;
-  /** Cache of the Secret of virt-handlers. Older installations lack this Secret. */
+  /** Cache of the Secret with the certificate that all virt-handlers share. Older installations lack this Secret. */
   readonly handlers: Cache<Secret>;
   readonly apiServices: Readonly<Record<Version, Cache<ApiService>>>;
   readonly mutating: Cache<WebhookConfiguration>;

@@ -112,8 +112,8 @@ function isInside(address: string, prefix: string): boolean {
 }
 
 /**
- * Returns an on-link route to each gateway that the guest could not reach through its own subnet or another on-link route. In the pod,
- * the flag `onlink` on the route through the gateway may replace this route, but DHCP cannot transmit the flag to the guest.
+ * Returns an on-link route to each gateway that the guest could not reach through its own subnet or another on-link route. The pod may not
+ * need such a route, because its route through the gateway can have the flag `onlink`, but DHCP cannot transmit this flag.
  */
 function listGatewayRoutes(address: string, routes: readonly NicRoute[]): readonly NicRoute[] {
   const onLink = routes.flatMap((route) =>
@@ -167,8 +167,9 @@ export function listAnsweredNeighbors(
 }
 
 /**
- * Adds the address of the bridge that serves the guest: the subnet-router anycast address, because hosts in the subnet do not have it. If
- * dnsmasq cannot serve the prefix length, uses the /64 around the address as subnet. Source: RFC 4291 section 2.6.1
+ * Builds the lease entry of an IPv6 address. The bridge that serves the guest gets the subnet-router anycast address, because no host in
+ * the subnet uses that address. If dnsmasq cannot serve the prefix length, or the length has no anycast address (above 126), the bridge's
+ * address is in the /64 around the guest's address, and the subnet is not on-link. Source: RFC 4291 section 2.6.1
  */
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;

@@ -22,7 +22,10 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/** Builds a network's status entries. If the result has no NIC, adds an entry for a NIC name that virt-controller chose and waits for. */
+/**
+ * Builds a network's status entries. If the result has no NIC but Patchbay generated the row's interface name, returns one entry with that
+ * name, because virt-controller waits for it.
+ */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
