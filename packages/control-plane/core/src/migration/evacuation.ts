@@ -115,7 +115,7 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
-/** Plans to record that the node was cordoned or, if it was uncordoned since then, to remove the eviction request. */
+/** If the node is cordoned, plans to record this. If it was uncordoned after the record, plans to remove the eviction request. */
 function planDrainRecord(
   node: string,
   { vmi, isNodeSchedulable }: EvacuationFacts,

@@ -63,7 +63,7 @@ function planGuestResume(facts: IncomingFacts): readonly IncomingStep[] {
   const { migration, isIncoming, isOffAtSource, wasPausedAtSource, faults } = facts;
   if (migration.targetNodeDomainReadyTimestamp !== undefined) return planFinish(facts);
   if (isIncoming) return [{ kind: "wait", for: "source" }];
-  // The source reports over the relay that the guest has stopped, so a restarted virt-handler starts the relay again.
+  // Starts the relay again if virt-handler was restarted, because the source reports over the relay that the guest has stopped.
   if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
   if (faults.length > 0) return [...reportFaults(facts), { kind: "wait", for: "person" }];
   if (wasPausedAtSource) return [...reportFaults(facts), ...planFinish(facts)];
@@ -132,7 +132,7 @@ export function findIncomingFaults(
 /** Condition type of a VMI and its migration. Set while the guest is paused on the target because of unexpected devices. */
 export const GUEST_PAUSED_ON_TARGET = "GuestHeld";
 
-/** Describes the differing devices that keep the guest paused, and how to fix them. Undefined if no device differs. */
+/** Describes devices that differ from what the target prepared and keep the guest paused. Returns undefined if no device differs. */
 export function findPausedGuestMessage(state: MigrationState | undefined): string | undefined {
   const { targetNodeDomainFaults: faults = [], targetNode = "" } = state ?? {};
   if (faults.length === 0) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the source node's steps. A restarted virt-handler finds the recorded start time and never migrates the guest again.
+// Plans the source node's steps. If virt-handler restarts, it finds the recorded start time and does not start this migration twice.
 import type { MigrationState } from "@patchbay/api";
 import type { DomainInfo, JobStats } from "../interfaces/hypervisor.ts";
 

@@ -78,7 +78,7 @@ export function findEvictionStrategy(
   return spec.evictionStrategy ?? clusterStrategy;
 }
 
-/** Returns the response that rejects an eviction. Returns undefined if the eviction is allowed; the guest then shuts down. */
+/** Returns the response that rejects an eviction. Returns undefined if the eviction is allowed; a running guest then shuts down. */
 export function respondToEviction(
   vmi: VirtualMachineInstance,
   podName: string,

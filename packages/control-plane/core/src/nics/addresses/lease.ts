@@ -277,9 +277,9 @@ export function withDefaultRoute(
 }
 
 /**
- * If the IPv4 default route was removed from a lease, adds a route through its gateway to each IPv4 name server that the guest could not
- * reach otherwise. `lease` is the lease before the removal, `kept` the lease after it. Adds no IPv6 routes, because router advertisements
- * contain only the default route.
+ * Returns `kept`. If `lease` has an IPv4 default route that was removed in `kept`, adds a route through that route's gateway to each IPv4
+ * name server that the guest could not reach otherwise. Adds no IPv6 routes, because router advertisements contain only the default
+ * route.
  */
 export function withServerRoutes(
   lease: GuestLease,

@@ -92,7 +92,7 @@ function findChosenRouter({ vmi, ifaces }: ServingFacts): IfaceFacts | undefined
   return ifaces.find(({ name, iface }) => name === chosenName && iface !== undefined);
 }
 
-/** Returns the lease of a NIC without regard to other NICs. If the user chose the NIC, adds an IPv4 default route through its gateway. */
+/** Returns a NIC's lease without regard to other NICs. Adds an IPv4 default route if the user chose the NIC for the default route. */
 function buildOwnLease(iface: IfaceFacts, facts: ServingFacts): GuestLease | undefined {
   const lease = buildLease(iface);
   const { remembered, attachment } = iface;
