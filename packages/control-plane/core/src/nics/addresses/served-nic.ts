@@ -379,7 +379,7 @@ function fitTogether(sizes: readonly number[], fields: readonly number[]): boole
     });
 }
 
-/** Reports that the options exceed a DHCP message of 576 bytes. If the client does not accept longer messages, dnsmasq omits options. */
+/** Returns a warning if the options do not fit into 576 bytes. dnsmasq omits options for a client that accepts no longer message. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
   if (nic.lease.ipv4 === undefined) return [];
   const sizes = listOptionSizes(nic);

@@ -63,9 +63,9 @@ export function listRoutesToRecord(
 }
 
 /**
- * Returns the routes to restore after an attachment is removed. `others` are the remaining attachments in the order of their ADD. If some
- * of them claim the default route of an address family, the last of these keeps it: a route of the family is restored only if it uses the
- * NIC of that attachment.
+ * Returns the routes to restore after an attachment is removed. `others` are the remaining attachments in the order of their ADD. The last
+ * of them that claims the default route of an address family keeps the claim. In that family, only routes through that attachment's NIC are
+ * restored.
  */
 export function listRoutesToRestore(
   removed: RouteClaim,

@@ -343,7 +343,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** Checks whether the KubeVirt object supports the policy: true for Patchbay's own object and for an object in which the policy is set. */
+/** Checks whether the policy can be set in the KubeVirt object: in Patchbay's own, or in any in which the policy is already set. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (

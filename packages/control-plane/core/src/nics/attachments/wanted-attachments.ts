@@ -28,7 +28,7 @@ function qualifySelection(
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** The pod's existing attachments. An annotation element without an interface name gets the name of an attachment on its network. */
+/** The pod's existing attachments. An annotation element without an interface name reuses the name of an attachment to its network. */
 interface ExistingAttachments {
   /** Attachments that other components created, even if net-agent adopted them. */
   readonly foreign: readonly PresentAttachment[];

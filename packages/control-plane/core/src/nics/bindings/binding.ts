@@ -32,7 +32,7 @@ export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "vhos
 
 export interface Binding {
   readonly kind: BindingKind;
-  /** NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition that the binding's registration adds. The pod is attached to it as well. */
+  /** NAME or NAMESPACE/NAME of an additional network from the binding's registration. The pod is attached to this network as well. */
   readonly extraNetwork?: string;
   /** Whether the binding has a hook. Hooks run only at the guest's start, so the NIC cannot be plugged into a running guest. */
   readonly hasHook?: true;
@@ -83,8 +83,8 @@ export interface BindingModule {
   ) => string;
   readonly live: LiveChanges;
   /**
-   * Source of the guest's MAC if the specification names none. `network`: the network's plugin. `guest`: the previous guest, or
-   * the pod NIC if there was none. `random`: Patchbay chooses the MAC, because the network does not report one.
+   * Source of the guest's MAC if the spec contains no MAC. `network`: the network's plugin. `guest`: the VM's previous guest, or the
+   * pod NIC at the VM's first start. `random`: Patchbay chooses the MAC, because the network does not report one.
    */
   readonly macSource: "network" | "guest" | "random";
   /** Whether wiring removes the pod NIC's addresses, which must then be recorded first. */
@@ -232,7 +232,7 @@ export function planNatSubnets(
 const MANAGED_TAP: BindingModule = {
   ...BRIDGE,
   kind: "managedTap",
-  // The plugin configures the pod NIC by its name. After a network swap, the pod NIC would have another name.
+  // A swap is impossible: the binding's plugin finds the pod NIC by its name, and the new network's pod NIC would have another name.
   live: { ...BRIDGE.live, canSwapNetwork: false },
   buildWiring: toBridgeWiring,
   buildLease: () => undefined,

@@ -20,7 +20,7 @@ export interface ArpReplies {
 }
 
 export interface PodReplies {
-  /** Addresses of the bridge, as ADDRESS/LENGTH. The pod drops other servers' replies in the address families of these addresses. */
+  /** Addresses of the bridge, as ADDRESS/LENGTH. In their families, the pod drops DHCP replies and router advertisements of others. */
   readonly addresses: readonly string[];
   /** MAC of the IPv6 gateway to which the bridge forwards the guest's packets. Unset if the bridge is not the guest's router. */
   readonly gatewayMac?: string;
