@@ -85,7 +85,7 @@ async function forward(forwarding: Forwarding): Promise<void> {
     resolve(undefined);
   });
   backendRequest.on("error", (error) => {
-    // After the deadline, `abort` ends the response. Destroying the response here could cut off the timeout error.
+    // After the deadline, `abort` ends the response or rejects with a StatusError 504, which must still reach the client.
     if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();

@@ -95,7 +95,7 @@ export async function openRequest(
   }
 }
 
-/** Returns whether the response is a redirect. Redirects are rejected, because clients could send their credentials to another server. */
+/** Returns whether the response is a redirect, which is rejected: a client that follows it may send its credentials to another server. */
 function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
 }

@@ -69,7 +69,7 @@ async function recordForeignOwner(
 }
 
 const ORPHAN_FINALIZER = "orphan";
-/** Maximum number of stored UIDs of deleted owners. They show that an owner was deleted even if the definition of its kind is gone too. */
+/** Maximum number of stored UIDs of deleted owners. A stored UID proves a deletion even if the definition of the kind is gone. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 

@@ -15,7 +15,7 @@ interface QueueDeps {
   readonly retryMaxMs?: number;
 }
 
-/** Queue of keys to process. A key that is added during its processing is processed once more. */
+/** Queue of keys to process. A key that is added while it is being processed is processed again afterwards. */
 export class WorkQueue {
   readonly #deps: QueueDeps;
   readonly #waitingKeys = new Set<string>();

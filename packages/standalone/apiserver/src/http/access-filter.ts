@@ -48,7 +48,7 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   const attributes = toAccessAttributes(toRequestLine(request));
   const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
   if (!isAllowedByPods) {
-    deps.accessLog.record(user, attributes, allowed); // the log lists rights that need a role; rights from the node authorizer need none
+    deps.accessLog.record(user, attributes, allowed); // The log omits rights that the node authorizer grants, because they need no role.
   }
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);

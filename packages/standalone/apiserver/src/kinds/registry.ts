@@ -106,7 +106,7 @@ export class Registry {
     }
   }
 
-  /** Returns a higher revision if spec.versions has changed, so that stored objects are pruned and defaulted again. */
+  /** Returns the change's revision if spec.versions has changed, so that older objects are pruned again; otherwise the known revision. */
   #schemaRevision(change: Change): number {
     const previous = change.previous?.view();
     const isUnchanged = equalJson(

@@ -37,7 +37,7 @@ const DEFAULT_KUBELET_PORT = 10250;
 /** Address types in order of preference. Source: kubeadm, --kubelet-preferred-address-types. */
 const PREFERRED_ADDRESS_TYPES: readonly string[] = ["InternalIP", "ExternalIP", "Hostname"];
 
-/** Returns how to reach the node's kubelet. Its certificate must contain the node's name. Throws a StatusError 404 or 500. */
+/** Returns the address of the node's kubelet, whose certificate must contain the node's name. Throws a StatusError 404 or 500. */
 export function findKubelet(store: Store, nodeName: string, caPem: string): Peer {
   const node = store.find({ bucket: "/nodes", namespace: "", name: nodeName })?.view();
   if (node === undefined) {

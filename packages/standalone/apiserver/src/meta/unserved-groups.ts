@@ -13,7 +13,7 @@ const FEATURES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the message of a 400 to send instead of a 404, or undefined to send the 404. After a 404 for CDI's
+ * Returns a message if the server must respond with 400 instead of 404; otherwise undefined. After a 404 for CDI's
  * configuration, virtctl memory-dump --create-claim would create a useless claim. Source: KubeVirt virtctl memorydump
  * calcPVCNeededSize.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses and prints JSON without loss of integers beyond 2^53, which are parsed to bigint.
+// Parses and prints JSON. Integers beyond 2^53 are parsed to bigint, so that they are not rounded.
 
 /** Matches integers of 16 or more digits, which need the slower reviver. */
 const LONG_INTEGER = /[:[,\s-]\d{16,}/;

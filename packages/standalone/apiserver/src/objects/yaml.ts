@@ -69,7 +69,7 @@ function checkDepth(tokens: readonly Yaml.CST.Token[]): void {
   }
 }
 
-/** Parses one document. Throws an Error for invalid YAML, duplicate keys, and keys that are not strings. */
+/** Parses one document. Throws an Error for invalid YAML, several documents, duplicate keys, and keys that are not strings. */
 export function parseYaml(text: string): unknown {
   const { Composer, Parser } = loadLibrary();
   const tokens = [...new Parser().parse(text)];

@@ -52,7 +52,7 @@ function convertMember(key: string, value: unknown, version: OpenApiVersion): un
     : value;
 }
 
-/** Returns whether to omit `properties` of a schema that allows unknown fields, because v2 clients reject all fields not listed there. */
+/** Returns whether v2 omits the properties of the schema. If v2 listed them, clients would reject unknown fields, which the schema allows. */
 function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
   return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
 }

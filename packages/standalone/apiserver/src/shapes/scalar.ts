@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding of scalars with the messages and canonical forms of Go's decoder. Source: Kubernetes resource.Quantity.
+// Decodes scalars. Error messages and canonical forms are those of Go's decoder. Source: Kubernetes resource.Quantity.
 import { jsonTypeOf } from "../meta/metadata.ts";
 import { parseTime, rfc3339 } from "../objects/time.ts";
 import type { Scalar } from "./shape.ts";

@@ -7,7 +7,7 @@ import type { Store } from "./store.ts";
 import { extractStoredMetadata } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
-/** Amount by which a restore increases the revision. A store never gets that many writes after a backup, so no revision is reused. */
+/** Amount by which a restore increases the revision. No revision is reused if fewer writes than this followed the backup. */
 const REVISION_GAP = 1_000_000_000;
 
 /** Yields a backup of the state at the time of the first line. The last line marks the backup as complete. */
@@ -51,7 +51,7 @@ function readBackup(text: string): { readonly revision: number; readonly rows: r
 }
 
 /**
- * Replaces all objects of a store that no server has open. Compacts earlier revisions, so that clients list again.
+ * Replaces all objects of a store. No server may have the store open. Compacts earlier revisions, so that clients list again.
  * Throws an AppError STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED, without changes to the store.
  */
 export function restoreStore(

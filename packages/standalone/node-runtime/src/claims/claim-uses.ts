@@ -119,7 +119,7 @@ class NodeClaims implements ClaimUses {
     throw volumeError(name, `claim ${claimName} does not have volume ${volumeName}`);
   }
 
-  /** Records that the pod uses the volume. Returns whether no other pod uses it. Throws if one does and only one pod may use it. */
+  /** Records that the pod uses the volume. Returns whether no other pod uses it. Throws if another pod uses a volume for a single pod. */
   async #recordUser(
     { users }: ClaimPaths,
     pod: Pod,
@@ -142,7 +142,7 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /** Mounts the volume. Sets the files' group to fsGroup only if no other pod, which could rename files meanwhile, uses it. */
+  /** Mounts the volume. Sets the files' group to fsGroup only if no other pod uses it, because another pod could rename files. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

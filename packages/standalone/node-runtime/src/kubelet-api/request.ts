@@ -208,8 +208,8 @@ export interface PodWithContainers {
 }
 
 /**
- * Finds the run whose log is requested. `previous` selects the last exited run before the current one. A container that
- * waits for a restart has no current run.
+ * Finds the run of the container whose log is requested. `previous` selects the last exited run before the current run. A
+ * container that waits for a restart has no current run.
  */
 export function findLogRun(
   podWithContainers: PodWithContainers | undefined,

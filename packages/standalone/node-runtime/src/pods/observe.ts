@@ -62,7 +62,7 @@ function hasFailedWithoutMessage({ state, exitCode, message }: ContainerFacts): 
   return state === "EXITED" && exitCode !== 0 && message === "";
 }
 
-/** Returns the containers. With policy `FallbackToLogsOnError`, a failed container without a message gets the end of its log. */
+/** Returns the containers. With `FallbackToLogsOnError`, sets a missing message of a failed container to the end of its log. */
 export async function withLogTails({
   pod,
   containers,

@@ -28,7 +28,7 @@ interface Exit {
 }
 
 /**
- * Pattern of containerd's message when the caller disconnected during a start.
+ * Matches the message that containerd reports if its client disconnects during the start of a container.
  * Source: errors of context and os/exec (Go), in StartContainer of the CRI plugin.
  */
 const INTERRUPTED_START = /context canceled|failed to start shim: .*signal: killed/s;

@@ -219,7 +219,7 @@ async function executeLiveAction(
   }
 }
 
-/** Removes logs and volumes. Removes the pod's directory last, because a restarted node-runtime finds incomplete removals by it. */
+/** Removes logs and volumes. Removes the pod's directory last, because a restarted node-runtime uses it to find incomplete removals. */
 async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   const { files, node } = deps;
   const logs = (await files.list(node.logDir)).filter((name) => name.endsWith(`_${uid}`));

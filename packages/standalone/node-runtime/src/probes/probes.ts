@@ -47,7 +47,7 @@ function findContainer({ pod, container }: ProbedContainer): Container | undefin
   return listPodContainers(pod).find(({ name }) => name === container.name);
 }
 
-/** Liveness starts as success. The other states are read from the pod's status unless the container was restarted. */
+/** Creates the probes' states. Liveness counts as success; startup and readiness do if the pod's status reports so for this run. */
 function restoreStates(pod: Pod, { containerId, spec }: { containerId: string; spec: Container }) {
   const reportedStatus = findReportedStatus({ pod }, spec.name);
   const isSameRun = reportedStatus?.containerID?.endsWith(containerId) === true;

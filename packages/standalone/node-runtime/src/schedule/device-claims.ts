@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource claims of pods, in place of Kubernetes' resource claim controller and scheduler. Drivers allocate the devices.
+// Creates and reserves pods' resource claims, as Kubernetes' resource claim controller and scheduler do. Drivers allocate the devices.
 import { PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, apiVersionOf } from "@patchbay/api";
 import type {
   Pod,
@@ -17,7 +17,7 @@ export interface DeviceClaimDeps {
   readonly hasPod: (uid: string) => boolean;
 }
 
-/** `waiting`: retry when `problem` has ended or, if it is unset, when the watch reports the status that was written to the pod. */
+/** `waiting`: the caller retries after a delay if `problem` is set, otherwise when the watch reports the status written to the pod. */
 type ClaimsState =
   | { readonly kind: "ready" }
   | { readonly kind: "waiting"; readonly problem?: string };
@@ -64,7 +64,7 @@ async function createClaim(
   try {
     await store.create(RESOURCE_CLAIMS, buildClaim(pod, declared, template));
   } catch (error) {
-    // A claim of this name contains the pod's uid, so an earlier pass created it.
+    // The claim's name contains a part of the pod's uid, so an earlier pass created the claim.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
   return undefined;
@@ -99,7 +99,7 @@ function listClaimNames({ spec, status }: Pod): readonly string[] {
   });
 }
 
-/** Reserves the claim for the pod, so that its driver prepares the devices and does not release them. */
+/** Reserves the claim for the pod, so that the claim's driver prepares the devices and does not release them. */
 async function reserve(
   { store, hasPod }: DeviceClaimDeps,
   pod: Pod,

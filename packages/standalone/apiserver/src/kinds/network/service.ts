@@ -225,7 +225,7 @@ function prepareUpdate(service: KubeObject, current: KubeObject): void {
     if (currentValue !== undefined && (spec[key] ?? "") === "") spec[key] = currentValue;
   }
   dropNodePorts(spec, current);
-  // Retains clusterIPs that the client sent, so that the validation can reject a changed list.
+  // Does not derive clusterIPs if the client sent a list, so that the validation can reject a changed list.
   if (textAt(spec, "type") === "ExternalName" || spec["clusterIPs"] === undefined)
     defaultAddressFields(spec);
 }

@@ -49,9 +49,9 @@ export function volumeModeCauses(spec: Fields): Cause[] {
     : [unsupportedValue("spec.volumeMode", mode, VOLUME_MODES)];
 }
 
-/** Finalizer that is removed when no scheduled pod uses the claim. Source: Kubernetes PVCProtectionFinalizer. */
+/** Finalizer that delays the deletion of a claim until no scheduled pod uses the claim. Source: Kubernetes PVCProtectionFinalizer. */
 export const CLAIM_PROTECTION_FINALIZER = "kubernetes.io/pvc-protection";
-/** Finalizer that is removed when no claim is bound to the volume. Source: Kubernetes PVProtectionFinalizer. */
+/** Finalizer that delays the deletion of a volume until no claim is bound to the volume. Source: Kubernetes PVProtectionFinalizer. */
 export const VOLUME_PROTECTION_FINALIZER = "kubernetes.io/pv-protection";
 
 export function addFinalizer({ metadata }: KubeObject, finalizer: string): void {

@@ -272,8 +272,8 @@ function containerCauses(container: Fields, path: string, knownNames: KnownNames
 }
 
 /**
- * Maximum duration in the fields of a pod. With a longer duration, a timestamp could exceed the years that can be printed.
- * Source: Kubernetes core validation.
+ * Maximum duration in the fields of a pod. A time that is computed from a longer duration could be after the year 9999, which
+ * RFC 3339 does not support. Source: Kubernetes core validation.
  */
 export const DURATION_MAX_SECONDS = 2 ** 31 - 1;
 

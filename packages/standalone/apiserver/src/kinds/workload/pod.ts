@@ -48,7 +48,7 @@ function prepareCreate(pod: KubeObject): void {
   pod["status"] = { phase: "Pending", qosClass: computeQosClass(asFields(pod["spec"])) };
 }
 
-/** Returns a copy of `spec` with the mutable fields of `mutableSource`. Two copies with the same source differ only in immutable fields. */
+/** Returns a copy of `spec` with the mutable fields of `mutableSource`. A comparison of such copies considers only immutable fields. */
 function immutablePart(spec: Fields, mutableSource: Fields): Fields {
   const copy = copyJson(spec);
   for (const list of CONTAINER_LISTS) {

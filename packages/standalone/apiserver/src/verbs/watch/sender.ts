@@ -9,7 +9,7 @@ import { type StatusError, expired } from "../../meta/status.ts";
 import type { EventWriter } from "./events.ts";
 import type { WatchStream } from "./stream.ts";
 
-/** Revision of an empty store. The server creates objects before it listens, so no list has this revision; a watch from it gets a 410. */
+/** Revision of an empty store. No list has this revision, because the server creates objects before it listens. isTooOld rejects it. */
 const EMPTY_REVISION = 1;
 
 export function tooOldError(revision: number, store: Store): StatusError {

@@ -105,7 +105,7 @@ export class WatchStream {
     }
   }
 
-  /** Returns bytes to the budget, but not twice: when the response closes, all spent bytes are returned at once. */
+  /** Returns bytes to the budget. Ignores bytes that were already returned when the response closed. */
   #refund(bytes: number): void {
     const refundedBytes = Math.min(bytes, this.#spentBytes);
     this.#spentBytes -= refundedBytes;
