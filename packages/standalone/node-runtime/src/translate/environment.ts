@@ -14,7 +14,7 @@ const SIZE_LIMITS = `${String(TEXT_MAX_BYTES)} bytes in one, ${String(TOTAL_MAX_
 
 const REFERENCE_PATTERN = /\$(\$|\(([^()]*)\))/g;
 
-/** `$$` becomes a dollar sign. A reference to an unknown name is retained. Source: package expansion of Kubernetes. */
+/** Returns the text for a reference: a dollar sign for `$$`, the reference itself for an unknown name. Source: expansion of Kubernetes. */
 function resolveReference(
   [match, kind, name = ""]: readonly (string | undefined)[],
   variables: ReadonlyMap<string, string>,
@@ -22,7 +22,7 @@ function resolveReference(
   return kind === "$" ? "$" : (variables.get(name) ?? match ?? "");
 }
 
-/** Computes the length without expanding the text, because many references to a long variable could expand to gigabytes. */
+/** Returns whether the expanded text fits the limit. Does not expand it, because many references could expand to gigabytes. */
 function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolean {
   let bytes = Buffer.byteLength(text);
   for (const match of text.matchAll(REFERENCE_PATTERN)) {

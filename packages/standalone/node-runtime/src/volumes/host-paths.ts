@@ -24,7 +24,7 @@ function findProblem(path: string, directories: readonly string[] | undefined): 
 }
 
 /**
- * Mounts a host directory that an administrator enabled for VMs.
+ * Mounts a host directory. Rejects it unless an administrator enabled it for VMs.
  * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED
  */
 export async function mountHostDisk(

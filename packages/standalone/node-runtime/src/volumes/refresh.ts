@@ -35,7 +35,7 @@ async function logVolumeFailure(
   }
 }
 
-/** Refreshes each volume even if another fails. For example, tokens must be replaced even if a ConfigMap was deleted. Source: kubelet. */
+/** Refreshes each volume, even if refreshing another volume fails: a missing ConfigMap must not prevent new tokens. Source: kubelet. */
 async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
   const uid = uidOf(pod);
   await logVolumeFailure(deps, uid, async () => {

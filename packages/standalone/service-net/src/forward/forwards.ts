@@ -42,7 +42,7 @@ export function isEndpoint(address: string, { services }: Ranges): boolean {
   return isIPv4(address) && !NON_ENDPOINT.test(address) && !containsAddress(services, address);
 }
 
-/** Returns the first address of each endpoint that is ready or, for `serving`, that is terminating and still serves. Source: KEP-1669. */
+/** Returns the first address of each endpoint in the state; `serving` selects terminating endpoints that still serve. Source: KEP-1669. */
 function selectAddresses({ endpoints = [] }: EndpointSlice, state: "ready" | "serving") {
   return endpoints.flatMap(({ addresses, conditions = {} }) => {
     const { ready = true, serving = ready, terminating = false } = conditions;

@@ -6,7 +6,7 @@ import type { Store } from "@patchbay/core/interfaces";
 import { listSlices, type ServiceObjects } from "../objects.ts";
 import { planEndpoints, isSelecting, SLICE_WRITER, buildSlices } from "./plan.ts";
 
-/** Writes the EndpointSlices and Endpoints of a Service. The garbage collector deletes them after the Service. */
+/** Writes the EndpointSlices and Endpoints of a Service. When the Service is deleted, the garbage collector deletes them. */
 export async function reconcileSlices(
   key: string,
   { services, pods, slices, endpoints }: ServiceObjects,

@@ -86,7 +86,7 @@ const DAY_MS = 24 * 3_600_000;
 /** Remaining validity below which an authority is renewed. It is so long that every certificate expires before its authority. */
 const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
-/** Name of the client certificate with which the API server passes user names in headers to aggregated servers. */
+/** Name of the client certificate that aggregated servers require before they trust the user names in the API server's headers. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
 /** Name of the API server's client certificate for webhooks, which the front-proxy authority issues. */
 export const WEBHOOK_CLIENT = "webhook-client";

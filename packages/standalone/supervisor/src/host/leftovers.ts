@@ -8,7 +8,7 @@ import { removeCniResults } from "./cni.ts";
 
 const LOSETUP_TIMEOUT_MS = 10_000;
 
-/** Returns the loop devices whose files are below a directory, except AUTOCLEAR devices, which the kernel detaches itself. */
+/** Returns the loop devices whose files are below a directory. Omits AUTOCLEAR devices, because the kernel detaches these devices. */
 export function parseLoopDevicesBelow(listing: string, directory: string): readonly string[] {
   return listing.split("\n").flatMap((line) => {
     const [device = "", autoclear, ...file] = line.trimStart().split(" ");

@@ -26,8 +26,8 @@ export interface Settings {
   /** GID of the vhost-user dataplane; unset for root. */
   readonly dataplaneGroup?: number;
   /**
-   * Command that serves the API instead of this program. The supervisor appends an argument, the JSON text that this
-   * program would receive. This setting exists only in the settings file.
+   * Command of another program that serves the API. The supervisor appends the same JSON text as for its own API server, as
+   * one argument. This setting exists only in the settings file.
    */
   readonly apiServerCommand?: Argv;
 }
@@ -133,7 +133,7 @@ async function writeSettings({ files, paths }: SettingsDeps, settings: Settings)
   await files.writeAtomic(paths.settings, text);
 }
 
-/** Claims a free subnet for Services. Stores the settings before each claim, so that `patchbay down` can release it after a crash. */
+/** Claims a free subnet for Services. Stores the settings first, so that `patchbay down` can release the subnet after a crash. */
 async function claimFreeServiceSubnet(
   deps: SettingsDeps,
   buildSettings: (serviceSubnet: string) => Settings,

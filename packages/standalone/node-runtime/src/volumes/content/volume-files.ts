@@ -35,7 +35,7 @@ export function buildVolumeError(volume: string, reason: string): AppError {
   return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
 }
 
-/** A path must not start with `..`, because the links and directories of atomic updates do. Source: Kubernetes validatePath. */
+/** Rejects paths that start with `..`, because atomic updates use such names for links and directories. Source: Kubernetes validatePath. */
 function isValidPath(path: string): boolean {
   const names = path.split("/");
   const isValid = (name: string): boolean =>
