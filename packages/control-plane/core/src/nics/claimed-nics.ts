@@ -34,14 +34,14 @@ interface ClaimedDevice {
   readonly ips: readonly string[];
 }
 
-/** Why an interface has no device. While `mayFollow` is set, the guest's start waits for the driver. */
+/** Reason why an interface has no device. If `mayFollow` is set, the guest's start waits for the claim's driver to report a device. */
 type MissingDevice = ReasonMessage & { readonly mayFollow: boolean };
 
 type ClaimedNic = ClaimedDevice | MissingDevice;
 
 export type ClaimedNics = ReadonlyMap<string, ClaimedNic>;
 
-/** Time from the launcher's start in which drivers usually report a device. The guest's start waits no longer. */
+/** Maximum time after the launcher's start for which the guest's start waits for devices. Drivers usually report them sooner. */
 const REPORT_WAIT_MS = 10_000;
 
 type ClaimedNetwork = Network & { readonly resourceClaim: NonNullable<Network["resourceClaim"]> };
@@ -72,7 +72,7 @@ function findClaimObject({ spec, status }: Pod, claimName: string): string | und
   return findByName(status?.resourceClaimStatuses, claimName)?.resourceClaimName;
 }
 
-/** Lists the names of the ResourceClaims to read. Empty until the launcher runs, because drivers report devices then. */
+/** Lists the names of the ResourceClaims to read. Empty until the launcher runs, because drivers report no devices before. */
 export function listResourceClaimNames(vmi: VirtualMachineInstance, pod: Pod): readonly string[] {
   if (pod.status?.phase !== "Running") return [];
   const found = listNetworksToRead(vmi).flatMap(
@@ -177,7 +177,7 @@ export function readClaimedNics(
 const FIRST_READ_INTERVAL_MS = 1000;
 const READ_INTERVAL_MS = 5000;
 
-/** Returns the delay before the claims are read again; undefined if no driver's report is missing. */
+/** Returns the delay before the claims are read again; undefined if the launcher does not run or every interface has its device. */
 export function findClaimsReadMs(nics: ClaimedNics, pod: Pod | undefined): number | undefined {
   if (pod?.status?.phase !== "Running") return undefined;
   const missing = [...nics.values()].filter(isMissing);

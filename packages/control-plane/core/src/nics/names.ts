@@ -86,7 +86,7 @@ export function parseAlias(alias: string): string | undefined {
 /** Pod NICs whose bridge and tap have KubeVirt's names. Drivers of resource claims may choose other names for pod NICs. */
 const KUBEVIRT_NIC = /^(?:eth0|net\d{1,8}|pod(?!\d{1,8}$)[\w-]{1,11})$/;
 
-/** Hashes other names, because their links could be equal to those of another pod NIC, or too long. */
+/** Returns the name or, if it does not match {@link KUBEVIRT_NIC}, a hash: link names could otherwise be too long or not unique. */
 function toLinkKey(podInterfaceName: string): string {
   return KUBEVIRT_NIC.test(podInterfaceName)
     ? podInterfaceName

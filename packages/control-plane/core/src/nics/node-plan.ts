@@ -82,8 +82,8 @@ const NO_PORT_SECURITY: ClusterSecurity = { mode: "Off", enforced: false };
 const ANY_LINK_LOCAL = "fe80::/10";
 
 /**
- * Returns the addresses that the guest may use. They come from the pod NIC itself and not from the pod's annotations, which
- * every user who may edit pods can change.
+ * Returns the addresses that the guest may use: with masquerade, its address behind NAT and all link-local addresses, and otherwise the
+ * pod NIC's addresses. Does not read the pod's annotations, because every user who may edit pods can change them.
  */
 function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): readonly string[] {
   if (wiring.kind === "masquerade") {

@@ -25,7 +25,7 @@ function generationOf(nad: NetworkAttachmentDefinition): number {
   return nad.metadata.generation ?? 0;
 }
 
-/** Returns whether another node's entry is about an earlier generation of the definition. A deleted node cannot remove its entry itself. */
+/** Returns whether another node's entry is about an earlier generation of the definition, for example because that node was deleted. */
 export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
   const generation = generationOf(nad);
   const problems = nad.status?.problems ?? [];

@@ -17,7 +17,7 @@ function clampBytes(bytes: number, min: number): number {
   return Math.min(BYTES_MAX, Math.max(min, Math.ceil(bytes)));
 }
 
-/** Plans one direction. A burst smaller than a frame would drop every full frame, so it is raised to the size of a frame. */
+/** Plans the limit of one direction. Raises a burst to the size of a frame, because a smaller burst would drop every full frame. */
 function planRateLimit(limit: BandwidthLimit | undefined, mtu: number): RateLimit | undefined {
   const average = parseBytes(limit?.average);
   if (limit === undefined || average === undefined) return undefined;
