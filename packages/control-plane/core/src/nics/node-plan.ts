@@ -161,7 +161,7 @@ export function canEnforcePolicy({
   return kind === "masquerade" && isMeshed !== true;
 }
 
-/** Names of taps: those in complete wirings, and those whose rules differ from the network policies. */
+/** Names of taps. `wired`: taps in complete wirings. `outdated`: taps whose rules differ from the network policies. */
 interface ObservedTaps {
   readonly wired: ReadonlySet<string>;
   readonly outdated: ReadonlySet<string>;
@@ -180,8 +180,8 @@ function withWiredLinks(
 }
 
 /**
- * Sets `isWired` and `isPolicyOutdated` of all interfaces. `wiredTaps` are the taps in complete wirings, `outdatedTaps` those
- * whose rules differ from the network policies. A NIC whose policy cannot be enforced is never wired.
+ * Sets `isWired` and `isPolicyOutdated` of all interfaces. `wiredTaps` are the taps in complete wirings. `outdatedTaps` are taps whose
+ * rules differ from the network policies. A NIC whose policy cannot be enforced counts as not wired.
  */
 export function withWired(
   ifaces: readonly IfaceFacts[],
@@ -313,7 +313,7 @@ export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition 
 
 /**
  * Swaps the network: sets the link down, moves the tap to the bridge of the new network, and sets the link up. The new bridge
- * must exist before. If the move fails, the tap returns to its old bridge.
+ * must already exist. If the move fails, the tap returns to its old bridge.
  */
 export interface SwapAction {
   readonly kind: "swapNetwork";
@@ -330,7 +330,7 @@ export interface RemoveBridgeAction {
   readonly bridgeName: string;
 }
 
-/** Plans a pending network swap. Returns an empty list if no swap is pending or a wiring has no bridge. */
+/** Plans a pending network swap. Returns an empty list if no swap is pending, or unless both wirings are of kind `bridge`. */
 export function planSwapNetwork(
   iface: IfaceFacts,
   wiringOf: (iface: IfaceFacts) => PodWiring | undefined,

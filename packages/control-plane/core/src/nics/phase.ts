@@ -96,7 +96,7 @@ function findLastUsedNic(
 
 /**
  * Returns the current pod NIC. With a device, this is the NIC whose bridge contains the device's tap. Without a device, it is the NIC on
- * the spec's network. If there is no such NIC, returns the last NIC that is known from other sources.
+ * the spec's network. If there is no such NIC, returns the result of {@link findLastUsedNic}.
  */
 function findCurrentNic(known: KnownNics, sources: NicSources): string {
   const { name, attachments, networkName, wantedNic } = known;

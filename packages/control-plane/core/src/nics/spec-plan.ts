@@ -129,7 +129,7 @@ function withBandwidth(iface: Iface, bandwidth: Iface["bandwidth"]): Iface {
   return { ...(rest as Iface), ...(bandwidth === undefined ? {} : { bandwidth }) };
 }
 
-/** Copies the fields that change while the guest runs: link state, bandwidth, and an MTU that the guest can follow. */
+/** Copies from `wanted` the fields that can change while the guest runs: link state, bandwidth, and an MTU that the guest can follow. */
 function withLiveFields(
   current: Iface,
   wanted: Iface,

@@ -24,7 +24,7 @@ export interface TrafficRule {
   readonly ports?: readonly PortRange[];
 }
 
-/** Traffic that policies allow. A direction without rules is isolated, and an unset direction is not. */
+/** Traffic that policies allow. An empty list allows no traffic in its direction. If a direction is unset, all its traffic is allowed. */
 export interface NicPolicy {
   readonly ingress?: readonly TrafficRule[];
   readonly egress?: readonly TrafficRule[];
@@ -82,7 +82,7 @@ function listRules({ spec }: NetworkPolicy, direction: Direction): readonly Poli
   }));
 }
 
-/** Without `policyTypes`, a policy isolates ingress, and isolates egress if it has rules for egress. */
+/** Checks whether the policy isolates pods in the direction: without `policyTypes`, ingress always, and egress if it has egress rules. */
 function isolates({ spec }: NetworkPolicy, direction: Direction): boolean {
   const { policyTypes = [], egress = [] } = spec ?? {};
   if (policyTypes.length > 0)

@@ -151,7 +151,7 @@ function reserveAddresses(
   );
 }
 
-/** Returns why no free address suits the NIC. On q35, no port accepts a model that needs I/O ports. */
+/** Returns why no free address suits the NIC. On q35, no PCIe port accepts a hotplugged NIC whose model needs x86 I/O ports. */
 function findPortProblem(domain: DomainFacts, model: string): PlacementProblem {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
