@@ -195,7 +195,7 @@ function toPlan(
   };
 }
 
-/** Returns the running VMI's interface with the requested name. Because the VM's spec lacks the interface, it is being unplugged. */
+/** Returns the running VMI's interface with the requested name. The VM's spec must lack it, which means that it is being unplugged. */
 function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
@@ -223,7 +223,7 @@ function toRequestField(field: string, paths: { iface: string; network: string }
   return field.startsWith(paths.network) || field === paths.iface ? "name" : "";
 }
 
-/** Applies the admission rules to the new interface and network, and maps problems to the request's fields. */
+/** Applies the admission rules to the new interface and network, which must be last, and maps problems to the request's fields. */
 function findRuleCauses(
   facts: AddIfaceFacts,
   networks: readonly Network[],

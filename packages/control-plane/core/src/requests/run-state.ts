@@ -131,7 +131,7 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
-/** Returns whether the guest has started and not ended. False if the VMI has no phase or its phase is `Unknown`. Source: KubeVirt. */
+/** Returns whether the guest is starting or running. False if the VMI has no phase or its phase is `Unknown`. Source: KubeVirt. */
 function isStarted(facts: RunStateFacts): boolean {
   const phase = facts.vmi?.status?.phase ?? "";
   return hasGuest(facts) && phase !== "" && phase !== "Unknown";

@@ -44,7 +44,7 @@ function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | 
   return Object.hasOwn(bindings, name) && bindings[name]?.migration !== undefined;
 }
 
-/** Checks whether the pod network's interface can migrate: by masquerade, a migratable plugin, or a bridge that an annotation allows. */
+/** Checks whether the pod network's interface can migrate. A bridge without a plugin can migrate only if an annotation allows it. */
 function isPodNetworkMigratable({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
   const network = findByName(networksOf(vmi.spec), iface.name);
   const { kind } = resolveBinding(iface, network, bindings);
@@ -74,7 +74,7 @@ function findPluginProblems({ vmi, bindings }: MigrationFacts): readonly string[
   });
 }
 
-/** A device of a claim belongs to its pod. The guest would get another device, with another MAC, on the target node. */
+/** Reports devices of resource claims. Such a device cannot migrate: on the target node, the guest would get another device and MAC. */
 function findClaimProblems({ vmi: { spec } }: MigrationFacts): readonly string[] {
   return networksOf(spec)
     .filter(({ resourceClaim }) => resourceClaim !== undefined)

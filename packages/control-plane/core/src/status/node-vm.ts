@@ -264,7 +264,7 @@ function toGuestLinkStatus({ mac, name, ipv4, ipv6 }: LinkView): IfaceStatus {
   };
 }
 
-/** Returns entries for links that the guest created (bridges, tunnels, NICs of containers), the oldest first. */
+/** Returns entries for the first {@link GUEST_LINKS_MAX} links that the guest created, for example bridges, tunnels and container NICs. */
 export function buildGuestLinkStatuses(links: readonly LinkView[]): readonly IfaceStatus[] {
   return links.slice(0, GUEST_LINKS_MAX).map(toGuestLinkStatus);
 }
