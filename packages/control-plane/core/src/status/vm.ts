@@ -152,7 +152,7 @@ function listConditions(
   return [...withTransitionTimes(ownConditions, vm.status?.conditions, now), ...copiedConditions];
 }
 
-/** Returns the topology version. The VMI's version takes precedence, because the guest may already use that layout. */
+/** Returns the version of the PCI layout. The VMI's version takes precedence, because the guest may already use that version. */
 function findTopologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
   const recordedVersion = vmi === undefined ? undefined : readRecordedTopology(vmi)?.version;
   return recordedVersion ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
@@ -216,7 +216,7 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes may wait for the next status write, except new IP addresses, MACs and PCI addresses of interfaces. */
+/** Fields whose changes may wait for the next status write. New IP addresses, MACs and PCI addresses in these fields may not wait. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "ipAddresses",
   "macAddresses",

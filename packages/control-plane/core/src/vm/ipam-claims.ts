@@ -63,7 +63,7 @@ interface PersistentNic {
   readonly configName: string;
   /** Requested addresses without prefix length. */
   readonly requested: readonly string[];
-  /** Requested addresses with prefix length. Undefined if the network has no subnet of the family of one of the addresses. */
+  /** Requested addresses with prefix length. Undefined if the network has no subnet for one of the addresses. */
   readonly ipRequests: readonly string[] | undefined;
 }
 
@@ -253,7 +253,7 @@ export function resolveIpamClaims(
   );
 }
 
-/** Checks whether a NIC must wait for its claim, because a NIC gets no claim after it is attached. */
+/** Checks whether the NIC must wait for its claim before CNI attaches it. A NIC that is already attached gets no claim. */
 export function isAwaited(state: IpamClaimState | undefined): boolean {
   return state?.kind === "missing" || state?.kind === "ending";
 }

@@ -51,7 +51,7 @@ function buildDiskPart(vmi: VirtualMachineInstance, disk: GuestDisk, facts: Disk
   }
 }
 
-/** Builds the pod parts of all disks. For a disk that bypasses the page cache, `prepare-disks` gets `direct` and tests O_DIRECT. */
+/** Builds the pod parts of all disks. The argument `direct` makes `prepare-disks` test whether the disk's storage supports O_DIRECT. */
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
   return listDisks(vmi.spec).map((disk) => {
     const part = buildDiskPart(vmi, disk, facts);
