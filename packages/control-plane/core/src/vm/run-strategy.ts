@@ -20,7 +20,7 @@ interface RunDecision {
 
 export interface RunFacts {
   readonly strategy: RunStrategy;
-  /** Last recorded run strategy, from the VM's status. RerunOnFailure and Once start a VMI if they differ from it. */
+  /** Run strategy in the VM's status. If it differs from the spec's RerunOnFailure or Once, the VM starts without a start request. */
   readonly lastStrategy: RunStrategy | undefined;
   readonly requests: readonly StateChangeRequest[];
   readonly guest: "none" | "alive" | "succeeded" | "failed" | "leaving";
@@ -107,7 +107,7 @@ export function collectRunFacts(
   };
 }
 
-/** Returns the new `status.runStrategy`. RerunOnFailure and Once are recorded after their VMI exists, so that they still start one. */
+/** Returns the new `status.runStrategy`. Records RerunOnFailure and Once only if a VMI exists, because a recorded one starts no VMI. */
 export function findRecordedStrategy(facts: RunFacts): RunStrategy | undefined {
   const startsOnce = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
   return startsOnce && facts.guest === "none" ? facts.lastStrategy : facts.strategy;

@@ -148,7 +148,7 @@ export function findOwnerVm(vmi: VirtualMachineInstance): ReturnType<typeof find
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
-/** Returns whether the VMI will be gone soon: it is being deleted, or it belonged to a deleted VM of this name and is garbage-collected. */
+/** Returns whether the VMI will not exist for long: it is being deleted, or its owner is an earlier, deleted VM of the same name. */
 export function willReleaseName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const owner = findOwnerVm(vmi);
   const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
@@ -169,7 +169,7 @@ function planTemplate(
   return isEqual(currentNics, plannedNics) ? [] : [{ kind: "patchTemplateNics", to: plannedNics }];
 }
 
-/** Plans the VMI's NICs. Until instancetype and preference are found, plugs none, because the preference may change a NIC's model. */
+/** Plans the VMI's NICs. Plugs none if changes are staged, or while an instancetype or preference, which may set NIC models, is missing. */
 function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { planned: planOwnNics(vmi), plugs: [] };
   const change = planNicsChange(findExpandedVm(facts).spec.template.spec, vmi, facts.bindings);

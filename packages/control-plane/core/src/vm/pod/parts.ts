@@ -80,7 +80,7 @@ export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
   return { ...NO_PARTS, mounts, volumes: [{ name: STATE_VOLUME, emptyDir }], diskMiB: STATE_MIB };
 }
 
-/** Builds the claim for firmware and TPM state. The VM owns the claim, or the VMI if no VM exists. */
+/** Builds the claim for firmware and TPM state. The claim's owner is the VM or, if no VM exists, the VMI. */
 export function buildStateClaim(
   vmi: VirtualMachineInstance,
   { stateClass }: StorageConfig,

@@ -101,7 +101,7 @@ export interface NetworksOwner {
   readonly ipamClaims?: IpamClaimStates;
 }
 
-/** Lists the elements of all wanted interfaces. Omits invalid names, because one invalid name invalidates the whole annotation. */
+/** Lists the elements of all wanted interfaces. Omits elements with invalid names, because one of them would invalidate the annotation. */
 function listWantedElements(
   owner: NetworksOwner,
   currentElements: readonly NetworkSelection[],

@@ -47,7 +47,7 @@ export function hasState(spec: VmiSpec): boolean {
   return hasEfi(spec) || findTpm(spec) !== undefined;
 }
 
-/** Returns the name of the claim that persists firmware and TPM state. Source: KubeVirt, prefix `persistent-state-for-`. */
+/** Returns the name of the claim for firmware and TPM state; undefined if the state is not persistent. Source: KubeVirt. */
 export function buildStateClaimName({
   metadata,
   spec,
