@@ -4,7 +4,7 @@ import type { PciAddress, PciBridge, RootPort } from "./pci/addresses.ts";
 /** Definition of a libvirt domain. File paths are paths in the launcher. All PCI devices have explicit addresses. */
 export interface DomainDefinition {
   readonly name: string;
-  /** The UUID never changes, so that libvirt updates the domain on a repeated define instead of reporting a conflict. */
+  /** Must be the same in every definition of this domain. libvirt rejects a definition with the same name and another UUID. */
   readonly uuid: string;
   readonly accelerator: "kvm" | "qemu";
   /** libvirt's name of the machine type, for example `q35` or `pc-i440fx-7.2`. */

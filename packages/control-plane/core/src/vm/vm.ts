@@ -247,7 +247,7 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
   return refs === undefined ? planStopped(facts) : refActions;
 }
 
-/** Returns the delay in milliseconds after which the VM must be reconciled even if no event occurs, or undefined if it need not be. */
+/** Returns the delay in milliseconds after which the VM must be reconciled without an event; undefined if it can wait for an event. */
 export function nextReconcileMs({ vm, vmi, now }: VmFacts): number | undefined {
   if (vmi !== undefined) return computeSuccessDelayMs(vm, vmi, now);
   const { step } = decideRun(collectRunFacts(vm, undefined));

@@ -178,8 +178,8 @@ export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
 }
 
 /**
- * Deletes a launcher that lacks an image's files, unless its guest runs. The cluster does not support image volumes in this
- * case, so the next launcher copies the files instead of mounting them.
+ * Plans the deletion of a launcher that lacks an image's files, unless its guest runs. The missing files show that the cluster does not
+ * support image volumes, so the next launcher copies the files instead of mounting them.
  */
 function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isDeletedOrRunning =

@@ -98,7 +98,7 @@ export function writeXml(root: XmlElement): string {
 }
 
 export interface DomainChange {
-  /** `missing` means that the returned domain lacks the element. The merge then retains the element. */
+  /** `missing`: the domain that the hook returned lacks the element, but the merged domain retains it. */
   readonly kind: "added" | "changed" | "missing";
   /** Names of the elements from the root. The name of an attribute begins with `@`. */
   readonly path: readonly string[];

@@ -366,13 +366,13 @@ function findKind(device: FixedDevice): DeviceKind {
   return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Plans the ports up to the last used one, plus reserve ports or ports up to `portCount`, as far as slots and interrupt vectors allow. */
+/** Plans all ports up to the last used port. Then adds `reserve` ports, or ports up to `portCount`, as far as slots and vectors suffice. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
   const portAddresses = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge with bus number N is behind root port N - 1. It also uses number N, so N counts here, but root port N is filtered out below.
+  // A bridge with bus number N needs root port N - 1 and replaces root port N. The list contains both; the last line omits port N.
   const buses = [
     ...portAddresses.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),

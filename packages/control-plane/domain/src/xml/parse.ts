@@ -7,7 +7,7 @@ import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/a
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, describeParseError } from "./check-document.ts";
 
-/** Elements whose paths {@link DomainFacts} omits: NICs have them in {@link NicFacts}, and libvirt sets those of the other two elements. */
+/** Elements whose paths {@link DomainFacts} omits. {@link NicFacts} contains the paths of NICs; libvirt sets all other omitted paths. */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
   "emulator",
