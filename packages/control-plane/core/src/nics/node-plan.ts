@@ -330,7 +330,7 @@ export interface RemoveBridgeAction {
   readonly bridgeName: string;
 }
 
-/** Plans a pending network swap. Returns an empty list if no swap is pending, or unless both wirings are of kind `bridge`. */
+/** Plans a pending network swap. Returns an empty list if no swap is pending or if one of the wirings is not of kind `bridge`. */
 export function planSwapNetwork(
   iface: IfaceFacts,
   wiringOf: (iface: IfaceFacts) => PodWiring | undefined,
