@@ -48,7 +48,7 @@ export interface Deps {
   readonly resultCache: ResultCache;
   readonly multusCache: ResultCache;
   readonly trackedPods: TrackedPods;
-  /** Permits one operation at a time for each pod UID. The container runtime may call the agent during a reconcile pass of the pod. */
+  /** Permits one operation at a time per pod UID, because the container runtime may call the agent during the pod's reconcile pass. */
   readonly podMutex: KeyedMutex;
   readonly failures: Failures;
   readonly events: EventRecorder;

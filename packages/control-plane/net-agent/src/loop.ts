@@ -33,7 +33,7 @@ export interface LoopParts extends Omit<
   ) => Promise<void>;
 }
 
-/** Reconciles all pods, and ended pods that have journal rows. Then reconciles each pod that changes, until the signal is aborted. */
+/** Reconciles all pods, including deleted pods with journal rows. Then reconciles each pod that changes, until the signal is aborted. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
   const trackedPods = await loadTrackedPods(journal, log);

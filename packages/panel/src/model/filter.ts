@@ -8,7 +8,7 @@ export interface Filter {
   readonly namespace: string;
   readonly node: string;
   readonly network: string;
-  /** Shows only units that have a NIC with this reason, or a notice with this title. `any` shows units with any problem. */
+  /** Reason of a NIC, or title of a notice, that a unit must have to be shown. `any` shows units with any problem; "" shows all units. */
   readonly reason: string;
 }
 

@@ -17,7 +17,7 @@ export const NO_PLUG_CHECK: PlugCheck = { isOn: false, keepsFaulty: false };
 
 export type PlugChange = Extract<Change, { kind: "plug" }>;
 
-/** Returns the change if it is a plug that takes effect immediately. Nothing can be checked for other changes. */
+/** Returns the change if it is a plug that takes effect immediately. Returns undefined for other changes, which cannot be checked. */
 export function findCheckableChange(
   change: Change,
   verdict: Verdict | undefined,

@@ -32,7 +32,7 @@ export interface PendingChange {
   readonly change: Change;
   /** Verdict of the dry run; unset while the dry run is in progress. */
   readonly verdict?: Verdict;
-  /** Verdict of the combined dry run of the VM's NIC changes; unset if the combined dry run returned no new messages. */
+  /** Verdict of the combined dry run of the VM's NIC changes. Set only at the last of these changes, and only if it has new messages. */
   readonly combinedVerdict?: Verdict | undefined;
   readonly outcome?: SentState;
 }

@@ -216,7 +216,7 @@ interface PodEntry {
   timeouts: number;
 }
 
-/** Time limit of the first attempt to connect, in milliseconds. Each timeout doubles it, because libvirt may need 8 s after its start. */
+/** Time limit of the first attempt to connect, in milliseconds. Each timeout doubles the limit, because libvirt may need 8 s to start. */
 const FIRST_OPEN_TIMEOUT_MS = 5000;
 const MAX_OPEN_TIMEOUT_MS = 30_000;
 

@@ -111,7 +111,7 @@ function addPullSecrets(spec: Fields, account: KubeObject): void {
   }
 }
 
-/** Sets the account, its pull secrets and the token volume. Throws a StatusError 403 if the account does not exist. */
+/** Sets a new pod's service account, its pull secrets and the token volume. Throws a StatusError 403 if the account does not exist. */
 export async function setServiceAccount(request: Mutation, lookup: AccountLookup): Promise<void> {
   const { kind, subresource, operation, object, namespace } = request;
   if (

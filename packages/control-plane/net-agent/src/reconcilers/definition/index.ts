@@ -94,7 +94,7 @@ async function report(
   return reported;
 }
 
-/** Time in ms for which this node waits, before it removes outdated entries of other nodes from the definition's status.problems. */
+/** Time in ms for which this node waits before it removes outdated entries of other nodes from the definition's status.problems. */
 const STALE_ENTRY_TIMEOUT_MS = 30_000;
 
 function readLinkKinds({ facts }: Finding): CheckedDefinition["links"] {

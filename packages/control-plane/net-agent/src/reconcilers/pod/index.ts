@@ -26,7 +26,7 @@ interface BlockingAttachment {
   readonly message: string;
 }
 
-/** Returns the last failure of the ADD step, or of the blocking attachment of the same network; otherwise an error about the name. */
+/** Returns the ADD step's last failure; else the failure of a blocking attachment of the same network; else that the name is in use. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   {

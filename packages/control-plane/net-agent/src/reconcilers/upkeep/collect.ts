@@ -64,7 +64,7 @@ async function listOtherAttachments(
   return (await Promise.all(caches.map((cache) => cache.listNames(config.name)))).flat();
 }
 
-/** Lists all attachments of a network on this node. @throws AppError with CNI_GC_HELD if the list may be incomplete or ambiguous */
+/** Lists the network's attachments on this node. @throws AppError with CNI_GC_HELD if the list may be wrong or incomplete */
 async function listValid(network: UsableNetwork, deps: Deps): Promise<readonly AttachmentName[]> {
   const { config } = network;
   const starting = deps.pods.list().find((pod) => !isPodFinished(pod) && isStarting(pod));

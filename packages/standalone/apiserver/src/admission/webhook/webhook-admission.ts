@@ -176,8 +176,8 @@ class WebhookAdmission implements Admission {
   }
 
   /**
-   * Calls the webhook if it matches the request. Returns undefined if it does not match, or if the call fails and the failure policy is
-   * Ignore. Throws a StatusError if the webhook denies the request.
+   * Calls the webhook if it matches the request. Returns undefined if the webhook does not match, or if the call fails and the failure
+   * policy is Ignore. Throws a StatusError if the webhook denies the request, does not support a dry run, or fails with policy Fail.
    */
   async #review(webhook: Webhook, request: AdmissionRequest): Promise<Verdict | undefined> {
     const wantedKind = findMatchingKind(webhook, request, this.#deps);
