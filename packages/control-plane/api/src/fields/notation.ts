@@ -41,7 +41,7 @@ export interface ValueMark {
   readonly hint: string;
 }
 
-/** Schema keyword whose check decides which values of a field Patchbay supports. CRDs omit the keyword. */
+/** Schema keyword with a check that decides whether Patchbay supports a field's value. CRDs omit the keyword. */
 const VALUES_KEYWORD = "patchbayValues";
 
 /** Builds the keyword for a field of which Patchbay supports only some values. A VM with another value is stored, but does not start. */

@@ -200,7 +200,7 @@ const SECRET_FIELDS = {
   networkData: "NetworkDataSecretRef",
 } as const;
 
-/** Returns the length in UTF-8 bytes. For a text with more UTF-16 code units than {@link INLINE_MAX_BYTES}, returns their number. */
+/** Returns the length in UTF-8 bytes. For a text that is certainly too long, saves time and returns the number of UTF-16 code units. */
 function countBytes(text: string): number {
   if (text.length > INLINE_MAX_BYTES) return text.length;
   // Array.from iterates over code points, not over UTF-16 code units.
