@@ -178,7 +178,7 @@ export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopNam
     : chooseBlamed(findBlamed(replyStages, trace.replySeenAt, lastBlamed) ?? [], observed);
 }
 
-// A loss is a fault if it reaches both this number and this share of the frames. Smaller losses may result from load.
+// A loss is a fault if at least LOST_MIN frames and LOST_SHARE_MIN of all frames are lost. Smaller losses may result from load.
 const LOST_MIN = 2;
 const LOST_SHARE_MIN = 0.15;
 

@@ -16,7 +16,7 @@ export interface HopReport {
   readonly hop: HopName;
   readonly name?: string;
   readonly state: HopState;
-  /** Stable identifier, listed in docs/doctor.md. Set if the hop is dead, or if a known state of the guest explains why it is unknown. */
+  /** Stable identifier, listed in docs/doctor.md. Set for a dead hop, and for an unknown hop if a possible cause is known. */
   readonly reason?: string;
   readonly why: string;
   readonly fix?: string;

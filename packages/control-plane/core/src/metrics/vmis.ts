@@ -231,7 +231,7 @@ const TOTAL_BYTES = "data_bytes_total";
 
 const MIGRATION_FAMILIES: Readonly<Record<string, readonly [help: string, read: ReadJob]>> = {
   [TOTAL_BYTES]: ["All that is to be moved, in bytes.", ({ totalBytes }) => totalBytes],
-  // Name of the metric before KubeVirt 1.9. KubeVirt's recording rules still provide the old name.
+  // Name of the metric before KubeVirt 1.9. Patchbay reports it too, because KubeVirt's recording rules still provide the old name.
   data_total_bytes: [
     "Deprecated: kubevirt_vmi_migration_data_bytes_total.",
     ({ totalBytes }) => totalBytes,

@@ -82,7 +82,7 @@ function computeRetryDelayMs(failed: readonly Migration[], nowMs: number): numbe
   return Math.max(0, findEndMs(lastFailure) + pauseMs - nowMs);
 }
 
-/** Builds a migration named after the last failed migration, so that a repeated create fails until this migration has failed too. */
+/** Builds a migration. Each attempt has its own name, derived from the last failed attempt, so that no attempt is created twice. */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,

@@ -106,8 +106,8 @@ function checksMacs(
 }
 
 /**
- * Returns the interface with the MAC to request on the target. A network that passes only assigned MACs must assign the guest's.
- * The source's announcement corrects switches that learned this MAC at the target.
+ * Returns the interface with the MAC to request on the target. A network that passes only assigned MACs must assign the guest's MAC.
+ * Switches may then learn this MAC at the target too early. The source node announces the MAC again to correct them.
  */
 function withTargetMac(
   { iface, attachment }: MigratingNic,
@@ -121,8 +121,8 @@ function withTargetMac(
 }
 
 /**
- * Removes the PCIe port counts. With these counts, each NIC would count as waiting for a free port, because the target pod's view reports
- * no NICs in the guest.
+ * Removes the PCIe port counts. With these counts, each NIC would count as waiting for a free port, because {@link buildTargetPodView}
+ * reports no NICs in the guest.
  */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");
