@@ -113,7 +113,7 @@ export interface FrameFilter {
   readonly command: string;
 }
 
-/** An nftables chain in the pod that Patchbay did not create, and that can drop packets which the pod forwards. */
+/** An nftables chain in the pod that can drop forwarded packets. Patchbay's own chains are not included. */
 export interface PacketFilter {
   readonly command: string;
   /** Whether the chain certainly drops all packets to or from the guest. */

@@ -176,8 +176,8 @@ function isGatewayLost(facts: PathFacts): boolean {
 }
 
 /**
- * Judges a peer that is in no bridge. Returns undefined if the peer is in a bridge, if it has an address or `outward` got a reply (the node
- * then routes the guest's packets), or if the pod does not bridge the NIC.
+ * Judges a peer that is in no bridge. Returns undefined if the peer is in a bridge, or if the pod does not bridge the NIC. Also returns
+ * undefined if the peer has an address or `outward` got a reply, because the node then routes the guest's packets.
  */
 function judgePeerMaster(
   facts: PathFacts,

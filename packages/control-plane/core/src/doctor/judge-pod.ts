@@ -213,7 +213,7 @@ function findMissingAddress({ podAddresses = [] }: PathFacts, nic: PathLink): st
   return podAddresses.find((address) => !present.includes(address));
 }
 
-/** Judges the pod's routes for the guest's packets. Other hops report links that are down and addresses that are missing. */
+/** Judges the pod's routes. Undefined while a link is down or an address is missing, because other hops report these faults. */
 function judgePodRoutes(
   facts: PathFacts,
   { links, routeFaults }: ObservedPath,

@@ -69,7 +69,7 @@ const SHARED_VIEW = "beside";
 
 export interface StreamRequest {
   readonly stream: GuestStream;
-  /** Whether the request is rejected while another client uses the stream. If false, the other client is disconnected. */
+  /** Whether to reject the request, instead of disconnecting the stream's current client. Without effect if `sharesScreen` is set. */
   readonly preservesSession: boolean;
   /** Whether to share the screen with the current client, for example for a screenshot. */
   readonly sharesScreen?: true;

@@ -28,8 +28,8 @@ export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistor
 }
 
 /**
- * Returns the history for the VM's next status. To save writes, the VMI's newer operations are added only if the status must be written
- * anyway, because a field in `otherFields` changes, or if the guest has ended.
+ * Returns the history for the VM's next status. To save writes, adds the VMI's newer operations only if the guest has ended, or if a
+ * change in `otherFields` requires a write of the status anyway.
  */
 export function buildNextVmHistory(
   owner: HistorySources & { readonly vm: VirtualMachine },

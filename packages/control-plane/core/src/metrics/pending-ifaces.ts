@@ -19,7 +19,7 @@ export interface PendingIface {
   readonly since: string | undefined;
 }
 
-/** Returns whether a network swap is pending: the interface has an attachment to another pod NIC than the one that the guest uses. */
+/** Returns whether a network swap is pending: besides the guest's attachment, the interface has one that is not being removed. */
 function isSwap(ifaceStatus: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>

@@ -3,7 +3,7 @@
 export interface DeviceCopy {
   /** Path of the device file to copy. Symbolic links are rejected. */
   readonly source: string;
-  /** Path of the copy. The parent directory is created, owned by root and readable by all users. */
+  /** Path of the copy. `ensureCopy` creates the parent directory, which root owns and all users can read. */
   readonly path: string;
   readonly uid: number;
   readonly gid: number;
