@@ -115,7 +115,7 @@ export interface TargetQuery {
   readonly isVmi: boolean;
 }
 
-/** Finds the VM and its VMI. Only one of them must exist. `isVmi` requests only the VMI. @throws AppError with KUBE_NOT_FOUND */
+/** Finds the VM and its VMI, or only the VMI if `isVmi` is true. @throws AppError with KUBE_NOT_FOUND if neither is found */
 export async function findTarget(
   session: Session,
   query: TargetQuery,
