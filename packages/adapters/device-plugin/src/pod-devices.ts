@@ -28,7 +28,7 @@ function loadService(): ServiceDefinition {
 
 /**
  * gRPC statuses with which `Get` fails if the kubelet does not implement `Get`, has `Get` disabled, or does not know the pod. `List` may
- * succeed then. Source: kubelet podresources, server_v1.go
+ * succeed in these cases. Source: kubelet podresources, server_v1.go
  */
 const LISTABLE_STATUSES: readonly unknown[] = [status.UNIMPLEMENTED, status.UNKNOWN];
 

@@ -44,7 +44,9 @@ class Sleeper {
     this.#wake?.();
   }
 
-  /** Waits for `ms` milliseconds, a call of `wake`, or an abort. Returns immediately if `wake` was called since the previous wait. */
+  /**
+   * Waits until `ms` milliseconds end, `wake` is called or the signal is aborted. Returns at once if `wake` was called since the last wait.
+   */
   async sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (!this.#isWoken && !signal.aborted) {
       const wakeUp = new AbortController();

@@ -76,7 +76,7 @@ export function findOutsideMac({ nic, links }: ProbeFacts): string {
   return nic.wiring.kind === "bridge" ? nic.wiring.mac : (links.podNic?.mac ?? nic.wiring.mac);
 }
 
-/** Finds the pod's IPv4 address to send probes from, because some hosts ignore probes without a source. Undefined for a bridged NIC. */
+/** Returns the pod's IPv4 address as source of probes, because some hosts ignore probes without a source. Undefined for a bridged NIC. */
 function findSenderIpv4({ links, nic }: Pick<ProbeFacts, "nic" | "links">): string | undefined {
   if (nic.wiring.kind === "bridge") return undefined;
   const addresses = (links.podNic?.addresses ?? []).map((text) => text.split("/")[0] ?? "");
@@ -161,7 +161,7 @@ function findGuestGateway(
   return { address: podGateway?.split("/")[0], mac: links.podBridge?.mac };
 }
 
-/** Returns the ends of IPv4 probes from the gateway to the guest. Undefined if the gateway or the guest's IPv4 address is unknown. */
+/** Returns link, MAC and addresses for IPv4 probes from the gateway to the guest. Returns undefined if one of them is unknown. */
 function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
   const insideEnd = findInsideEnd(facts);
   const [guest] = facts.nic.addresses;

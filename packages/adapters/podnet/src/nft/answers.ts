@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// nftables rules for a bridge on which the pod serves DHCP and router advertisements to its guest. The rules block
-// other servers and clients, redirect the guest's routed traffic to the network's gateway, and answer for permanent neighbors.
-// docs/design/guest-addresses.md explains them.
+// nftables rules for a bridge on which the pod serves DHCP and router advertisements to its guest. The rules block other servers and
+// clients, redirect the guest's routed traffic to the network's gateway, and answer for permanent neighbors. docs/design/guest-addresses.md
+// explains the rules.
 import type { AnsweredNeighbor, BridgeWiring } from "@patchbay/core/nics";
 import { DHCP_REQUESTS } from "./counters.ts";
 import type { Table, TableName } from "./table.ts";
@@ -89,8 +89,8 @@ function buildIpv6Rules({ tapName, bridgeMac, answers }: AnswersWiring): readonl
 }
 
 /**
- * Lets the bridge answer ARP for permanent neighbors, and redirects the guest's IPv4 traffic to their MACs. Sets the
- * sender of these requests to 0.0.0.0, because the kernel ignores ARP requests from a sender to which it has no route (rp_filter).
+ * Lets the bridge answer the guest's ARP requests for permanent neighbors, and redirects the guest's IPv4 traffic to their MACs. Sets the
+ * sender in the requests to 0.0.0.0, because the kernel ignores requests from a sender to which it has no route (rp_filter).
  */
 function buildNeighborRules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { arp } = answers;
