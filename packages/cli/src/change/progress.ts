@@ -249,7 +249,7 @@ export interface RequestedSettings {
   readonly link?: "up" | "down";
 }
 
-/** Returns whether the guest's NIC is on the network. During a swap, the interface has one attachment for each of the two networks. */
+/** Returns whether the guest's NIC is on the network. During a swap, the interface also has an attachment of the other network. */
 function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   const status = findByName(vmi?.status?.interfaces, iface);
   const attachment = vmi?.status?.attachments?.find(

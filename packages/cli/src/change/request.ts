@@ -169,7 +169,7 @@ class TargetFollower {
 
 const TIME_WIDTH = 9;
 
-/** Prints a line with the time of the step in seconds, the phase, and the reason why the phase is blocked. */
+/** Returns a line with the time of the step in seconds, the phase, and the reason why the phase is blocked. */
 function printStep(step: Step): string {
   const seconds = (step.elapsedMs / 1000).toFixed(3).padStart(TIME_WIDTH);
   return `${seconds} s  ${escapeLine(printStage(step))}\n`;

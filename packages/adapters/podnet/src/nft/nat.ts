@@ -124,7 +124,7 @@ function buildInwardRules(
   );
 }
 
-/** Translates the guest's source address to the pod's. Sources in the pod that the guest cannot answer become the gateway's address. */
+/** Translates the guest's source address to the pod's, and local sources in the pod, which the guest cannot answer, to the gateway's. */
 function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const masqueradeRules = sides.map(

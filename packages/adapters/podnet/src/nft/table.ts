@@ -108,7 +108,7 @@ function tableKey({ family, name }: TableName): string {
   return `${family} ${name}`;
 }
 
-/** Matches the priority of output NAT chains as nft 1.1 and later print it. The parser replaces it by -100, which nft 1.0 prints. */
+/** Matches the priority of output NAT chains as nft 1.1 and later print it. The parser replaces the priority with -100, as in nft 1.0. */
 const NAMED_OUTPUT_PRIORITY = /^(\t\ttype nat hook output priority )dstnat;/;
 
 /** Parses the output of `nft -s -t -p list ruleset`. Tables begin and end at the start of a line. */

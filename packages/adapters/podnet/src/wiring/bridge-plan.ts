@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the link changes that create a bridge and a tap for a pod NIC. Completed steps are skipped.
-// docs/design/pod-links.md explains them.
+// Plans the link changes that create a bridge and a tap for a pod NIC. Omits changes that are already done. docs/design/pod-links.md
+// explains the links.
 import type { BridgeWiring, PodReplies } from "@patchbay/core/nics";
 import type {
   LinkChange,
