@@ -154,7 +154,7 @@ complete -F _patchbay patchbay kubectl-patchbay
 `;
 }
 
-/** Prints a script in which zsh runs the functions for bash. Source: zsh manual, "Completion System", bashcompinit. */
+/** Returns a script in which zsh runs the functions for bash. Source: zsh manual, "Completion System", bashcompinit. */
 export function printZshCompletion(all: CommandLine): string {
   return `#compdef patchbay
 # Completion of patchbay for zsh. Use: source <(patchbay completion zsh)

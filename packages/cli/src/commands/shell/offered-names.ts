@@ -57,7 +57,7 @@ async function listInCluster(session: Session, context: Context, input: Input): 
   }
 }
 
-/** Lists names that complete a word. The first argument is their kind. For interfaces, the second argument is the VM. */
+/** Lists names that complete a word. The command's first argument is the kind of names. For interfaces, the second argument is the VM. */
 export async function listNames(context: Context, input: Input): Names {
   if (argumentAt(input, 0) === "images") {
     const { listRunningImages } = await import("@patchbay/supervisor");
