@@ -68,9 +68,7 @@ export interface Journal {
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /**
-   * Lists the UIDs of pods with rows. Deletes directories without rows. Must not run while `write` creates a directory for its first row.
-   */
+  /** Lists the UIDs of pods with rows. Deletes directories without rows. Must not run while `write` creates a pod's directory. */
   listPods(): Promise<readonly string[]>;
 }
 

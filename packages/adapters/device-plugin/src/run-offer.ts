@@ -44,9 +44,7 @@ class Sleeper {
     this.#wake?.();
   }
 
-  /**
-   * Waits until `ms` milliseconds end, `wake` is called or the signal is aborted. Returns at once if `wake` was called since the last wait.
-   */
+  /** Waits until `ms` milliseconds end, the signal is aborted or `wake` is called. A call of `wake` since the last wait also counts. */
   async sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (!this.#isWoken && !signal.aborted) {
       const wakeUp = new AbortController();

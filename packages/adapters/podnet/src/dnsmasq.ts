@@ -193,9 +193,7 @@ interface AddressServersOptions {
   readonly processFamily: string;
 }
 
-/**
- * Milliseconds after which a new process replaces the server process: 25 days, the longest delay of a timer. Source: Node.js, setTimeout
- */
+/** Milliseconds after which a new process replaces a server process: 25 days, the maximum timer delay. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
 const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;

@@ -48,7 +48,6 @@ export const IFACE_NAME: FlagSpec = {
   required: true,
 };
 
-/** Flag for a dry run: the API server validates the request without changing anything. */
 export const DRY_RUN: FlagSpec = {
   flags: "--dry-run",
   description: "only show whether the API server would accept the change, and when it takes effect",

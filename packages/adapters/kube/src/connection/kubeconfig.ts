@@ -8,12 +8,10 @@ import { SERVICE_ACCOUNT_DIRECTORY, findClusterServer } from "./config.ts";
 import { ExecPlugin, type PluginCredentials } from "./exec-plugin.ts";
 import { parseKubeConfig, type ParsedKubeConfig, type User } from "./kubeconfig-file.ts";
 
+/** Certificates and keys are in PEM. */
 export interface Credentials {
-  /** CA certificates in PEM. */
   readonly ca?: string;
-  /** Client certificate in PEM. */
   readonly cert?: string;
-  /** Private key in PEM. */
   readonly key?: string;
   readonly token?: string;
   readonly password?: string;

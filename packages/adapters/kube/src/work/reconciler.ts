@@ -116,9 +116,8 @@ interface KeyTimer {
 }
 
 /**
- * Work queue, first in, first out within a group. Keys that are added before the first `take` form the backlog, which
- * contains all objects at startup. `take` alternates between backlog and new keys, so that new keys need not wait for
- * the whole backlog.
+ * Work queue, first in, first out within a group. Keys that are added before the first `take` form the backlog, which contains all objects
+ * at startup. `take` alternates between backlog and new keys, so that new keys need not wait for the whole backlog.
  */
 export class Queue {
   readonly concurrency: number;

@@ -37,9 +37,7 @@ export function openDirectory(path: string): OpenDirectory {
 }
 
 interface PathBeneath {
-  /**
-   * Absolute path of a directory. Must be a directory that other users cannot replace, because symbolic links in this path are followed.
-   */
+  /** Absolute path. Must be a directory that other users cannot replace, because symbolic links in this path are followed. */
   readonly root: string;
   readonly path: string;
 }
