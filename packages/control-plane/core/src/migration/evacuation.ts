@@ -115,7 +115,7 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
-/** If the node is cordoned, plans to record this. If it was uncordoned after the record, plans to remove the eviction request. */
+/** Plans to record a cordoned node. If the node is no longer cordoned but is recorded, plans to remove the eviction request. */
 function planDrainRecord(
   node: string,
   { vmi, isNodeSchedulable }: EvacuationFacts,

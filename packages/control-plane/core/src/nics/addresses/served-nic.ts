@@ -379,7 +379,7 @@ function fitTogether(sizes: readonly number[], fields: readonly number[]): boole
     });
 }
 
-/** Returns a warning if the options do not fit into 576 bytes. dnsmasq omits options for a client that accepts no longer message. */
+/** Returns a warning if the options exceed a DHCP message of 576 bytes. dnsmasq omits options if the client accepts no longer message. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
   if (nic.lease.ipv4 === undefined) return [];
   const sizes = listOptionSizes(nic);

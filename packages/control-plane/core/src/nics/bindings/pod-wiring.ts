@@ -20,7 +20,7 @@ export interface ArpReplies {
 }
 
 export interface PodReplies {
-  /** Addresses of the bridge, as ADDRESS/LENGTH. In their families, the pod drops DHCP replies and router advertisements of others. */
+  /** Addresses of the bridge, as ADDRESS/LENGTH. In their families, the pod drops replies of other DHCP servers and IPv6 routers. */
   readonly addresses: readonly string[];
   /** MAC of the IPv6 gateway to which the bridge forwards the guest's packets. Unset if the bridge is not the guest's router. */
   readonly gatewayMac?: string;
