@@ -48,7 +48,7 @@ class SnapshotMounts implements ImageMounts {
       await this.#finish(path);
     } catch (error) {
       if (!isMissing(error)) throw error;
-      // A concurrent call has removed the snapshot of this mount, so the image is mounted again.
+      // The snapshot is missing, for example because a concurrent call removed it. Mounts the image again.
       await this.unmount(path);
       await this.#mount(name, path);
       await this.#finish(path);

@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "../layout.ts";
 
-/** Record of one name of an image. CRI adds a record whose name is the image's id. */
+/** containerd's record of an image under one name. CRI adds a record whose name is the image's id. */
 interface ImageRecord {
   readonly name: string;
   /** Digest of the manifest or index. */

@@ -302,7 +302,7 @@ function enqueueOnChange(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue)
   };
 }
 
-/** Warns about data without a PersistentVolume, which can exist after a restore. Preserves the data, because its owner is unknown. */
+/** Warns about data that has no PersistentVolume, for example after a restore. Preserves the data, because its owner is unknown. */
 async function warnAboutOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
   const directories = (await files.list(claimsDir)).filter(isHandle);
   for (const handle of directories.filter((name) => volumes.find({ name }) === undefined)) {

@@ -38,7 +38,7 @@ function wasInterrupted({ reason, message, startedAt }: ContainerFacts): boolean
   return startedAt === 0n && reason === "StartError" && INTERRUPTED_START.test(message);
 }
 
-/** Returns whether to restart by restartPolicy. An interrupted start is always repeated; a successful init container is never restarted. */
+/** Returns whether restartPolicy requires a restart. Repeats each interrupted start; never restarts a successful init container. */
 export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boolean {
   const { exitCode, container } = exit;
   if (container !== undefined && wasInterrupted(container)) return true;

@@ -7,7 +7,7 @@ export interface Stops {
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 
-/** A running stop is repeated only if the new deadline is earlier by at least this time. */
+/** Minimum time by which a new deadline must be earlier than the deadline of a running stop, so that the stop is repeated. */
 const DEADLINE_TOLERANCE_MS = 1000;
 const STOP_RETRY_INTERVAL_MS = 1000;
 

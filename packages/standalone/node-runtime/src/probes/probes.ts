@@ -47,7 +47,7 @@ function findContainer({ pod, container }: ProbedContainer): Container | undefin
   return listPodContainers(pod).find(({ name }) => name === container.name);
 }
 
-/** Creates the probes' states. Liveness counts as success; startup and readiness do if the pod's status reports so for this run. */
+/** Creates the initial states. Liveness counts as success; startup and readiness only if the pod's status reports it for this run. */
 function restoreStates(pod: Pod, { containerId, spec }: { containerId: string; spec: Container }) {
   const reportedStatus = findReportedStatus({ pod }, spec.name);
   const isSameRun = reportedStatus?.containerID?.endsWith(containerId) === true;
