@@ -63,7 +63,7 @@ export interface Deps {
   readonly policy: CurrentPolicy;
   /** Lists the node's own bridges: bridges that flags name, and each bridge with a port that belongs to neither a pod nor a guest. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
-  /** Returns why this node cannot create NICs on the network. `network` has the form NAMESPACE/NAME. */
+  /** Returns the network's problems on this node, including a tolerated policy violation. `network` has the form NAMESPACE/NAME. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   readonly mode: AgentMode;
   /** Whether a pod may use only networks in its own namespace, networks in namespace `default`, and networks to which its VMI refers. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IPAMClaims of VMs: observation and creation for a VMI's NICs, and deletion when a VM no longer has the NIC.
+// Observes and creates the IPAMClaims for a VMI's NICs, and deletes an IPAMClaim when the VM no longer has the NIC.
 import { IPAM_CLAIMS, names, type IpamClaim, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/base";
 import {

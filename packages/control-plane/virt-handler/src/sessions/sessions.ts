@@ -38,13 +38,13 @@ export class WakeFilter {
     this.#wakeIfNeeded();
   }
 
-  /** Drops recorded events and link changes when an observation starts, because the observation includes their effects. */
+  /** Drops recorded events and link changes. Must be called when an observation starts, because the observation includes their effects. */
   markObserved(): void {
     this.#hasEvent = false;
     this.#changes = [];
   }
 
-  /** Drops only recorded link changes when an observation of links starts. Recorded libvirt events still wake the loop. */
+  /** Drops only recorded link changes. Must be called when an observation of links starts. Recorded libvirt events still wake the loop. */
   markLinksObserved(): void {
     this.#changes = [];
   }

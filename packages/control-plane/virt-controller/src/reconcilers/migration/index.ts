@@ -96,7 +96,7 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
-  // Throws transient errors, such as conflicts, before the migration's status is written. The migration's status must not report
+  // Throws transient errors, such as conflicts, before it writes the migration's status, because this status must not report
   // progress that the VMI's status does not show yet.
   rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
