@@ -27,7 +27,7 @@ interface GrantedImage {
   readonly repository: string;
 }
 
-/** Credentials with which images were pulled. A pod without them must pull the image, so the registry checks its access. Source: KEP-2535. */
+/** Credentials with which images were pulled. A pod without them must pull, so that the registry checks its access. Source: KEP-2535. */
 export interface Grants {
   isPublic(image: GrantedImage): Promise<boolean>;
   hasGrantFor(image: GrantedImage, credentials: readonly RegistryCredentials[]): Promise<boolean>;

@@ -19,7 +19,7 @@ export type RequestToken = (
 ) => Promise<Token>;
 
 export interface PodTokens {
-  /** Requests a new token if the cached one is due for replacement. If the request fails, returns the cached token until the token expires. */
+  /** Requests a new token if the cached token is due for replacement. If the request fails, returns the cached token while it is valid. */
   find(pod: Pod, source: TokenSource): Promise<string>;
   /** Returns the time until a token of the pod must be replaced; undefined if the pod has no tokens. */
   dueMs(uid: string): number | undefined;
