@@ -42,7 +42,7 @@ export interface JournalRow {
    */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
-  /** The NIC's routes and permanent neighbors after ADD. Restored before DEL. Unset if the NIC had none, or the attachment is adopted. */
+  /** Routes and permanent neighbors of the NIC after ADD, to restore before DEL. Unset if the NIC had none or the attachment is adopted. */
   readonly paths?: NicPaths;
   /** Whether the attachment connects the pod to its default network. The container runtime requests ADD and DEL of this attachment. */
   readonly isDefault?: true;

@@ -168,7 +168,7 @@ class OfferRunner {
     );
   }
 
-  /** Listens, also again if the plugin's socket is missing, because a starting kubelet removes the sockets of all plugins. */
+  /** Opens the plugin's socket, or opens it again if it is missing, because a starting kubelet removes the sockets of all plugins. */
   async #listen(): Promise<void> {
     const { files } = this.#deps;
     if (this.#isListening && (await files.exists(this.#socket))) return;
