@@ -16,7 +16,9 @@ const CONNECTIONS_MAX = 16;
 
 type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
   Partial<Pick<DaemonHealth, "notes">> & {
-    /** Returns the text of the metrics for `/metrics`; unset if the server has no metrics. Set only at a Unix socket for root. */
+    /**
+     * Returns the text of the metrics for `/metrics`. Set only for a Unix socket that only root can reach; unset if it serves no metrics.
+     */
     readonly printMetrics?: () => Promise<string>;
   };
 
