@@ -16,9 +16,7 @@ const CONNECTIONS_MAX = 16;
 
 type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
   Partial<Pick<DaemonHealth, "notes">> & {
-    /**
-     * Returns the text of the metrics for `/metrics`. Set only for a Unix socket that only root can reach; unset if it serves no metrics.
-     */
+    /** Returns the metrics for `/metrics` as text. Set only if the server has metrics and a Unix socket that only root can reach. */
     readonly printMetrics?: () => Promise<string>;
   };
 
