@@ -5,20 +5,18 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eventually } from "@patchbay/support";
+import { eventually, installPlugin } from "@patchbay/support";
 import { parse } from "yaml";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { expectReady, guestNic, ifaceStatus, machine, ping, setAddress } from "../machine.ts";
 
 const { root: ROOT } = inject("machine");
 const FILES = join(ROOT, "docs/examples/own-binding");
-const BIN_DIR = "/opt/cni/bin";
-const PLUGIN = join(BIN_DIR, "example-tap");
 /** Time for a rejection or an image lookup on a busy machine. */
 const REPORT_TIMEOUT_MS = 90_000;
 const BASE = "localhost/patchbay/sidecar-shim:dev";
 /** The topmost directory that did not exist. */
-let made: string | undefined;
+let removePlugin = (): void => undefined;
 
 function apply(file: string): void {
   machine.kubectl("apply", "-f", join(FILES, file));
@@ -82,7 +80,6 @@ function addHookImage(): void {
 }
 
 beforeAll(() => {
-  made = mkdirSync(BIN_DIR, { recursive: true });
   addHookImage();
 });
 
@@ -92,8 +89,7 @@ afterAll(() => {
   const binding = { "example-tap": null, "example-hook": null };
   const none = JSON.stringify({ spec: { configuration: { network: { binding } } } });
   machine.kubectl("-n", "patchbay", "patch", "kubevirt", "kubevirt", "--type", "merge", "-p", none);
-  rmSync(PLUGIN, { force: true });
-  if (made !== undefined) rmSync(made, { recursive: true, force: true });
+  removePlugin();
 });
 
 test("a VM with an unregistered binding is not started, and its condition reports the reason", async () => {
@@ -119,7 +115,9 @@ test("after the registration its guest starts; without the plugin the NIC waits 
 });
 
 test("installing the plugin completes the NIC: the guest reaches the other end of its tap", async () => {
-  copyFileSync(join(FILES, "example-tap"), PLUGIN);
+  removePlugin = installPlugin("example-tap", (path) => {
+    copyFileSync(join(FILES, "example-tap"), path);
+  });
   await eventually(() => ifaceStatus("with-tap", "tap1")?.hotplug?.phase === "Ready", {
     withinMs: REPORT_TIMEOUT_MS,
   });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC with a registered binding is plugged into a running VM and unplugged.
-import { chmodSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
-import { eventually } from "@patchbay/support";
+import { eventually, installPlugin } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ipIn, linksOf } from "../inventory.ts";
 import {
@@ -18,12 +18,10 @@ import {
   SUBRESOURCES,
 } from "../machine.ts";
 
-const BIN_DIR = "/opt/cni/bin";
 const TYPE = `patchbay-own-tap-${String(process.pid)}`;
-const PLUGIN = join(BIN_DIR, TYPE);
 const VM = "alpha";
 /** The topmost directory that did not exist. */
-let made: string | undefined;
+let removePlugin = (): void => undefined;
 
 /** Registers bindings; null removes one. */
 function register(binding: Readonly<Record<string, object | null>>): void {
@@ -54,9 +52,9 @@ async function plug(name: string, networkName: string, binding: string): Promise
 }
 
 beforeAll(() => {
-  made = mkdirSync(BIN_DIR, { recursive: true });
-  copyFileSync(join(import.meta.dirname, "own-tap-plugin.sh"), PLUGIN);
-  chmodSync(PLUGIN, 0o755);
+  removePlugin = installPlugin(TYPE, (path) => {
+    copyFileSync(join(import.meta.dirname, "own-tap-plugin.sh"), path);
+  });
   machine.apply(network("direct"), network("along"));
 });
 
@@ -69,7 +67,7 @@ afterAll(async () => {
   }
   register({ "own-tap": null, managed: null });
   machine.deleteIfPresent("net-attach-def", "direct", "along");
-  rmSync(made ?? PLUGIN, { recursive: true });
+  removePlugin();
 });
 
 test("does not plug an unregistered binding or one with a hook, and states why", async () => {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two guests with vhost-user NICs of the node's dataplane: one from its start, one plugged.
 import { createHash } from "node:crypto";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import {
   eventually,
   FEW_PORTS,
+  installPlugin,
   OpenVswitch,
   needTestpmd,
   Testpmd,
@@ -26,7 +27,6 @@ import {
 
 needTestpmd();
 
-const BIN_DIR = "/opt/cni/bin";
 const TYPE = `patchbay-vhost-${String(process.pid)}`;
 const WAITER = `${TYPE}-waits`;
 const PLUGIN = join(
@@ -42,7 +42,7 @@ const AGAIN_MS = 2 * CHANGE_MS;
 const BINDING = { name: "fast" };
 
 /** The topmost directory that did not exist. */
-let made: string | undefined;
+const removals: (() => void)[] = [];
 let dataplane: Testpmd | undefined;
 let vswitch: OpenVswitch | undefined;
 let sockets: [string, string] = ["", ""];
@@ -128,10 +128,17 @@ async function expectPings(): Promise<void> {
 }
 
 beforeAll(async () => {
-  made = mkdirSync(BIN_DIR, { recursive: true });
-  copyFileSync(PLUGIN, join(BIN_DIR, TYPE));
-  copyFileSync(join(import.meta.dirname, "wait-for-socket.sh"), join(BIN_DIR, WAITER));
-  for (const type of [TYPE, WAITER]) chmodSync(join(BIN_DIR, type), 0o755);
+  const plugins = [
+    [TYPE, PLUGIN],
+    [WAITER, join(import.meta.dirname, "wait-for-socket.sh")],
+  ] as const;
+  for (const [type, program] of plugins) {
+    removals.push(
+      installPlugin(type, (path) => {
+        copyFileSync(program, path);
+      }),
+    );
+  }
   const emulates = "jsonpath={.spec.configuration.developerConfiguration.useEmulation}";
   const answer = machine.kubectl("get", "kubevirt/kubevirt", "-n", "patchbay", "-o", emulates);
   queues = answer === "true" ? 1 : CORES;
@@ -150,8 +157,7 @@ afterAll(async () => {
   await vswitch?.stop();
   register(null);
   machine.deleteIfPresent("net-attach-def", "fast", "fast-at-start");
-  for (const type of [TYPE, WAITER]) rmSync(join(BIN_DIR, type), { force: true });
-  if (made !== undefined) rmSync(made, { recursive: true, force: true });
+  for (const remove of removals) remove();
 });
 
 test("a guest boots with a vhost-user NIC, with one queue pair under emulation, else one per vCPU", async () => {

@@ -4,9 +4,16 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { eventually, Testpmd, vmManifest, type Forwarding, type Machine } from "@patchbay/support";
+import {
+  eventually,
+  installPlugin,
+  Testpmd,
+  vmManifest,
+  type Forwarding,
+  type Machine,
+} from "@patchbay/support";
 import { printTable } from "../report.ts";
 import { PLAIN, withMachine } from "../standalone-machine.ts";
 
@@ -16,7 +23,6 @@ const FRAMES = 100_000;
 const SECONDS = 5;
 const SINK = "02:00:00:00:f1:09";
 const TYPE = "patchbay-vhost-user";
-const BIN_DIR = "/opt/cni/bin";
 const PLUGIN = join(import.meta.dirname, "../../../packages/adapters/cni/build", TYPE);
 const SOCKETS = "/run/patchbay/vhost-user";
 const ADD = `/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/${VM}/addinterface`;
@@ -46,15 +52,13 @@ const PUMP = `open(T, "+<", "/dev/net/tun") or die $!;
 
 /** Installs the plugin in CNI's directory temporarily. */
 async function withPlugin(use: () => Promise<void>): Promise<void> {
-  const made = mkdirSync(BIN_DIR, { recursive: true });
-  const path = join(BIN_DIR, `${TYPE}-perf`);
-  try {
+  const remove = installPlugin(`${TYPE}-perf`, (path) => {
     copyFileSync(PLUGIN, path);
-    chmodSync(path, 0o755);
+  });
+  try {
     await use();
   } finally {
-    rmSync(path, { force: true });
-    if (made !== undefined) rmSync(made, { recursive: true, force: true });
+    remove();
   }
 }
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Public interface of the test support package.
 export { findUndocumented, metricNamesOf, samplesIn } from "./documented-metrics.ts";
-export { installThirdPartyCni, THIRD_PARTY_PLUGIN, thirdPartyNetwork } from "./cnis/install.ts";
+export {
+  installPlugin,
+  installThirdPartyCni,
+  THIRD_PARTY_PLUGIN,
+  thirdPartyNetwork,
+} from "./cnis/install.ts";
 export { OpenVswitch } from "./dataplanes/open-vswitch.ts";
 export { needTestpmd, Testpmd, type Forwarding } from "./dataplanes/testpmd.ts";
 export { ClaimDriver } from "./claim-driver.ts";
