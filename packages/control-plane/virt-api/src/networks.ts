@@ -21,7 +21,7 @@ export type MayReadNetwork = (user: User, nad: Required<NadName>) => Promise<boo
 
 const { group, version, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
 
-/** Returns a function that creates a SubjectAccessReview at each call, because roles change. */
+/** Returns a function that creates a SubjectAccessReview at each call. Reviews are not cached, because roles may change. */
 export function createAccessReview(store: Store): MayReadNetwork {
   return async (user, nad) => {
     const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {

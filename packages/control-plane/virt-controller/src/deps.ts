@@ -17,7 +17,7 @@ import type { Cache, Store } from "@patchbay/core/interfaces";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
 
-/** Caches may lag behind the API server. `mutationCache` contains this process's own writes. */
+/** Caches may lag behind the API server. `mutationCache` contains this process's writes that the caches still lack. */
 export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;

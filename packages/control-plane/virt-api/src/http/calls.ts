@@ -201,7 +201,7 @@ export function toRefusalAnswer(refusal: Refusal, objectRef: ObjectRef): Answer 
   return toFailureAnswer({ ...refusal, objectRef });
 }
 
-/** Builds a 404 response with the API server's message. */
+/** Builds a 404 response with the message that the API server uses for a missing object. */
 export function toNotFoundAnswer(objectRef: ObjectRef): Answer {
   const { group, resource } = objectRef.type;
   return toFailureAnswer({

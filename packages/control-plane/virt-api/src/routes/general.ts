@@ -33,7 +33,7 @@ export const guestfs: CallHandler = () => {
   return Promise.resolve(toFailureAnswer({ code: 400, message }));
 };
 
-/** Responds with 400, as KubeVirt does if a feature gate is disabled. */
+/** Handles routes of features that Patchbay lacks. Responds with 400, as KubeVirt does if a feature gate is disabled. */
 export function rejectFeature(feature: string): CallHandler {
   const message = `Patchbay does not have ${feature}; nothing was changed`;
   return () => Promise.resolve(toFailureAnswer({ code: 400, message }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subresources of a VMI that virt-handler handles.
+// Subresources of VMIs whose requests are forwarded to virt-handler.
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import {
   GUEST_REQUESTS,

@@ -16,7 +16,7 @@ import {
 import { SERVER_NAME } from "../certificates/secret.ts";
 import type { Deps } from "../deps.ts";
 
-/** Lifetime of a certificate in days, longer than a migration. */
+/** Lifetime of a certificate in days. It must exceed the duration of a migration. */
 const CERTIFICATE_VALID_DAYS = 2;
 
 /** Common names of other certificates of this CA. A node with one of these names could impersonate another component. */

@@ -113,7 +113,7 @@ export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Prom
   for (const side of [client, guest]) side.on("error", () => side.destroy());
   client.on("end", () => guest.end());
   client.on("close", () => guest.destroy());
-  // Sends the guest's last output before the close.
+  // Ends the client's stream first, so that the guest's last output is sent before the WebSocket is closed.
   guest.on("end", () => {
     client.end();
   });

@@ -162,7 +162,7 @@ function joinGuest(
   guest: Duplex,
   { clock, signal }: StreamDeps,
 ): Promise<Partial<Traffic>> {
-  // The client disconnected before the guest's stream was open.
+  // The client may have disconnected before the guest's stream was open.
   if (socket.destroyed) {
     guest.destroy();
     return Promise.resolve({});

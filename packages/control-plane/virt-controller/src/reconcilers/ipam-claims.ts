@@ -79,7 +79,7 @@ async function performOne({ kind, claim }: IpamClaimAction, { store, log }: Deps
   log.info("released ipam claim", { claim: printKey(key) });
 }
 
-/** Deletes and releases claims that no NIC of the VM needs. */
+/** Deletes claims that no NIC of the VM or VMI needs, and releases deleted claims that no NIC uses. */
 export async function reconcileIpamClaims(key: string, deps: Deps): Promise<Next> {
   const claims = deps.ipamClaims
     .listBy(BY_OWNER, key)
