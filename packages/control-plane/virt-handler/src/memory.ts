@@ -119,7 +119,7 @@ export function createUnplugRequests(clock: Clock): UnplugRequests {
 }
 
 type IfaceFacts = NodeVmFacts["ifaces"][number];
-/** Settings of an interface from which its links are built. */
+/** Settings of an interface that determine how its links are built. */
 type WiredSpec = Pick<IfaceFacts, "iface" | "security">;
 
 /** Settings with which the links of each interface were last complete, by interface name. */

@@ -54,7 +54,7 @@ class CachedPolicies implements PodPolicies {
   readonly #exempt: readonly string[];
   readonly #listeners: (() => void)[] = [];
   #pods: readonly PolicyPod[] | undefined;
-  /** Cached plans by the pod's UID. Each change clears them. */
+  /** Cached plans by the pod's UID. All are cleared when a policy, pod or namespace changes in a way that may affect a plan. */
   readonly #planned = new Map<string, PlannedPolicy>();
 
   constructor(caches: PolicyCaches, exempt: readonly string[]) {

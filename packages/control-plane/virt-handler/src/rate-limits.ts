@@ -42,11 +42,11 @@ export function serializeInputs(vmi: VirtualMachineInstance | undefined): string
   return JSON.stringify([specVersionOf(vmi), attachments, activePods, migrationInputs]);
 }
 
-/** Interval after which a VMI may have one more reconcile pass, in milliseconds. */
+/** Interval after which the rate limit permits one more reconcile pass of a VMI, in milliseconds. */
 export const PASS_REFILL_MS = 1_000;
 /** Limits a VMI's reconcile passes, because a launcher's libvirt may send events continuously. A start takes about 20 passes, a plug 10. */
 const PASS_LIMIT = { burst: 50, refillMs: PASS_REFILL_MS };
-/** Interval after which a VMI may have one more status write, in milliseconds. */
+/** Interval after which the rate limit permits one more status write of a VMI, in milliseconds. */
 export const WRITE_REFILL_MS = 10_000;
 /** Limits a VMI's status writes, because a guest's reports may change continuously. A start and a plug take three writes each. */
 const WRITE_LIMIT = { burst: 20, refillMs: WRITE_REFILL_MS };
