@@ -10,7 +10,7 @@ export interface Session {
   readonly namespace: string;
 }
 
-/** Link of `patchbay ui` that this browser used last. */
+/** Data about the link that this browser opened last. The command `patchbay ui` prints the link. */
 interface StoredLink {
   readonly token: string;
   /** Random secret that identifies this browser. The token is accepted only together with this secret. */

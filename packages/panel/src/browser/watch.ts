@@ -46,7 +46,7 @@ async function readOnce(session: Session, listener: Listener): Promise<boolean> 
   }
 }
 
-/** Reads changes until the server rejects the page's key. */
+/** Reads changes, and reconnects when the connection ends, until the server rejects the session's key. */
 export async function follow(session: Session, listener: Listener): Promise<void> {
   let isKnown = true;
   while (isKnown) {

@@ -27,7 +27,7 @@ function joinPath(...words: readonly (string | number)[]): string {
   return words.map(String).join(" ");
 }
 
-/** Returns the path straight down into the tray, or around the plugs below. */
+/** Returns the path down into the tray: through the gap between the plugs if there is a row below, otherwise straight. */
 function pathDown({ from, gapX, trayDepth }: CableRun): string {
   const along = from.y + trayDepth;
   const bend = Math.min(BEND_RADIUS, trayDepth);

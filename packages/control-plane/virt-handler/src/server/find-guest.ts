@@ -19,7 +19,7 @@ export function findLauncher(
   return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
-/** Records a refused unplug, because libvirt reports the refusal only in this event. */
+/** Records a refused unplug if the event reports one, because libvirt reports a refusal only in an event. */
 function recordRefusal(
   { metadata }: VirtualMachineInstance,
   event: HypervisorEvent,

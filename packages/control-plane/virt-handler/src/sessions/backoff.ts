@@ -7,7 +7,7 @@ import type { Listener, Session, Sessions } from "./sessions.ts";
 
 /** Range of the backoff. The first delay is short, because libvirt usually restarts quickly. */
 const BACKOFF_RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
-/** Minimum duration of a connection whose end resets the backoff, in milliseconds. */
+/** Minimum duration of a stable connection, in milliseconds. After a stable connection, the backoff starts at its first delay again. */
 const STABLE_CONNECTION_MS = 60_000;
 /** Time limit of a call of `work`, in milliseconds. It exceeds the 30 s for which libvirt waits for a busy domain. */
 const PASS_TIMEOUT_MS = 90_000;
