@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of patchbay. This module imports no large modules.
+// Entry point of patchbay. Must not import large modules, because they would slow the start of every command.
 import { readEnvironment, readVersion } from "./config.ts";
 import type { ProcessContext } from "./program.ts";
 import { runCall } from "./run-call.ts";

@@ -15,9 +15,9 @@ import { ifacesOf, networksOf } from "@patchbay/core/nics";
 
 export interface IfaceRow {
   readonly name: string;
-  /** Entry of the VM's template. */
+  /** Interface from the VM's template; unset if the template does not contain it. */
   readonly vmIface?: Iface;
-  /** Entry of the VMI's specification. */
+  /** Interface from the VMI's specification; unset if the specification does not contain it. */
   readonly vmiIface?: Iface;
   readonly network?: Network;
   readonly attachment?: Attachment;
@@ -78,7 +78,7 @@ export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
   return [...names].map((name) => buildRow(name, lists));
 }
 
-/** Returns the name of the NetworkAttachmentDefinition, CLAIM/REQUEST of a device, or `pod`. */
+/** Returns CLAIM/REQUEST for a device of a claim, the name of a NetworkAttachmentDefinition, or `pod`; undefined if unknown. */
 export function networkOf(row: IfaceRow): string | undefined {
   const { multus, resourceClaim, pod } = row.network ?? {};
   if (resourceClaim !== undefined)

@@ -41,7 +41,7 @@ export function parseCopy(source: string, target: string): Copy {
 }
 
 export interface CallSettings {
-  /** Command and arguments that start this program, for use as a proxy. */
+  /** Command and arguments that start this program. ssh runs them as its ProxyCommand. */
   readonly program: readonly string[];
   readonly global: Pick<GlobalOptions, "kubeconfig" | "dataDir">;
   readonly namespace: string;
