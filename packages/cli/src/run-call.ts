@@ -9,7 +9,7 @@ const USAGE = 2;
 /** Exit code after Ctrl-C. Source: bash(1), EXIT STATUS: 128 + SIGINT. */
 const INTERRUPTED = 130;
 
-/** Runs the command and prints its error. Escapes all output for the terminal. */
+/** Runs the command, and prints the error if it fails. Returns the exit code. Escapes all output for the terminal. */
 export async function runCall(
   processContext: ProcessContext,
   args: readonly string[],

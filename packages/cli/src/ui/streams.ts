@@ -59,7 +59,7 @@ export class GuestStreams {
     this.#client = client;
   }
 
-  /** Opens the stream. Disconnects the current client of the console or screen. */
+  /** Connects the browser to the guest's console or screen. If another client uses it, virt-handler disconnects that client. */
   open(stream: ForwardedStream, { request, socket, head }: Upgrade): void {
     this.#server.handleUpgrade(request, socket, head, (page) => {
       page.pause();

@@ -11,7 +11,7 @@ export interface Health {
   watchLoop(name: string, limitMs?: number): LoopWatch;
   /** Adds a check, which must limit its own duration. The service is not ready while the check finds a problem. */
   addCheck(check: Check): void;
-  /** Adds a line to `/readyz`, which everyone may read. */
+  /** Adds a line to `/readyz`. The line must contain no secrets, because everyone may read `/readyz`. */
   addNote(note: () => string): void;
   /** Makes `/healthz` at the metrics port report the version of the KubeVirt object that the service uses. */
   reportConfig(version: () => string): void;

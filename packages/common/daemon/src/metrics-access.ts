@@ -6,7 +6,7 @@ import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Clock } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
-/** Result of a check. `unknown` means that the token is invalid. */
+/** Whether the holder of a token may read metrics. `unknown` means that the token is invalid. */
 export type MetricsAccess = "granted" | "forbidden" | "unknown";
 
 export type AccessCheck = (token: string) => Promise<MetricsAccess>;

@@ -15,7 +15,7 @@ export interface Source<T> {
   onChange(listener: () => void, signal: AbortSignal): void;
 }
 
-/** PEM certificate and its secret PEM key. */
+/** Certificate and its private key, both in PEM. */
 export interface KeyPair {
   readonly certPem: string;
   readonly keyPem: string;

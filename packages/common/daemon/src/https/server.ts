@@ -120,7 +120,7 @@ export async function startServer(
     {
       ...certificates,
       requestCert: settings.clientAuthorities.length > 0,
-      // Defaults to false, because probes connect without a certificate.
+      // By default, accepts clients without a certificate, because health probes have none.
       rejectUnauthorized: settings.demandsCertificate === true,
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
