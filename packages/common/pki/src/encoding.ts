@@ -19,7 +19,7 @@ export function printKey(key: webcrypto.CryptoKey): string {
   return KeyObject.from(key).export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-/** Creates a secret P-256 signing key in PKCS #8 PEM. */
+/** Creates a private P-256 key for signatures, as PKCS #8 in PEM. */
 export async function createSigningKey(): Promise<string> {
   const algorithm = { name: "ECDSA", namedCurve: "P-256" };
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);

@@ -56,7 +56,7 @@ function withAnnotations(workload: KubeObject & { readonly spec?: unknown }): Ku
   return adapted;
 }
 
-/** Adapts objects to the API server whose response to `/version` is `answer`. */
+/** Replaces unconfined `appArmorProfile`s with annotations if the server lacks the field. `answer` is the response to `/version`. */
 export function forServerVersion(
   objects: readonly KubeObject[],
   answer: string,

@@ -39,7 +39,7 @@ function hasPatchbayRules({ webhooks = [] }: WebhookConfiguration): boolean {
   );
 }
 
-/** Lists objects of other installations that serve the same kinds. */
+/** Lists objects of other installations that serve kinds which only one installation per cluster can serve. */
 async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
   const definitions = await store.list(DEFINITIONS);
   const services = await store.list(API_SERVICES);

@@ -254,7 +254,7 @@ function findNamed(list: unknown, name: unknown): JsonObject {
   return isJsonObject(found) ? found : {};
 }
 
-/** Adds the CA bundle that virt-api wrote, which no manifest contains. */
+/** Retains the CA bundle of the cluster's object. virt-api wrote the bundle, and the manifests contain none. */
 function withBundle(found: JsonObject, wanted: JsonObject): JsonObject {
   const { caBundle } = found;
   return caBundle === undefined ? wanted : { caBundle, ...wanted };

@@ -23,7 +23,7 @@ export interface Removal {
   readonly name: string;
   /** Reason why the object was not deleted; unset if the object was deleted. */
   readonly blockedReason?: string;
-  /** Whether `withObjects` would delete the object; unset if the object was deleted. */
+  /** Whether an uninstallation with `withObjects` would have deleted the object; unset if the object was deleted. */
   readonly isRemovable?: boolean;
 }
 
