@@ -6,7 +6,7 @@ import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { parseIp } from "../values/ip.ts";
 import { MAC_BYTES, parseMac } from "../values/mac.ts";
 
-/** Element of the annotation. KubeVirt prints the keys in this order. */
+/** Element of the networks annotation. Its fields are declared in the order in which KubeVirt prints them. */
 export interface NetworkSelection {
   readonly name: string;
   readonly namespace?: string;

@@ -16,7 +16,7 @@ export interface LabelSelector {
 
 export interface PolicyPeer {
   readonly podSelector?: LabelSelector;
-  /** Unset: the policy's own namespace. */
+  /** Selects the namespaces of the pods; unset for the policy's own namespace. */
   readonly namespaceSelector?: LabelSelector;
   readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] };
 }
@@ -24,7 +24,7 @@ export interface PolicyPeer {
 export interface PolicyPort {
   /** The default is TCP. */
   readonly protocol?: string;
-  /** Number or name of a container port. Unset: all ports of the protocol. */
+  /** Number or name of a container port; unset for all ports of the protocol. */
   readonly port?: number | string;
   readonly endPort?: number;
 }
