@@ -384,7 +384,7 @@ const NIC_GATES = [
 export type NicGate = (typeof NIC_GATES)[number];
 export const CLAIMS_GATE: NicGate = "NetworkDevicesWithDRA";
 
-/** Claims for later NICs. VMs get them if their namespace has the template. */
+/** Claims that are added to a new VMI for NICs plugged later, if the VMI's namespace has the ResourceClaimTemplate. */
 export interface ClaimSlots {
   readonly resourceClaimTemplateName: string;
   readonly count: number;
