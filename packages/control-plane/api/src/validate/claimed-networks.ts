@@ -113,7 +113,7 @@ const claimsAreValid: Rule = ({ spec, base }) =>
     return [...listNameCauses(claim, path, isDuplicate), ...listSourceCauses(claim, path)];
   });
 
-/** Rules in KubeVirt's order. The rules for the claims themselves come last. */
+/** Rules in KubeVirt's order. The last rule checks the resource claims themselves. */
 export const CLAIMED_NETWORK_RULES: readonly Rule[] = [
   noMultusBeside,
   bindingFitsClaim,

@@ -57,7 +57,7 @@ const linkStateNeedsTap = forEachIface((iface, path) =>
   }),
 );
 
-/** Bindings that support hot-plug. KubeVirt hot-plugs only bridge. */
+/** Bindings that support hot-plug. KubeVirt supports only bridge; Patchbay also supports plugins, which the field `binding` names. */
 const PLUGGABLE_BINDINGS: readonly Binding[] = ["bridge", "binding"];
 
 const absentNeedsPluggable = forEachIface((iface, path) => {

@@ -185,7 +185,7 @@ export interface ObservedPath {
   readonly routeFaults?: readonly RouteFault[];
   /** Set only if the node is the guest's gateway and cannot send the guest's packets to other networks. */
   readonly nodeUplinkFault?: NodeUplinkFault;
-  /** Trace of the probe `through`. Unset unless the binding is masquerade. */
+  /** Trace of the probe `through` of {@link ProbeName}. Set only if the binding is masquerade. */
   readonly through?: FrameTrace;
   readonly guestRoute?: GuestRoute;
   /** Set only if the pod lost frames of the probe `through`. */
@@ -194,7 +194,7 @@ export interface ObservedPath {
 
 export interface GuestReport {
   readonly macs: readonly string[];
-  /** Name of the NIC with the device's MAC, if the agent reports one. */
+  /** Guest's name of the NIC with the device's MAC. Unset if the guest agent reports no such NIC. */
   readonly name?: string;
   /** Addresses of the NIC with the device's MAC, without link-local addresses. Unset if the agent reports no NIC with this MAC. */
   readonly addresses?: readonly string[];
@@ -221,7 +221,7 @@ export interface PathFacts {
   /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns no addresses to this NIC. */
   readonly serves?: boolean;
   readonly offersDefaultRoute: boolean;
-  /** Values of the VM and the interface, which replace placeholders in fixes. */
+  /** Names and other values of the VM and the interface. They replace the placeholders in the fixes that the doctor proposes. */
   readonly names?: FixValues;
   /** Inode of the pod's network namespace, as decimal text. */
   readonly netns?: string;
