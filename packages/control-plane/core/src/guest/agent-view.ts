@@ -19,7 +19,7 @@ const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
  * Source: KubeVirt's agent poller.
  */
 const POLL_INTERVAL_MS = 120_000;
-/** Delay before the query that follows a first failed query, in milliseconds. */
+/** Delay between a failed query and the next query, in milliseconds. Applies only to the first failure in a row. */
 const FIRST_RETRY_DELAY_MS = 15_000;
 /** Longest query interval, in milliseconds. */
 const POLL_INTERVAL_MAX_MS = 960_000;

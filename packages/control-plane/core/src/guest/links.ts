@@ -11,7 +11,7 @@ import {
 } from "@patchbay/api/values";
 import { isPrintable } from "./details.ts";
 
-/** An unsanitized NIC from the guest agent's reply. */
+/** A NIC from the guest agent's reply. Its values are not trusted. */
 export interface GuestNic {
   readonly name: string;
   readonly mac: string;
