@@ -134,7 +134,7 @@ export interface Migration {
   readonly bandwidthMibPerSecond?: number;
   /** Whether libvirt throttles a guest that writes memory faster than the migration transfers memory. */
   readonly throttles?: boolean;
-  /** Whether to migrate even if libvirt considers the disks unsafe. */
+  /** Whether to migrate even if libvirt considers a migration with these disks unsafe. */
   readonly allowsUnsafe?: boolean;
 }
 

@@ -11,7 +11,7 @@ export interface ChangedLink {
 export type LinkChanges = readonly ChangedLink[] | "unknown";
 
 export interface WatchedLinks {
-  /** Discards pending events, because the caller is about to read all links. */
+  /** Discards pending events. Callers must read the links afterwards, because `onChange` does not report the discarded changes. */
   discardEvents(): void;
 }
 

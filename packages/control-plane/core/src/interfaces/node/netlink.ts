@@ -17,7 +17,7 @@ export interface NewTap {
   readonly isMultiQueue: boolean;
 }
 
-/** Tests whether a frame contains the big-endian number `value` at `offset`. */
+/** Condition that a frame contains the big-endian number `value` of `size` bytes at `offset`. */
 export interface FrameTest {
   readonly offset: number;
   readonly size: 1 | 2 | 4;
@@ -36,7 +36,7 @@ export interface FrameChecksum {
 export interface FrameExchange {
   /** Links on which frames are sent and received. Listening starts on all links before the first frame is sent. */
   readonly ports: readonly { readonly netns: NetnsHandle; readonly link: string }[];
-  /** Complete frames to send. `port` is an index of `ports`. */
+  /** Ethernet frames to send. `port` is an index of `ports`. */
   readonly sends: readonly {
     readonly port: number;
     readonly frame: Uint8Array;

@@ -46,7 +46,7 @@ export interface BorrowedNic {
   readonly mac?: string;
   /** Addresses to restore, as ADDRESS/LENGTH. */
   readonly addresses: readonly string[];
-  /** Unset if no agent recorded them. */
+  /** Routes and neighbors to restore. Unset if net-agent did not record them. */
   readonly paths?: NicPaths;
 }
 
