@@ -20,7 +20,7 @@ export interface RemoteVersion {
   readonly group: string;
   readonly version: string;
   readonly isAvailable: boolean;
-  /** Documents of the last successful probe; undefined until then. */
+  /** Documents of the last successful probe; undefined before the first one. */
   readonly documents: RemoteDocuments | undefined;
 }
 

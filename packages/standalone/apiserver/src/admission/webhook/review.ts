@@ -42,7 +42,7 @@ function optionalField(name: string, value: string): Fields {
   return value === "" ? {} : { [name]: value };
 }
 
-/** Builds an AdmissionReview. For a Namespace object, `request.namespace` is the object's name. */
+/** Builds an AdmissionReview. For a Namespace object, the review's `request.namespace` is the object's name. */
 export function toReview(
   request: AdmissionRequest,
   { wantedKind, uid, version }: ReviewOptions,
