@@ -248,7 +248,7 @@ class GarbageCollector {
       return;
     }
     if (dependents.some((address) => this.#isWaiting(address))) {
-      // Objects that own each other would otherwise block each other's deletion forever.
+      // Clears blockOwnerDeletion, because objects that own each other would otherwise block each other's deletion forever.
       await changeInternally(this.#deps, target, withoutBlocking);
     }
     await deleteInternally(this.#deps, target, { uid, propagationPolicy: "Foreground" });

@@ -84,7 +84,7 @@ interface Condition {
   readonly message: string;
 }
 
-/** Builds the conditions NamesAccepted and Established. An established definition remains established. */
+/** Builds the conditions NamesAccepted and Established. An established definition remains established if a name conflicts. */
 function nameConditions(
   definition: KubeObject,
   definitions: readonly KubeObject[],
