@@ -112,7 +112,7 @@ export class Batch implements Transaction {
       metadata: extractStoredMetadata(object),
     };
     const text = printJson(object);
-    // An object that is already too long can still be marked for deletion.
+    // Any stored object may grow by the length of a deletion mark. Otherwise, an object near or above the limit could not be deleted.
     const sizeLimit = previous === undefined ? 0 : previous.text.length + DELETION_MARK_MAX_LENGTH;
     if (text.length > Math.max(OBJECT_MAX_LENGTH, sizeLimit)) {
       throw new ObjectTooLong();

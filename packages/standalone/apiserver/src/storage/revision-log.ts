@@ -210,7 +210,7 @@ export class RevisionLog {
     });
   }
 
-  /** Replaces all rows, and compacts revisions up to `revision`. Throws an AppError STORE_WRITE_FAILED. */
+  /** Replaces all rows. Marks all revisions up to `revision` as compacted. Throws an AppError STORE_WRITE_FAILED. */
   replace(rows: Iterable<LogRow>, revision: number): void {
     this.#runTransaction(() => {
       this.#database.exec("DELETE FROM revisions");
@@ -269,7 +269,7 @@ export class RevisionLog {
     }
   }
 
-  /** Returns false if the disk was full and the reserve has freed space. */
+  /** Returns false if the disk was full but the reserve has freed space, so that the caller can retry. */
   #tryTransaction(work: () => void): boolean {
     try {
       this.#database.exec("BEGIN IMMEDIATE");

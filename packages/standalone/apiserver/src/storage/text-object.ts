@@ -116,7 +116,7 @@ export class TextCache {
     }
   }
 
-  /** Evicts texts, except texts that were read since the last visit (second-chance algorithm). */
+  /** Evicts texts until the cache is within its limit. A text that was read recently is skipped once (second-chance algorithm). */
   #evict(): void {
     for (const object of this.#cachedObjects) {
       if (this.#length <= this.#maxLength) {

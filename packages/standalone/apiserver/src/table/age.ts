@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints ages like kubectl. Source: Kubernetes util/duration.HumanDuration.
+// Formats ages like kubectl. Source: Kubernetes util/duration.HumanDuration.
 import type { Column } from "../kinds/kind.ts";
 import { parseTime } from "../objects/time.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON paths of printer columns and scale: `.spec.a`, `.status.conditions[?(@.type=="Ready")].status`, `[0]`, `[*]`.
+// JSON paths for printer columns and the subresource scale: `.spec.a`, `.status.conditions[?(@.type=="Ready")].status`, `[0]`, `[*]`.
 import { asFields, isFields, asList } from "../objects/json.ts";
 
 type Step = (value: unknown) => readonly unknown[];

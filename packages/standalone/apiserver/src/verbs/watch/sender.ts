@@ -26,7 +26,7 @@ export function isTooOld(store: Store, scope: Scope, revision: number): boolean 
 const LOG_READ_MAX_CHANGES = 200;
 /** Length above which the collected objects are written to the stream, in characters. */
 const CHUNK_MAX_LENGTH = 64 * 1024;
-/** Number of bytes to reserve for a write before its size is known. */
+/** Number of bytes of the unread-data budget that are reserved for a write before its size is known. */
 const RESERVED_BYTES = 256 * 1024;
 
 /** Drops changes up to `revision`, which were already sent or precede the start of the watch. */

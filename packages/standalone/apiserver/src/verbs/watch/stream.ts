@@ -31,7 +31,7 @@ export class WatchStream {
       this.#refund(this.#spentBytes);
     });
     if (response.destroyed) {
-      // The client disconnected during authentication.
+      // The client disconnected before the watch started, for example during authentication.
       this.#endController.abort();
       return;
     }
