@@ -71,7 +71,7 @@ function buildTopValues({ root, state }: ContainerdLayout): Readonly<Record<stri
 function buildCriValues({ sandboxImage }: ContainerdSettings): Readonly<Record<string, Value>> {
   return {
     sandbox_image: sandboxImage,
-    // Without this option, no sandbox starts if CAP_SYS_RESOURCE is missing.
+    // Without this option, no sandbox starts if containerd runs without CAP_SYS_RESOURCE.
     restrict_oom_score_adj: true,
     // Without this option, devices belong to root, and the launchers' user cannot open them.
     device_ownership_from_security_context: true,

@@ -3,7 +3,7 @@ import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { isAppError } from "@patchbay/base";
 import { ctr, type CtrDeps } from "../ctr.ts";
 
-/** Label that contains the image of a layer. Source: containerd, pkg/snapshotters, TargetRefLabel. */
+/** Label with the reference of the image to which a layer belongs. Source: containerd, pkg/snapshotters, TargetRefLabel. */
 const IMAGE_LABEL = "containerd.io/snapshot/cri.image-ref";
 /** Pattern of the snapshot key of a layer that is being unpacked: `extract-UNIQUE CHAIN`. Source: containerd, snapshots.UnpackKeyPrefix. */
 const KEY_PATTERN = /^(extract-\S+ \S+)/;
@@ -43,7 +43,7 @@ async function readLayer(
     const bytes = parseLayerBytes(await ctr(deps, [...snapshotsCommand, "usage", "-b", key]));
     return [{ key, reference, bytes }];
   } catch (error) {
-    if (isAppError(error, "CONTAINERD_FAILED")) return []; // The unpacking of the layer has ended.
+    if (isAppError(error, "CONTAINERD_FAILED")) return []; // Assumes that the unpacking has ended, so that the key no longer exists.
     throw error;
   }
 }
