@@ -107,7 +107,7 @@ function buildSourcePart({ order, sourceMode }: FillerFacts): VolumePart {
   }
 }
 
-/** Escapes `$(NAME)`, which Kubernetes expands in arguments. */
+/** Doubles each `$`, because Kubernetes would otherwise expand `$(NAME)` in arguments. */
 function escapeReferences(text: string): string {
   return text.replaceAll("$", "$$$$");
 }

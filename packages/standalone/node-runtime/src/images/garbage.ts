@@ -61,7 +61,7 @@ export interface ImageGarbageDeps {
   readonly pods: Cache<Pod>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Directory of the pods, on the same file system as the images. */
+  /** Directory of the pods. Must be on the file system of the images, because its free space decides whether images are removed. */
   readonly podsDir: string;
   readonly listAdded: () => Promise<readonly string[]>;
   readonly grants: Pick<Grants, "retainOnly">;

@@ -47,7 +47,7 @@ export function selectPullsToStop(
 }
 
 const DISK_CHECK_INTERVAL_MS = 250;
-/** Decrease of free space, in bytes, that triggers a measurement of layers. */
+/** Minimum decrease of free space, in bytes, that triggers a measurement of layers. Smaller decreases are regarded as normal writes. */
 const NORMAL_WRITES_BYTES = 32 * 2 ** 20;
 
 export interface PullGuard {
@@ -127,7 +127,7 @@ class GuardedPulls implements PullGuard {
     const disk = await files.readSpace(imagesDir);
     const hasSpaceDropped = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
     if (!hasSpaceDropped && !isLowForImages(disk)) {
-      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // The next drop is measured from the highest free space.
+      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // A drop is relative to the maximum since layers were last measured.
       return;
     }
     this.#freeBytes = disk.freeBytes;

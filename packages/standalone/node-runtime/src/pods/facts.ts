@@ -44,7 +44,7 @@ export function buildContainerStepName(container: string): string {
 
 export interface PodFacts {
   readonly uid: string;
-  /** Undefined if the object was deleted. */
+  /** Undefined if the Pod object was deleted. */
   readonly pod: Pod | undefined;
   /** Sandboxes of the pod, newest first. */
   readonly sandboxes: readonly SandboxFacts[];

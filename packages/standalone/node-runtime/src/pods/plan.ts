@@ -124,7 +124,7 @@ function planImage(facts: LivePodFacts, reference: string): readonly PodAction[]
   const image = facts.images.get(reference);
   if (image?.kind === "absent") return [{ kind: "pullImage", reference }];
   if (image?.kind === "failed") return [buildWait(image.pauseMs)];
-  return image?.kind === "present" ? undefined : []; // A running pull enqueues the pod when it ends.
+  return image?.kind === "present" ? undefined : []; // The end of a running pull enqueues the pod.
 }
 
 function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined {

@@ -18,7 +18,7 @@ export interface ProbeSettings {
 }
 
 export interface ProbeState {
-  /** Undefined until a threshold is reached, unless the initial state counts as success. */
+  /** Whether the last reached threshold is successThreshold. Before that: true if the probe initially counts as success, else undefined. */
   readonly isSuccess: boolean | undefined;
   readonly lastResult: "success" | "failure" | undefined;
   readonly streak: number;

@@ -13,7 +13,7 @@ export function buildHostsFilePath(podDirectory: string): string {
   return join(podDirectory, "etc-hosts");
 }
 
-/** Prints the pod's /etc/hosts, which replaces the runtime's copy of the node's file. */
+/** Returns the text of the pod's /etc/hosts, which replaces the runtime's copy of the node's file. */
 export function printHosts(hostname: string, podIps: readonly string[]): string {
   const podLines = podIps.map((ip) => `${ip}\t${hostname}\n`);
   return `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n${podLines.join("")}`;

@@ -71,7 +71,7 @@ export function sumUsage({ volumes, containers }: PodUsage): number {
 const SIZE_UNITS = ["Gi", "Mi", "Ki"] as const;
 const UNIT_BYTES = { Gi: 2 ** 30, Mi: 2 ** 20, Ki: 2 ** 10 } as const;
 
-/** Prints a size, for example `12.3Mi`. */
+/** Formats a size in bytes, for example as `12.3Mi`. */
 export function printBytes(bytes: number): string {
   const unit = SIZE_UNITS.find((one) => bytes >= UNIT_BYTES[one]);
   if (unit === undefined) return String(Math.ceil(bytes));
