@@ -24,7 +24,7 @@ function toLinkName(text: string): string {
   throw new InvalidArgumentError("It must be the name of a link.");
 }
 
-/** Parses the flags. Exits with code 2 on unknown arguments. */
+/** Parses the flags. Exits with code 2 if an argument is unknown or invalid. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("service-net"))
     .description(

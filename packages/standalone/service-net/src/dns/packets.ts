@@ -5,7 +5,7 @@ import type { ZoneRecord } from "./zone.ts";
 
 /** TTL of an answer, which is short because endpoints change. Source: default of CoreDNS, plugin kubernetes. */
 const TTL_SECONDS = 5;
-/** Maximum size of a message without EDNS. Source: RFC 1035 section 4.2.1. */
+/** Size that every client accepts over UDP. It is the maximum for clients without EDNS. Source: RFC 1035 section 4.2.1. */
 const UDP_MIN_BYTES = 512;
 /** Maximum size of a message with EDNS. IP could fragment larger messages. Source: DNS flag day 2020. */
 const UDP_MAX_BYTES = 1232;
@@ -53,7 +53,7 @@ function toQuery(packet: dns.DecodedPacket): Query | undefined {
   };
 }
 
-/** Decodes a query. Returns undefined for packets that get no answer. */
+/** Decodes a query. Returns undefined for a packet that is malformed, is not a query, or has no question. */
 export function readQuery(bytes: Buffer): Query | undefined {
   try {
     return toQuery(dns.decode(bytes));

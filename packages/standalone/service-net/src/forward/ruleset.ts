@@ -87,7 +87,7 @@ function printBaseChains(settings: TableSettings): readonly string[] {
   ];
 }
 
-/** Prints the whole table, which replaces an existing table of the same name. */
+/** Returns an nft script that writes the whole table and replaces an existing table of the same name. */
 export function printTable(settings: TableSettings, forwards: readonly Forward[]): string {
   const tableHeader = `table ip ${settings.table}`;
   const addresses = forwards.map(

@@ -53,7 +53,7 @@ export async function prepareHost(runner: ProcessRunner, serviceNetwork: string)
     await runner.run({ argv: ["ip", "-4", ...args], timeoutMs: TIMEOUT_MS });
 }
 
-/** Removes the route, the DNS server's address and the table. Ignores failures. */
+/** Removes the Service network's route, the DNS server's address and both nftables tables. Ignores failed commands. */
 export async function removeServices(runner: ProcessRunner, serviceNetwork: string): Promise<void> {
   if (parseNetwork(serviceNetwork) === undefined) return;
   const commands = [

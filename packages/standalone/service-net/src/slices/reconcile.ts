@@ -19,7 +19,7 @@ export async function reconcileSlices(
   for (const { kind, slice } of planSlices(wantedSlices, listSlices(slices, key), SLICE_WRITER)) {
     await performWrite(store, ENDPOINT_SLICES, { kind, object: slice });
   }
-  // Users write the Endpoints of a Service without a selector.
+  // Does not write the Endpoints of a Service without a selector, because users write them.
   if (!isSelecting(service)) return done();
   const change = planEndpoints(service, wantedSlices, endpoints.find(parseKey(key)));
   if (change !== undefined) await performWrite(store, ENDPOINTS, change);
