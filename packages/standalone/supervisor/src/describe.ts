@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observes the components of a machine from another process.
+// Observes the components of a machine, for processes other than its supervisor.
 import { join } from "node:path";
 import { createFiles, isRunning, readBootId } from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";

@@ -154,7 +154,7 @@ async function followStartingSupervisor(
   try {
     await followUp(processName, options, deps);
   } catch (error) {
-    // Another process may have started its supervisor first. Follow that supervisor.
+    // If another `patchbay up` has started a supervisor first, follows that supervisor.
     const competingSupervisor = await findSupervisor(deps.files, deps.paths);
     if (competingSupervisor === undefined || competingSupervisor.pid === processName.pid)
       throw error;

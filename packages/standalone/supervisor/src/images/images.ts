@@ -37,6 +37,6 @@ export async function addImage(image: ImageToAdd): Promise<MachineImage> {
 
 /** @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, or an error code of {@link withContainerd} */
 export async function removeImage(dataDir: string, name: string): Promise<void> {
-  expandRemovableReference(name); // Rejects an invalid name before containerd is started.
+  expandRemovableReference(name); // Rejects an invalid name, and the names of Patchbay's own images, before containerd is started.
   await withContainerd(dataDir, (access) => removeImageFrom(access, name));
 }

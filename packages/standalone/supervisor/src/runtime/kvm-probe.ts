@@ -114,7 +114,7 @@ async function withKernel<T>(
   const mounts = createImageMounts({ ...deps, layout: buildContainerdLayout(paths) });
   await files.ensureDirectory(mountPoint);
   try {
-    await mounts.unmount(mountPoint); // Removes the mount of a supervisor that crashed.
+    await mounts.unmount(mountPoint); // A supervisor that crashed may have left a mount.
     await mounts.mount(image.name, mountPoint);
     const isBootable =
       (await files.exists(join(mountPoint, KERNEL_FILE))) &&

@@ -61,7 +61,7 @@ export function containerdProgram(
   };
 }
 
-/** Prepares containerd. Returns a description of the snapshotter for users. */
+/** Prepares containerd. Returns a text for users about how layers are stored, for example `as overlays`. */
 export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   const { files, runner, bootId, paths } = deps;
   const layout = buildContainerdLayout(paths);

@@ -61,7 +61,7 @@ export interface MachineFacts {
   readonly listLinks: () => Promise<readonly string[]>;
   readonly isPortFree: (port: number) => Promise<boolean>;
   readonly listRoutes: () => Promise<readonly string[]>;
-  /** Claims a subnet for Services. Returns false if another machine has claimed it. */
+  /** Claims a subnet for Services. Returns false on failure, for example if another machine has claimed the subnet. */
   readonly claimServiceSubnet: (network: string) => Promise<boolean>;
 }
 

@@ -8,7 +8,7 @@ import { readState, type SupervisorPhase, type SupervisorState } from "./state.t
 
 export type Print = (line: string) => void;
 
-/** Prints a duration, for example `  0.42 s`. */
+/** Formats a duration, for example 420 ms as `   0.42 s`. */
 export function printSeconds(ms: number): string {
   return `${(ms / 1000).toFixed(2).padStart(7)} s`;
 }

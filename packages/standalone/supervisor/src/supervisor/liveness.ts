@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects a blocked event loop by health checks, like a kubelet's liveness probe.
+// Detects by health checks that a component's event loop is blocked, like a kubelet's liveness probe.
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import type { Clock } from "@patchbay/base";

@@ -6,7 +6,7 @@ const RENEWAL_INTERVAL_MS = 24 * 3_600_000;
 
 export interface RestartableService {
   readonly name: string;
-  /** Returns milliseconds since 1970; undefined if the service does not run. */
+  /** Returns the start time in milliseconds since 1970; undefined if the service does not run. */
   startedAtMs(): Promise<number | undefined>;
   restart(): Promise<void>;
 }
