@@ -122,7 +122,7 @@ export interface CustomKind {
   /** Revision at which the definition's versions last changed. Objects stored earlier are pruned and defaulted again when read. */
   readonly schemaRevision: number;
   readonly deprecationWarning?: string;
-  /** Whether the definition is being deleted, so that new objects are rejected. */
+  /** Whether the definition is being deleted. If it is, new objects are rejected. */
   readonly isTerminating: boolean;
   /** Structural schema in OpenAPI v3. */
   readonly schema: Fields;

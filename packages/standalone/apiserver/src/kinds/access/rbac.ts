@@ -11,7 +11,7 @@ import { invalidValue, requiredValue, unsupportedValue } from "../../meta/causes
 const RBAC_GROUP = "rbac.authorization.k8s.io";
 const SUBJECT_KINDS: readonly string[] = ["ServiceAccount", "User", "Group"];
 
-/** Creates a cause whose value is in Go syntax, as kube-apiserver prints it. */
+/** Creates a cause. `value` must be in Go syntax, as kube-apiserver prints it. */
 function invalidGoValue(field: string, value: string, message: string): Cause {
   return { reason: "FieldValueInvalid", field, message: `Invalid value: ${value}: ${message}` };
 }

@@ -148,7 +148,7 @@ function validateNew(event: KubeObject): Cause[] {
     : [requiredValue("eventTime")];
 }
 
-/** Kind whose objects are core events with the field names of events.k8s.io. */
+/** Kind Event of events.k8s.io. Its objects are stored as core events, under the field names of core/v1. */
 export const EVENTS_K8S_IO_EVENT: Kind = defineKind({
   group: "events.k8s.io",
   version: "v1",

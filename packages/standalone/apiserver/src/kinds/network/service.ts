@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defaults and validation of Services. Source: Kubernetes core/v1 Service, without unsupported features.
+// Defaults and validation of Services, without features that Patchbay lacks. Source: Kubernetes core/v1 Service.
 import { isIPv4 } from "node:net";
 import { dns1035Fault, subdomainFault } from "../../meta/names.ts";
 import {

@@ -63,9 +63,9 @@ export interface StoreOnlyKindOptions
   extends
     Pick<Kind, "group" | "version" | "resource" | "kind">,
     Partial<Pick<Kind, "shortNames" | "categories" | "namespaced">> {
-  /** Advice in the warning on writes; unset for kinds that need no warning. */
+  /** Advice at the end of the default warning on writes. Without advice, the kind has no default warning. */
   readonly advice?: string;
-  /** Warning on writes of a kind that a controller handles. */
+  /** Warning on writes of a kind that a controller handles. It replaces the default warning. */
   readonly warning?: string;
   readonly hasStatus?: boolean;
   readonly isScaled?: boolean;
