@@ -18,7 +18,7 @@ export interface MigrationLimits {
   readonly maxDowntimeMs: number;
   /** Time without progress after which virt-handler aborts a migration, in milliseconds. */
   readonly stallTimeoutMs: number;
-  /** Whether a migration may start although libvirt considers a disk unsafe. */
+  /** Whether a migration may start although libvirt considers it unsafe for the data of a disk. */
   readonly allowsUnsafe: boolean;
 }
 

@@ -9,7 +9,7 @@ export interface Login {
   readonly password: string;
 }
 
-/** First line of cloud-config, the only format that Patchbay parses. */
+/** First line of user data in the format cloud-config. Patchbay parses user data only in this format. */
 export const CLOUD_CONFIG_HEADER = "#cloud-config";
 export const KEYS_FIELD = "ssh_authorized_keys";
 export const PUBLIC_KEY = /^(ssh|ecdsa|sk)-\S+ \S+/;

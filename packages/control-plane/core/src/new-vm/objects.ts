@@ -56,11 +56,11 @@ export interface VmObjects {
 type Template = VirtualMachine["spec"]["template"]["spec"];
 type Devices = Template["domain"]["devices"];
 
-/** Name of the volume that the option `--image` defines. */
+/** Name of the volume that the option `--image` of `create vm` defines. */
 export const ROOT = "root";
 const CLOUD_INIT = "cloud-init";
 const POD_NETWORK = "default";
-/** Keys of the secret. Source: KubeVirt cloud-init. */
+/** Keys of cloud-init data in the VM's secret. Source: KubeVirt cloud-init. */
 const USER_DATA = "userdata";
 const NETWORK_DATA = "networkdata";
 

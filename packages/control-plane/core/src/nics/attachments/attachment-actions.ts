@@ -330,7 +330,7 @@ export function mergeNetworkStatus(
   attachments: readonly ReportedAttachment[],
 ): readonly NetworkStatus[] {
   const present = attachments.filter(({ state, isStale }) => state === "attached" && !isStale);
-  // Current entries of adopted attachments are retained, because the runtime writes them.
+  // Retains the current entries of adopted attachments, because the container runtime or Multus wrote these entries.
   const adoptedNames = new Set(
     present.filter(({ isAdopted }) => isAdopted).flatMap(listInterfaces),
   );
