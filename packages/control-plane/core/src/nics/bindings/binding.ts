@@ -87,7 +87,7 @@ export interface BindingModule {
    * pod NIC at the VM's first start. `random`: Patchbay chooses the MAC, because the network does not report one.
    */
   readonly macSource: "network" | "guest" | "random";
-  /** Whether wiring removes the pod NIC's addresses, which must then be recorded first. */
+  /** Whether wiring removes the pod NIC's addresses. If so, virt-handler records the addresses before it wires the NIC. */
   readonly removesPodAddresses: boolean;
   /** Returns the lease that the pod offers. Undefined if the pod offers none; replies of other DHCP servers then reach the guest. */
   readonly buildLease: (facts: WiringFacts) => GuestLease | undefined;

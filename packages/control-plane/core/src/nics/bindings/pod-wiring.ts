@@ -41,7 +41,7 @@ export interface RateLimit {
   readonly average: TokenBucket;
   /** Limits the rate within a burst. Unset: the rate within a burst is not limited. */
   readonly peak?: TokenBucket;
-  /** Size of the queue. Frames beyond it are dropped. */
+  /** Size of the queue. Frames that do not fit into the queue are dropped. */
   readonly queueBytes: number;
 }
 

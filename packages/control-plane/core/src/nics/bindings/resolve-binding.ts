@@ -112,7 +112,7 @@ function refuse(field: string, message: string): BindingRefusal {
   return { kind: "refused", field, reason: "BindingNotSupported", message };
 }
 
-/** Checks whether the binding needs nothing but the pod NIC. */
+/** Checks whether the binding supports a NIC of a resource claim. Returns true for a refused binding, which has its own error. */
 function canBindClaim(binding: Binding | BindingRefusal): boolean {
   if (binding.kind === "refused") return true;
   return binding.kind !== "vhostuser" && binding.extraNetwork === undefined;

@@ -6,7 +6,7 @@ import { type AppError, isEqual } from "@patchbay/base";
 
 import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
 
-/** Maximum number of reporting nodes, which limits the size of the status. */
+/** Maximum number of nodes whose problems the status contains. It limits the size of the status. */
 const REPORTING_NODES_MAX = 10;
 /** Maximum length of a message, in characters. Source: Kubernetes, messages of events. */
 const MESSAGE_MAX = 1024;

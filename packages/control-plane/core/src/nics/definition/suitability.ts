@@ -149,7 +149,7 @@ function findPoolProblem(
   });
 }
 
-/** Returns the errors with which an attachment would fail, in order of severity. */
+/** Returns the problems that would make an attachment fail or make it useless to a VM, the most severe first. */
 export function findDefinitionProblems(facts: DefinitionFacts): readonly AppError[] {
   const { network, needs, canFilterVlans, leases, isRequestedByLauncher } = facts;
   const { vlan: field, unfitPlugin: plugin } = needs;
