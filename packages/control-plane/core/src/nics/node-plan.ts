@@ -190,7 +190,7 @@ export function withWired(
 ): readonly IfaceFacts[] {
   const taps = { wired: wiredTaps, outdated: outdatedTaps };
   return ifaces.map((iface) => {
-    // A hook's NIC has no wiring, so only its pod NIC must exist.
+    // A NIC that a hook creates has no wiring, so it counts as wired if its pod NIC exists.
     const observed = isMadeByHook(iface)
       ? { ...iface.links, isWired: iface.links.hasPodInterface }
       : withWiredLinks(iface, taps);

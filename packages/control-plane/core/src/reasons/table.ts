@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Description of a reason that prevents progress of an interface or a guest. */
+/** Description of a reason why an interface or a guest makes no progress. */
 export interface ReasonEntry {
   /** Phases in which the reason occurs, as text for docs/reference/reasons.md. */
   readonly phases: string;

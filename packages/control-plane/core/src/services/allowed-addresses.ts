@@ -29,7 +29,7 @@ const FORBIDDEN_PREFIXES = [
   "ff00::/8",
 ].flatMap((text) => parseIp(text) ?? []);
 
-/** Returns the namespaces in which only administrators create network definitions. */
+/** Returns the trusted namespaces. Patchbay assumes that only administrators create network definitions in them. */
 export function readTrustedNamespaces(kubevirt: KubeVirt | undefined): readonly string[] {
   const { tenantPolicy } = kubevirt?.spec?.configuration?.network ?? {};
   return tenantPolicy?.trustedNamespaces ?? POLICY_FIELDS.trustedNamespaces.fallback;
