@@ -139,7 +139,7 @@ function isReportedByMultus({ attachment, network, reported }: IfaceFacts): bool
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (network?.resourceClaim !== undefined) return false;
   if (attachment?.state === "Attached") return true;
-  // A network that is being removed counts only if it was reported before.
+  // During the removal of an attachment, Multus remains a source only if the status already lists it as a source.
   return attachment?.state === "Removing" && reported?.infoSource?.includes(MULTUS_SOURCE) === true;
 }
 

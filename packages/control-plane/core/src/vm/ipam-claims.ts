@@ -55,7 +55,7 @@ export type IpamClaimState =
   | { readonly kind: "ending" }
   | { readonly kind: "unusable"; readonly message: string };
 
-/** States by interface. Interfaces without a claim are omitted. */
+/** States by interface name. Omits interfaces that use no IPAMClaim. */
 export type IpamClaimStates = ReadonlyMap<string, IpamClaimState>;
 
 interface PersistentNic {

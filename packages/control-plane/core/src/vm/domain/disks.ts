@@ -68,7 +68,7 @@ function findDiskAddress(
   return address === undefined ? undefined : { kind: "pci", address };
 }
 
-/** Returns the block sizes. The default is 512 bytes. Source: QEMU hw/block/block.c */
+/** Returns the block sizes. `logical` defaults to 512 bytes, and `physical` defaults to `logical`. Source: QEMU hw/block/block.c */
 function buildBlockSize({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"> {
   if (blockSize === undefined) return {};
   const { logical = 512, physical = logical, discardGranularity } = blockSize;

@@ -264,7 +264,7 @@ const LIBVIRT_STARTUP_SECONDS = 10;
 const AGENT_ANSWER_SECONDS = 1;
 const DEFAULT_TIMEOUT_SECONDS = 1;
 
-/** Probe fields that are copied unchanged. */
+/** Fields that are copied unchanged from a VMI's probe to the launcher's probe. */
 const KUBELET_FIELDS = [
   "httpGet",
   "tcpSocket",

@@ -119,7 +119,7 @@ export function computeLauncherResources(
 const LIBVIRT_MIB = 32;
 /** Memory of QEMU with one vCPU and no devices: code, libraries and heap. Measured with QEMU 7.2; see docs/performance.md. */
 const QEMU_MIB = 64;
-/** Memory for translated code. The domain's element `tb-cache` limits this memory. */
+/** Memory for the code that QEMU translates for an emulated guest. The domain's element `tb-cache` limits this memory. */
 const TRANSLATED_CODE_MIB = 96;
 /** MiB of guest memory per MiB of page tables. A page table of 4 KiB maps 2 MiB. Source: x86-64 paging. */
 const GUEST_MIB_PER_PAGE_TABLE_MIB = 512;

@@ -40,7 +40,7 @@ function toElement(
   const state = ipamClaims?.get(iface.name);
   const claimName = state?.kind === "usable" ? state.name : iface.ipamClaimName;
   const requested = hasOwnAddressing(iface) ? [] : findRequestedIps(vmi, iface.name);
-  // A claim contains the requested addresses itself.
+  // If there is an IPAMClaim, the element omits the requested addresses, because the claim contains them.
   const ips = claimName === undefined && requested.length > 0 ? requested : iface.ips;
   return {
     ...splitNetworkName(network.multus?.networkName ?? "", names.namespace),
