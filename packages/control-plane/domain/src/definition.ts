@@ -46,7 +46,7 @@ export type FirmwareDefinition =
     }
   | {
       readonly kind: "efi";
-      /** Whether the firmware boots only signed code. Secure Boot requires System Management Mode. */
+      /** Whether the firmware boots only signed code. Requires `features.smm` (System Management Mode). */
       readonly secureBoot: boolean;
       readonly codePath: string;
       readonly templatePath: string;

@@ -34,7 +34,7 @@ function computeRunningMs(vmi: VirtualMachineInstance, nowMs: number): number {
   return (endMs ?? nowMs) - startMs;
 }
 
-/** Checks whether the VM restarts automatically. Only such VMs back off. */
+/** Checks whether the run strategy restarts the VM automatically. Only such restarts are delayed by a backoff. */
 function isRestarted(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): boolean {
   const strategy = runStrategyOf(vm);
   return (

@@ -102,7 +102,7 @@ export interface DomainChange {
   readonly kind: "added" | "changed" | "missing";
   /** Names of the elements from the root. The name of an attribute begins with `@`. */
   readonly path: readonly string[];
-  /** Path in messages, with the alias, address or position of each element. */
+  /** Path as messages show it: each element with its alias, address or position. */
   readonly where: string;
   /** Text of the changed attribute or element. Empty if an element was added or is missing. */
   readonly newValue: string;

@@ -239,7 +239,7 @@ class Placement {
   #placePrevious(placement: DevicePlacement): void {
     if (placement.previous === undefined) return;
     const previousText = printPciAddress(placement.previous);
-    // A device may retain its conventional slot if a bridge provides the bus.
+    // A device may retain a slot on a conventional PCI bus if a bridge still provides this bus.
     const isBridged = placement.previous.slot > 0 && this.bridges.has(placement.previous.bus);
     const isSuitable =
       isBridged || placement.candidates.some((place) => printPciAddress(place) === previousText);
@@ -290,11 +290,11 @@ function listRequested(
 }
 
 interface PortCounts {
-  /** Ports up to the last port that a device uses. */
+  /** Number of ports up to the last port that a device uses. */
   readonly required: number;
   /** Maximum number of ports, limited by slots or by interrupt vectors. */
   readonly possible: number;
-  /** Ports that would suffice if devices used the first ports. */
+  /** Number of ports in use. Some of the ports up to `required` may be free. */
   readonly used: number;
 }
 
