@@ -24,7 +24,7 @@ const NODE_LOOKUP_INTERVAL_MS = 3_600_000;
 interface OtherNodes {
   readonly deletedNodes: readonly string[];
   readonly readMs: number | undefined;
-  /** Milliseconds until the next lookup; undefined if no other node has an entry. */
+  /** Milliseconds until the nodes are read again; undefined if the definition's status lists no other node. */
   readonly nextMs: number | undefined;
 }
 

@@ -315,7 +315,7 @@ async function writeStatus(
   }
 }
 
-/** Writes the pod's status, and then deletes the rows of removed attachments. */
+/** Writes the pod's annotations about attachments, and then deletes the journal rows of removed attachments. */
 export async function report(facts: PodFacts, actResult: ActResult, deps: Deps): Promise<void> {
   const rows = await deps.journal.list(facts.uid);
   await writeStatus(facts, { rows, actResult }, deps);

@@ -25,7 +25,7 @@ async function findDefault({
     return config === undefined ? [] : [{ name: config.name, config }];
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return []; // STATUS, and ADD for new pods, report this error.
+    return []; // The runtime's CNI calls STATUS and ADD report this error.
   }
 }
 

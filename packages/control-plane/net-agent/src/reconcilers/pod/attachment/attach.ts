@@ -219,7 +219,7 @@ export async function beginAttachment(
 interface AddedAttachment {
   readonly row: JournalRow;
   readonly result: CniResult;
-  /** Error message if the network rejected the previous MAC and addresses; otherwise unset. */
+  /** Error message if the network rejected the MAC and addresses that the NIC had in the VM's previous pod; otherwise unset. */
   readonly rejection?: string;
 }
 
