@@ -36,7 +36,7 @@ interface DefaultNetwork extends RequestWithDevice {
   readonly check?: (result: CniResult) => Promise<void>;
 }
 
-/** Attaches the default network. @throws AppError of the plugins and the sandbox, CNI_NAME_TAKEN */
+/** Attaches the default network. @throws AppError with CNI_NAME_TAKEN, or an error of {@link listLinks} or of a plugin */
 async function attachDefault(
   { network, check, ...requestWithDevice }: DefaultNetwork,
   facts: PodFacts,

@@ -163,7 +163,7 @@ const SOCKET_TOUCH_INTERVAL_MS = 60_000;
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
-  // The cast is safe, because a request without an encoding yields buffers.
+  // The cast is safe, because a request yields buffers unless `setEncoding` was called.
   for await (const part of request as AsyncIterable<Buffer>) {
     length += part.length;
     if (length > BODY_MAX_BYTES) return undefined;

@@ -184,7 +184,7 @@ function isListOf(value: unknown, isValid: (entry: JsonObject) => boolean): bool
   );
 }
 
-/** Checks an interface list for the fields that webhooks read: name, MAC and state. */
+/** Checks whether the value is a list of interfaces. Checks only the types of the fields that webhooks read: name, MAC and state. */
 function isIfaceList(value: unknown): boolean {
   return isListOf(
     value,
@@ -192,7 +192,7 @@ function isIfaceList(value: unknown): boolean {
   );
 }
 
-/** Checks a network list for the fields that webhooks read: name and networkName. */
+/** Checks whether the value is a list of networks. Checks only the types of the fields that webhooks read: name and networkName. */
 function isNetworkList(value: unknown): boolean {
   return isListOf(value, ({ multus }) =>
     isOptional(

@@ -7,7 +7,7 @@ import type { Cache, Files } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 import { readAuthorityFrom } from "../certificates/secret.ts";
 
-/** Client certificate for virt-handlers and the CA of their server certificates, in PEM. */
+/** virt-api's client certificate for its calls to virt-handlers, and the CA of virt-handlers' server certificates, in PEM. */
 export interface HandlerCredentials {
   readonly certPem: string;
   readonly keyPem: string;

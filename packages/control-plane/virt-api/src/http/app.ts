@@ -67,7 +67,7 @@ function readParameter(request: Request, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Converts a request. The router has already rejected requests without a user. */
+/** Converts a request. `ANONYMOUS_USER` is never used, because the router has already rejected requests without a user. */
 function toCall(request: Request, frontProxy: ClientAuthority | undefined): Call {
   const body = parseBody(request);
   return {
