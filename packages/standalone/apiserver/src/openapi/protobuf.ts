@@ -28,7 +28,7 @@ function text(field: number, value: unknown): Buffer {
     : Buffer.alloc(0);
 }
 
-/** Encodes the value as JSON, which is valid YAML. */
+/** Encodes message Any. Its field `yaml` contains the value as JSON, which is valid YAML. */
 function anyValue(field: number, value: unknown): Buffer {
   return message(field, text(2, printJson(value)));
 }
