@@ -338,7 +338,7 @@ export function judgePartialLoss(
   return undefined;
 }
 
-/** Probes that the doctor repeats so often that at least one passes a lossy link. If no link observes a reply, the fault is certain. */
+/** Probes with enough attempts that at least one passes a lossy link. If no reply to such a probe is seen, a link loses all frames. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
 /** Checks whether a lost probe proves that a link loses all frames. On a lossy path, only a repeated probe without a reply proves it. */

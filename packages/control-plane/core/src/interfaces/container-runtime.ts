@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subset of CRI v1 that the kubelet uses, with CRI's names.
+// The subset of CRI v1 that Patchbay uses, mainly in node-runtime, the kubelet of standalone. Fields have CRI's names.
 
 /** Source: CRI PodSandboxMetadata. */
 export interface SandboxMetadata {

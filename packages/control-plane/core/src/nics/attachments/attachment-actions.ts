@@ -31,9 +31,9 @@ import { isEqual } from "@patchbay/base";
 export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;
-  /** Element of the annotation with which ADD was called. Unset if the journal does not contain it. */
+  /** Element of the pod's networks annotation that was passed to ADD. Unset if the journal does not contain it. */
   readonly recordedElement?: NetworkSelection;
-  /** `begun`: ADD has not succeeded. `removed`: DEL succeeded, but `network-status` still lists the attachment. */
+  /** `begun`: ADD has not succeeded, or host NICs are not restored after DEL. `removed`: `network-status` still lists the attachment. */
   readonly state: "begun" | "attached" | "removed";
   /** Whether the sandbox of the attachment no longer exists, because it was replaced or the node was rebooted. */
   readonly isStale: boolean;

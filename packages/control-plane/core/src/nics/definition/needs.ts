@@ -130,7 +130,7 @@ function readFirstPlugin(config: JsonObject): JsonObject {
 /** Plugins that pass only frames from assigned MACs. Sources: ovn-nb(5), port_security; Kube-OVN; OVN-Kubernetes; Cilium, bpf/lib/lxc.h. */
 const MAC_CHECKING_PLUGINS: readonly unknown[] = ["kube-ovn", "ovn-k8s-cni-overlay", "cilium-cni"];
 
-/** Returns whether the network is known to drop frames from MACs that it did not assign. Sources: plugins bridge; sriov-cni. */
+/** Returns whether the network is known to drop frames from MACs that were not assigned to the NIC. Sources: bridge plugin; sriov-cni. */
 export function passesOnlyAssignedMac(config: string | undefined): boolean {
   const parsed = parseJson(config);
   if (!isJsonObject(parsed)) return false;

@@ -84,7 +84,7 @@ function computeCpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): 
 
 interface DiskUse {
   readonly ownMiB: number;
-  /** Space of created and copied disks. A limit in the VM's spec replaces this value. */
+  /** Maximum space for disks that the launcher pod creates or copies. The VM's limit for ephemeral storage, if set, replaces this value. */
   readonly guestMiB: number;
 }
 
