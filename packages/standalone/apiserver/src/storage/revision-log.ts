@@ -57,7 +57,7 @@ function prepareTables(database: DatabaseSync): void {
   }
 }
 
-/** Opens the database, and locks it until it is closed. Throws an AppError STORE_UNUSABLE. */
+/** Opens the database, and locks it until it is closed. @throws AppError with STORE_UNUSABLE */
 function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {

@@ -73,7 +73,7 @@ function expandReference(reference: string): string {
   try {
     return fullReference(reference);
   } catch {
-    return reference; // An invalid reference matches no image.
+    return reference; // Unchanged, because an invalid reference matches no image.
   }
 }
 

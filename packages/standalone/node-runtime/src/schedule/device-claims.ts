@@ -17,7 +17,8 @@ export interface DeviceClaimDeps {
   readonly hasPod: (uid: string) => boolean;
 }
 
-/** `waiting`: the caller retries after a delay if `problem` is set, otherwise when the watch reports the status written to the pod. */
+// `waiting` with `problem`: the caller retries after a delay. `waiting` without `problem`: the names of new claims were written to the
+// pod's status, and the caller retries when the watch reports that write.
 type ClaimsState =
   | { readonly kind: "ready" }
   | { readonly kind: "waiting"; readonly problem?: string };

@@ -177,7 +177,7 @@ export function checkDisk(file: InspectedDisk): Disk {
   return { format, virtualBytes: Number(info["virtual-size"]) };
 }
 
-/** Number of copies for which disk space must be free: in the image's root, in the archive and in containerd. */
+/** Number of copies of the disk that must fit on the file system: in the image's root directory, in the archive and in containerd. */
 const COPY_COUNT = 3;
 /** Directory that contains the disk in an image. Source: containerDisk of KubeVirt. */
 const DISK_DIRECTORY = "disk";
