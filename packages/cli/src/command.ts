@@ -51,7 +51,7 @@ export interface Command extends CommandSpec {
 
 export interface CommandLine {
   readonly commands: readonly CommandSpec[];
-  /** Descriptions of groups by name. */
+  /** Descriptions of command groups, such as `image`, by the group's name. */
   readonly groups: Readonly<Record<string, string>>;
   readonly flags: readonly FlagSpec[];
 }

@@ -32,7 +32,7 @@ export interface Step {
 /** Step without its time; undefined if the changed object does not exist. */
 export type Stage = Omit<Step, "elapsedMs"> | undefined;
 
-/** Returns the phase of an interface, with the reason why it is blocked. */
+/** Returns the phase of an interface and, if it is reported, the reason. Returns undefined if the VMI's status reports no phase. */
 export function findIfaceStage(vmi: VirtualMachineInstance | undefined, name: string): Stage {
   const hotplug = vmi?.status?.interfaces?.find((iface) => iface.name === name)?.hotplug;
   if (hotplug === undefined) return undefined;

@@ -28,7 +28,7 @@ import { hasFlag, numberOption, type Input } from "../input.ts";
 import { printResult } from "../print/output.ts";
 
 interface Goal {
-  /** Describes in the error message what the command waited for. */
+  /** What the command waits for, as text for the error message. */
   readonly what: string;
   /** Called with each observation. Returns true to end the wait. */
   readonly visit: (observation: Observation) => boolean;
@@ -241,7 +241,7 @@ function send(
 }
 
 export function statusMessage(text: string): string | undefined {
-  const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // The API server answers with a Status or another object.
+  const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // The answer is a Status or another object.
   return kind === "Status" ? message : undefined;
 }
 
