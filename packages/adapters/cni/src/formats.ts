@@ -344,7 +344,7 @@ function listAddresses(
 /** Lists the gateways of default routes. For a default route without a gateway, lists the gateways of all addresses. */
 function listGateways(result: CniResult): readonly string[] {
   const routes = (result.routes ?? []).filter((route) =>
-    // The type requires `dst`, but plugins may omit it.
+    // The cast makes `dst` optional, because plugins may omit it although its type requires it.
     DEFAULT_DESTINATIONS.includes((route as { readonly dst?: string }).dst ?? ""),
   );
   const addressGateways = result.ips?.map(({ gateway }) => gateway) ?? [];

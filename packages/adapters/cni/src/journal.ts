@@ -38,7 +38,7 @@ export interface JournalRow {
   readonly sequence: number;
   /**
    * `begun` until ADD succeeds, then `attached`. After DEL, `begun` until the host NICs are restored, then `removed` until the pod's
-   * status is updated.
+   * `network-status` no longer lists the attachment.
    */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;

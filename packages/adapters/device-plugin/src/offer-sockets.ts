@@ -140,7 +140,7 @@ export async function offerSockets(
   ]);
 }
 
-/** Offers a mount of all socket directories to the node's dataplane, until aborted. */
+/** Until aborted, offers a resource with which the node's dataplane gets a mount of all socket directories. */
 export function offerAllSockets(
   offer: Offer,
   options: DirectoryOfferOptions,

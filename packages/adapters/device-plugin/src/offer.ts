@@ -30,7 +30,7 @@ export function findCopyPath(offer: DeviceOffer): string {
   return join(COPY_DIRECTORY, toOfferName(offer));
 }
 
-/** Lists the offered devices. All are healthy if the resource exists, otherwise unhealthy. */
+/** Lists the offered devices. They are healthy if `exists` is true, otherwise unhealthy. */
 export function listDevices(offer: Offer, exists: boolean): readonly DeviceState[] {
   const name = toOfferName(offer);
   const health = exists ? "Healthy" : "Unhealthy";
@@ -59,7 +59,7 @@ export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
   return { devices: [device], mounts: [] };
 }
 
-/** Allocates the pod's socket directories, read-only, under the paths that the dataplane uses. */
+/** Returns read-only mounts of the pod's socket directories, at the same paths as in the pods of the dataplane. */
 export function allocateDirectories(ids: readonly string[]): ContainerAllocation {
   const mounts = ids.map((id): Mount => {
     const [containerPath, hostPath] = [VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR].map((parent) =>

@@ -162,7 +162,7 @@ class ChildSidecar implements HookSidecar {
 /** Errno names which mean that the sidecar has not created its socket yet. Other errors, such as EMFILE, are rethrown unchanged. */
 const MISSING_ERRNOS: readonly unknown[] = ["ENOENT", "ENOTDIR"];
 
-/** @throws AppError with HOOK_UNREACHABLE if the socket does not exist, OS_FILE_FAILED, OS_PATH_REFUSED */
+/** @throws AppError with HOOK_UNREACHABLE if the socket does not exist, otherwise with OS_FILE_FAILED or OS_PATH_REFUSED */
 function openHookSocket(pod: LauncherPod, container: string, settings: Settings): OpenSocket {
   try {
     return settings.openSocket(pod, container);

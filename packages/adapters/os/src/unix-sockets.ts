@@ -9,7 +9,7 @@ import { errnoOf, toFileError } from "./files/file-errors.ts";
 import { osNative } from "./native.ts";
 
 interface SocketLocation {
-  /** Existing directory that only root can change. */
+  /** Must be an existing directory that other users cannot replace, because symbolic links in this path are followed. */
   readonly directory: string;
   readonly path: string;
 }

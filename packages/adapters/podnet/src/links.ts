@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/base";
 import type { Link } from "@patchbay/core/interfaces";
 import type { RateLimit, TokenBucket } from "@patchbay/core/nics";
 
-/** Settings of a link that change together. Unset settings stay unchanged. */
+/** New settings of a link, which one change applies together. Unset settings stay unchanged. */
 export interface LinkSettings {
   readonly mac?: string;
   readonly mtu?: number;
@@ -155,7 +155,7 @@ export function toTextOrEmpty(value: unknown): string {
 
 export interface WiredLink extends Link {
   readonly noArp: boolean;
-  /** Whether a bridge has spanning tree, forward delay and multicast snooping disabled. */
+  /** Whether the link is a bridge whose spanning tree, forward delay and multicast snooping are disabled. */
   readonly isPlainBridge: boolean;
   readonly learning: boolean;
   readonly flooding: boolean;

@@ -164,7 +164,7 @@ export class HttpStore implements Store {
       const request = { method: "DELETE", path: objectPath(type, key), body } as const;
       await this.#call({ request, description }, options);
     } catch (error) {
-      if (!isAppError(error, "KUBE_NOT_FOUND")) throw error; // The object is already deleted.
+      if (!isAppError(error, "KUBE_NOT_FOUND")) throw error; // KUBE_NOT_FOUND means that the object is already deleted.
     }
   }
 
@@ -224,7 +224,7 @@ export function isLostRace(error: unknown): error is AppError {
   return isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_WRITES_LOST");
 }
 
-/** Counts consecutive conflicts per path of an object or subresource. */
+/** Counts consecutive conflicts for each path of an object or subresource, and replaces the error when there are too many. */
 export class ConflictCounter {
   readonly #conflicts = new Map<string, number>();
 

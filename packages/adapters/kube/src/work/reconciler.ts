@@ -51,7 +51,7 @@ export class FairQueue {
       for (const key of keys) {
         keys.delete(key);
         this.#size -= 1;
-        // The group moves to the end of the order.
+        // Adds the group again at the end, so that the keys of all other groups are taken first.
         if (keys.size > 0) this.#groups.set(group, keys);
         return key;
       }
@@ -130,7 +130,7 @@ export class Queue {
   /** Times at which keys were queued, in milliseconds of the monotonic clock. */
   readonly #waitingSince = new Map<string, number>();
   readonly #working = new Map<string, WorkInProgress>();
-  /** Keys that were added while they were processed. */
+  /** Keys that were added while they were processed. They are queued again when the processing has ended. */
   readonly #dirty = new Set<string>();
   readonly #delayed = new Map<string, KeyTimer>();
   readonly #retries = new Map<string, KeyTimer>();

@@ -193,7 +193,6 @@ export async function runObjectSteps<A extends ObjectAction>(
   return { failures: failed.map(({ summary }) => summary), retryInMs, thrown };
 }
 
-/** Throws the first collected error, if any. */
 export function rethrowFirst({ thrown }: ObjectStepsResult): void {
   if (thrown.length > 0) throw thrown[0];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts long-lived child processes, which drop the privileges of the parent.
+// Starts long-lived child processes, which can drop the privileges that they inherit.
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";

@@ -8,7 +8,7 @@ import { isRelevant, IrrelevantEventCounter } from "./watch-events.ts";
 
 /** Path whose components may be missing or controlled by a tenant. */
 interface UntrustedPath {
-  /** Existing directory that only root can change. */
+  /** Must be an existing directory that other users cannot replace, because symbolic links in this path are followed. */
   readonly podsDir: string;
   readonly names: readonly string[];
 }

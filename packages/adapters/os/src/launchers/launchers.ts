@@ -243,7 +243,7 @@ function readInode(fd: number): string {
   return fstatSync(fd, { bigint: true }).ino.toString();
 }
 
-/** Checks that the sandbox belongs to the launcher pod. `uid` is from the VMI's status, where a tenant can write another pod's UID. */
+/** Checks that the sandbox found by UID belongs to the launcher pod. A tenant can write another pod's UID to the VMI's status. */
 function checkPod({ pod: sandboxPod }: Sandbox, { uid, namespace, name }: LauncherPod): void {
   if (sandboxPod.namespace === namespace && sandboxPod.name === name) return;
   throw refusedError(

@@ -180,7 +180,7 @@ class Run {
     );
     this.#collect("output");
     this.#collect("errors");
-    this.#program.input?.on("error", () => undefined); // A program may end without reading its input.
+    this.#program.input?.on("error", () => undefined); // Ignores write errors, because a program may end without reading its input.
     this.#program.input?.end(command.stdin ?? "");
     this.#schedule(command.timeoutMs, () => {
       const { argv, timeoutMs } = command;

@@ -32,7 +32,7 @@ export interface ProbeFacts {
 
 /** Number of attempts per probe, each EXCHANGE_MS long. A busy guest may miss some probes. */
 const DEFAULT_ATTEMPTS = 6;
-/** Attempts to find a DHCP server, 3.4 s in total. Before an offer, a server may ping the address for 3 s. Source: dnsmasq(8), --no-ping */
+/** Number of attempts to find a DHCP server. They take 3.4 s, because a server may ping for 3 s before an offer. Source: dnsmasq(8) */
 const DHCP_ATTEMPTS = 17;
 const LARGE_ATTEMPTS = 3;
 
@@ -76,7 +76,7 @@ export function findOutsideMac({ nic, links }: ProbeFacts): string {
   return nic.wiring.kind === "bridge" ? nic.wiring.mac : (links.podNic?.mac ?? nic.wiring.mac);
 }
 
-/** Returns the pod's IPv4 address as source of probes, because some hosts ignore probes without a source. Undefined for a bridged NIC. */
+/** Returns the pod's IPv4 address as the source address of probes. Some hosts ignore probes without one. Undefined for a bridged NIC. */
 function findSenderIpv4({ links, nic }: Pick<ProbeFacts, "nic" | "links">): string | undefined {
   if (nic.wiring.kind === "bridge") return undefined;
   const addresses = (links.podNic?.addresses ?? []).map((text) => text.split("/")[0] ?? "");
@@ -172,7 +172,7 @@ function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): Guest
   return { from: insideEnd.from, mac, addresses: [address, guest] };
 }
 
-/** Address in another network, which no host has. Source: RFC 5737, TEST-NET-1 */
+/** Address that no host has, in a network other than the guest's. Source: RFC 5737, TEST-NET-1 */
 const OTHER_NETWORK_ADDRESS = "192.0.2.1";
 
 function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): readonly Probe[] {

@@ -207,7 +207,7 @@ function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   return candidates.every(({ up }) => !up) ? candidates[0] : undefined;
 }
 
-/** Finds out why the node sends no IPv4 packets to other networks. */
+/** Returns why the node cannot send IPv4 packets to other networks. Returns undefined if no reason is known. */
 export async function readUplinkFault(
   netlink: Netlink,
   node: NetnsHandle,

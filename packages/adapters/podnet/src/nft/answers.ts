@@ -34,7 +34,7 @@ function stripPrefixLength(address: string): string {
   return address.split("/")[0] ?? "";
 }
 
-/** Prints a destination as nft lists it. */
+/** Prints a destination as nft lists it: a single address without its prefix length. */
 function printDestination(destination: string): string {
   const hostSuffix = destination.includes(":") ? "/128" : "/32";
   return destination.endsWith(hostSuffix) ? stripPrefixLength(destination) : destination;

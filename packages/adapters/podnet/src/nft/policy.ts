@@ -156,7 +156,7 @@ function buildAnswerRules({ version, direction }: ChainContext): readonly string
   ];
 }
 
-/** Addresses of the pod's own DHCP server and router. */
+/** Lists the addresses at which the pod answers the guest as DHCP server and as router. Empty for a CNI plugin's tap. */
 function listPodAddresses(wiring: ObservedWiring): readonly string[] {
   if (wiring.kind === "tap") return [];
   const addresses =
@@ -233,7 +233,7 @@ function buildDirectionChain(context: ChainContext, table: TableContext): Chain 
   };
 }
 
-/** Remembers the packet, so that its answers pass in the other direction. */
+/** Builds a chain that accepts a packet and records its connection, so that answers pass in the other direction. */
 function buildPassChain(version: Version): Chain {
   const { flow, pair } = buildKeys(version);
   return {
