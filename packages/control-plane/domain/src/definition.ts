@@ -131,7 +131,7 @@ export interface BlockSizes {
 }
 
 export interface DiskDefinition {
-  /** Alias with the prefix `ua-`, because libvirt discards aliases without the prefix. */
+  /** Must begin with `ua-`, because libvirt discards any other alias. */
   readonly alias: string;
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
@@ -179,7 +179,7 @@ export interface SocketSource {
 export type NicDefinition = NicCommons & (TapSource | SocketSource);
 
 interface NicCommons {
-  /** Alias with the prefix `ua-`, because libvirt discards aliases without the prefix. */
+  /** Must begin with `ua-`, because libvirt discards any other alias. */
   readonly alias: string;
   readonly mac: string;
   readonly model: string;

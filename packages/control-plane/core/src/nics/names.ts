@@ -66,7 +66,7 @@ export function isOwnLinkName(name: string): boolean {
   return parseLinkName(name) !== undefined;
 }
 
-/** Prefix of user-defined aliases. libvirt does not preserve other aliases. Source: KubeVirt; libvirt. */
+/** Prefix that libvirt requires in user-defined aliases. libvirt discards aliases without it. Source: KubeVirt; libvirt. */
 const ALIAS_PREFIX = "ua-";
 
 /** Returns KubeVirt's name for a pod NIC that is a port of the guest's bridge. */

@@ -28,7 +28,7 @@ export interface TrafficRule {
 export interface NicPolicy {
   readonly ingress?: readonly TrafficRule[];
   readonly egress?: readonly TrafficRule[];
-  /** Addresses and CIDR blocks that policies do not restrict, such as the node's. */
+  /** Addresses and CIDR blocks that policies do not restrict, such as the node's addresses. */
   readonly exempt?: readonly string[];
 }
 

@@ -3,7 +3,7 @@ interface NicModel {
   /** Whether the driver needs I/O ports. Devices behind root ports have no I/O ports. */
   readonly needsIoPorts: boolean;
   readonly isMultiQueue: boolean;
-  /** Vectors that a Linux guest allocates for the NIC. */
+  /** Returns the number of interrupt vectors that a Linux guest allocates for the NIC. */
   readonly vectors: (queues: number) => number;
 }
 
