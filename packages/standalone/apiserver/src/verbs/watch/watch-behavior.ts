@@ -6,7 +6,7 @@ export interface WatchRequest {
   readonly namespace: string;
   readonly query: URLSearchParams;
   readonly user: string;
-  /** Start revision; 0 starts with all current objects. */
+  /** The watch starts after this revision; 0 starts with all current objects. */
   readonly revision: number;
 }
 
