@@ -123,13 +123,13 @@ export class PullProgress {
 
 /** Time limit of an import or a pull, which may transfer gigabytes. */
 const TRANSFER_TIMEOUT_MS = 3_600_000;
-/** Registry host in temporary names. No registry serves the domain `invalid`. */
+/** Registry host in the temporary names of imported images. No registry serves the domain `invalid`. */
 const IMPORT_HOST = "import.invalid";
 
 interface ImportSource {
   /** Absolute path of the archive. */
   readonly archive: string;
-  /** Part of temporary names that distinguishes concurrent imports. */
+  /** Part of the image's temporary name that distinguishes concurrent imports. */
   readonly id: string;
 }
 
