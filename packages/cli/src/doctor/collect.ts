@@ -104,7 +104,7 @@ async function readJson({ client }: Session, path: string): Promise<JsonObject> 
 }
 
 function wantedApis(): readonly WantedApi[] {
-  // Only clusters whose network offers persistent addresses serve IPAMClaims.
+  // Does not require IPAMClaims, because only clusters whose network offers persistent addresses serve them.
   const kinds = customResourceDefinitions()
     .filter(({ spec }) => spec.names.kind !== IPAM_CLAIMS.kind)
     .flatMap(({ spec }) =>

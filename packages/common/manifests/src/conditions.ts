@@ -25,7 +25,7 @@ const MAY_BE_INCOMPLETE: MatchCondition = {
   expression: `request.operation == 'CREATE' || !(request.userInfo.username in [${accountExpression("virt-api")}, ${accountExpression("virt-controller")}])`,
 };
 
-/** Skips status writes by accounts other than virt-handler's. */
+/** Skips requests of all accounts except virt-handler's. The webhook that has this condition checks only virt-handler's writes. */
 const BY_VIRT_HANDLER: MatchCondition = {
   name: "by-virt-handler",
   expression: `request.userInfo.username == ${accountExpression("virt-handler")}`,

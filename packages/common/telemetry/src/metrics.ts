@@ -6,7 +6,7 @@ export interface ReconcilePass {
   readonly name: string;
   readonly result: "done" | "after" | "failed";
   readonly seconds: number;
-  /** Time for which the key was queued. */
+  /** Time for which the object's key was queued before this pass. */
   readonly waitedSeconds: number;
 }
 
