@@ -128,11 +128,11 @@ export const NODE_GROUP_PREFIX = "patchbay.io:node:";
 /** Organization in the certificates that nodes use for migrations. The common name is the node's name. */
 export const RELAY_GROUP = "patchbay.io:migration";
 
-/** Annotation of a VM's template with addresses by interface. Source: KubeVirt ipam-extensions. */
+/** Annotation of a VM's template. Its value contains the requested addresses by interface. Source: KubeVirt ipam-extensions. */
 export const REQUESTED_ADDRESSES_ANNOTATION = "network.kubevirt.io/addresses";
 /** Finalizer that retains an IPAMClaim until no pod uses its addresses. Source: KubeVirt ipam-extensions. */
 export const IPAM_CLAIM_FINALIZER = "kubevirt.io/persistent-ipam";
-/** Label of an IPAMClaim with the name of its VM. Source: KubeVirt VirtualMachineLabel. */
+/** Label of an IPAMClaim. Its value is the name of the VM. Source: KubeVirt VirtualMachineLabel. */
 export const IPAM_CLAIM_VM_LABEL = "kubevirt.io/vm";
 /** Finalizer that retains a VMI until its launcher pod is deleted; owner: virt-controller. Source: KubeVirt. */
 export const VMI_FINALIZER = "foregroundDeleteVirtualMachine";

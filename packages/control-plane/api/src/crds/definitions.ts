@@ -133,7 +133,7 @@ function definePreference(name: string, shortNames: readonly string[]): Definiti
   return defineInstancetypeKind(name, shortNames, PreferenceSpecSchema);
 }
 
-/** Defines a kind whose objects virt-api rejects with an explanation. */
+/** Defines an unsupported kind of KubeVirt, so that virt-api can reject its objects with an explanation. */
 function defineRejectedKind(
   group: string,
   kind: string,

@@ -319,7 +319,7 @@ export const MigrationPolicySpecSchema = Type.Object(
   PRESERVE_UNKNOWN_FIELDS,
 );
 
-/** Migration settings for selected VMs, which override the cluster's settings. */
+/** Settings for the migrations of selected VMs. These settings override the cluster's. */
 export interface MigrationPolicy extends KubeObject {
   readonly spec: Static<typeof MigrationPolicySpecSchema>;
 }

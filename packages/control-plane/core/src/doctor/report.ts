@@ -41,7 +41,7 @@ type FixWord =
   | ("ADDRESS" | "BRIDGE" | "CIDR" | "DEV" | "INTERFACE" | "LENGTH")
   | ("MAC" | "MTU" | "NAMESPACE" | "SIZE" | "VLAN" | "VM");
 
-/** A hop's report whose fix still contains placeholders. */
+/** A hop's report before {@link printFix} replaces the placeholders in the fix. */
 export interface Verdict extends Omit<HopReport, "hop"> {
   readonly values?: FixValues;
 }

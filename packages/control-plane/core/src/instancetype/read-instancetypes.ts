@@ -21,7 +21,7 @@ import {
 } from "./matchers.ts";
 import { readRevisionSpec } from "./revision.ts";
 
-/** Instancetype or preference that was read from its object, because no revision exists. */
+/** Instancetype or preference object that the VM uses directly, because the VM names no ControllerRevision. */
 export interface LiveObject {
   readonly role: MatcherRole;
   readonly type: MatchedType;

@@ -96,7 +96,7 @@ export interface ContainerDevice {
 /** Source: CRI LinuxContainerResources. */
 export interface ContainerResources {
   readonly cpuShares?: number;
-  /** CPU time limit in each `cpuPeriod`. Both fields are in microseconds. */
+  /** CPU time that the container may use in each `cpuPeriod`. `cpuQuota` and `cpuPeriod` are in microseconds. */
   readonly cpuQuota?: number;
   readonly cpuPeriod?: number;
   readonly memoryLimitBytes?: number;
