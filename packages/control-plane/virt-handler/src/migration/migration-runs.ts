@@ -35,7 +35,7 @@ export class MigrationRun {
   expectedPaths: readonly string[] | undefined;
   /** Target only: links and MACs of the guest; undefined until read. */
   guestNetwork: GuestNetwork | undefined;
-  /** Source only: whether the pod has released the guest's MACs. */
+  /** Source only: whether the launcher pod's links no longer use the guest's MACs, so that the target can use them. */
   hasReleasedMacs = false;
   /** Source only: whether the target's node has acknowledged, over the current relay, the report that the guest has left. */
   isDepartureConfirmed = false;

@@ -146,7 +146,7 @@ export interface RelayEndpoint {
   readonly ports: Ports;
 }
 
-/** Starts relays. All methods throw AppError with RELAY_FAILED, OS_FILE_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT. */
+/** Starts relays. If a start fails, throws AppError with RELAY_FAILED, OS_FILE_FAILED, OS_PROGRAM_FAILED or OS_TIMED_OUT. */
 export interface Relays {
   readonly address: string;
   receive(request: RelayRequest): Promise<Relay>;
