@@ -20,7 +20,7 @@ export class Budget {
     return this.#spent >= this.#maximum;
   }
 
-  /** Spends the amount without waiting, even above the maximum. */
+  /** Spends the amount without waiting, even if the spent total then exceeds the maximum. */
   spend(amount: number): void {
     this.#spent += amount;
   }

@@ -27,7 +27,7 @@ export interface Cause {
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;
-  /** Resource in 404 and 409 responses, Kind in 422 responses. */
+  /** Name of the resource in 404 and 409 responses; kind of the object in 422 responses. */
   readonly kind?: string;
   readonly uid?: string;
   readonly causes?: readonly Cause[];

@@ -356,7 +356,7 @@ function containsBigint(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.values(value).some(containsBigint);
 }
 
-/** Removes metadata, which is validated in the same way for all kinds. */
+/** Removes metadata from the schema, because the server validates metadata separately, in the same way for all kinds. */
 function withoutMetadata(schema: Schema): Schema {
   const properties = { ...asFields(schema["properties"]) };
   delete properties["metadata"];
