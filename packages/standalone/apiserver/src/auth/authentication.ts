@@ -47,7 +47,7 @@ export class TokenRejected extends Error {
 
 const INVALID_TOKEN_MESSAGE = "invalid bearer token";
 
-/** Authenticates requests. Reads certificates once for each connection. */
+/** Authenticates requests. Reads the client's certificate once for each connection, not for each request. */
 export class Authentication {
   readonly #users = new Map<string, User>();
   readonly #accounts: AccountTokens;

@@ -33,7 +33,7 @@ function base64(text: string): string {
   return Buffer.from(text).toString("base64");
 }
 
-/** Adds the fields that a token Secret lacks. Retains an existing token. */
+/** Returns the Secret with all fields of a token Secret. Retains an existing token, but replaces other values. */
 async function withToken(
   secret: KubeObject,
   account: KubeObject,
