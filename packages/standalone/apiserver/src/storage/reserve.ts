@@ -22,7 +22,7 @@ const PRIVATE_MODE = 0o600;
 export interface Reserve {
   /** Whether the file has its full size. A smaller file means that the disk is or was full. */
   readonly isFullSize: boolean;
-  /** Frees RELEASE_STEP_BYTES. Returns false if the file is empty. */
+  /** Shrinks the file by at most RELEASE_STEP_BYTES to free disk space. Returns false if the file is empty. */
   release(): boolean;
   /** Grows the file to its full size. Does nothing if the remaining free space of the disk would be smaller than the file. */
   refill(): void;

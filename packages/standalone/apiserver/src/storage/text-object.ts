@@ -21,7 +21,7 @@ export class TextObject implements StoredObject {
   readonly uid: string;
   readonly owners: readonly string[];
   readonly isDeleting: boolean;
-  /** Whether the text was read since the cache last visited this object. */
+  /** Whether the text was read since the cache last considered evicting it. */
   wasRead = false;
   #text: string | undefined;
   #view: WeakRef<KubeObject> | undefined;

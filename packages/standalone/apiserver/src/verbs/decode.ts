@@ -92,7 +92,7 @@ function readFields(kind: Kind, fields: Fields): DecodedShape {
   }
 }
 
-/** Decodes an object. Takes ownership of `fields`. Throws a StatusError 400 or 422. */
+/** Decodes an object. The caller must not use `fields` afterwards. Throws a StatusError 400 or 422. */
 export function decodeObject(kind: Kind, fields: Fields): DecodedObject {
   checkTypeMeta(kind, fields);
   const decodedShape = readFields(kind, fields);

@@ -24,7 +24,7 @@ export function isTooOld(store: Store, scope: Scope, revision: number): boolean 
 }
 
 const LOG_READ_MAX_CHANGES = 200;
-/** Length above which the collected objects are written to the stream, in characters. */
+/** Length in characters above which the collected objects are written to the stream. */
 const CHUNK_MAX_LENGTH = 64 * 1024;
 /** Number of bytes of the unread-data budget that are reserved for a write before its size is known. */
 const RESERVED_BYTES = 256 * 1024;

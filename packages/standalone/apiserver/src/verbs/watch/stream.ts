@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the response of one watch, limits its unread data, and ends it.
+// Writes the response of one watch, limits the unread data of the response, and ends the watch.
 import type { ServerResponse } from "node:http";
 import { disconnectWhenUnread } from "../../http/response/send-pieces.ts";
 import type { Budget } from "../../limits/budget.ts";
