@@ -18,7 +18,7 @@ export interface Forward {
 
 export interface Ranges {
   readonly services: Network;
-  /** Address of the name server, which no Service may use. */
+  /** Address of the name server. No Service may use this address. */
   readonly dns: string;
 }
 

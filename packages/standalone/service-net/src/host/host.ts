@@ -23,7 +23,7 @@ export function findDnsAddress(serviceNetwork: string): string {
   return network === undefined ? "" : addressAt(network, DNS_OFFSET);
 }
 
-/** Returns the address of the pods' bridge, which the bridge plugin assigns. */
+/** Returns the address that the bridge plugin assigns to the pods' bridge. */
 export function findGatewayAddress(podNetwork: string): string {
   const network = parseNetwork(podNetwork);
   return network === undefined ? "" : addressAt(network, 1);
