@@ -19,7 +19,7 @@ export interface RenewalDeps {
   readonly readNewestValidityStartMs: () => Promise<number>;
   /** Returns the services in the order in which they are restarted. */
   readonly listServices: () => readonly RestartableService[];
-  /** Writes the current authority into virt-api's APIServices and webhooks. */
+  /** Writes the current CA certificate into virt-api's APIServices and webhooks. */
   readonly announce: () => Promise<void>;
 }
 
