@@ -430,15 +430,34 @@ describe("addresses that the annotation requests", () => {
     expect(elements(wanted, { claims: new Map([["vm1.one", claiming]]) })).toEqual([CLAIMING]);
   });
 
-  test("replace a claim that requests none, unless a NIC uses it or a user created it", () => {
-    expect(resolve(wanted, [claim({}, spec)])).toEqual({ kind: "ending" });
-    expect(resolve(attached(wanted), [claim({}, spec)])).toEqual({
+  test("replace a claim with other addresses, unless a NIC uses it or a user created it", () => {
+    const other = { ...claim({}, spec), status: { ips: ["10.100.200.3/24"] } };
+    expect(resolve(wanted, [other])).toEqual({ kind: "ending" });
+    expect(resolve(attached(wanted), [other])).toEqual({
       kind: "unusable",
       message:
         "IPAMClaim default/vm1.one does not request the addresses of annotation network.kubevirt.io/addresses",
     });
     const own = claim({ ownerReferences: [] }, { ...spec, ipRequests: ["10.100.200.7/24"] });
     expect(resolve(vmiWith(), [own])).toEqual({ kind: "usable", name: "vm1.one" });
+  });
+
+  test("do not replace a claim without requests that may still get them", () => {
+    // ipam-extensions creates such claims, and the API server drops `ipRequests` if the definition lacks the field.
+    const usable = {
+      kind: "usable",
+      name: "vm1.one",
+      requested: ["10.100.200.9", "fd10:100:200::9"],
+    };
+    expect(resolve(wanted, [claim({}, spec)])).toEqual(usable);
+    expect(resolve(wanted, [{ ...claim({}, spec), status: { ips: both } }])).toEqual(usable);
+    const others = claim({}, { ...spec, ipRequests: ["10.100.200.7/24"] });
+    expect(resolve(wanted, [others])).toEqual({ kind: "ending" });
+    const vm = aVm({ nics: [NIC] });
+    const template = { ...vm.spec.template, metadata: wanted.metadata };
+    const changed = { ...vm, spec: { ...vm.spec, template } };
+    const owners = { vm: changed, vmi: undefined, pod: undefined, definitions: DEFINITIONS };
+    expect(planIpamClaims([claim({}, spec)], owners)).toEqual([]);
   });
 
   test("are requested in the element if the network has no subnet for them", () => {

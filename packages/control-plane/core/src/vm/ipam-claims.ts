@@ -202,6 +202,20 @@ function describeOther(claim: IpamClaim, nic: PersistentNic): string {
   return `IPAMClaim ${namespace}/${name} is for network ${claim.spec.network}, and the interface is on ${nic.configName}`;
 }
 
+/**
+ * Checks whether the claim was created for these addresses, or a NIC with the claim may get them. The latter avoids endless replacements:
+ * ipam-extensions creates claims without requests, and the API server drops `ipRequests` if the claims' definition lacks the field.
+ */
+function isForAddresses(
+  { spec, status }: IpamClaim,
+  ipRequests: readonly string[] | undefined,
+): boolean {
+  if (spec.ipRequests !== undefined) return isEqual(spec.ipRequests, ipRequests);
+  const assigned = normalizeAddresses(status?.ips ?? []);
+  const requested = normalizeAddresses(ipRequests ?? []);
+  return assigned.length === 0 || requested.every((address) => assigned.includes(address));
+}
+
 function resolveExisting(
   claim: IpamClaim,
   nic: PersistentNic,
@@ -220,7 +234,7 @@ function resolveExisting(
   const isReplaceable = owner !== undefined && !isInUse(claim, users);
   if (deletionTimestamp !== undefined && isReplaceable) return { kind: "ending" };
   // A claim without an owner was created by a user. It may request other addresses than the annotation.
-  const isMatching = owner === undefined || isEqual(claim.spec.ipRequests ?? [], nic.ipRequests);
+  const isMatching = owner === undefined || isForAddresses(claim, nic.ipRequests);
   const { requested } = nic;
   if (claim.spec.network === nic.configName && isMatching)
     return { kind: "usable", name, ...(requested.length > 0 && { requested }) };
@@ -319,10 +333,8 @@ interface ClaimOwner {
  * Checks whether the NIC of the claim exists, is on the claim's network, and requests the same addresses as the claim. If the network's
  * definition is missing, assumes that the network and the requests are unchanged.
  */
-function isWanted(
-  { metadata, spec }: IpamClaim,
-  { owner, nics, requested, definitions }: ClaimOwner,
-): boolean {
+function isWanted(claim: IpamClaim, { owner, nics, requested, definitions }: ClaimOwner): boolean {
+  const { metadata } = claim;
   const network = listClaimingNetworks(nics).find(
     ({ name }) => buildClaimName(owner, name) === metadata.name,
   );
@@ -330,7 +342,7 @@ function isWanted(
   const nad = definitions.get(networkNameOf(network, metadata.namespace ?? "") ?? "");
   if (nad === undefined) return true;
   const ipRequests = withPrefixLengths(requested.get(network.name) ?? [], nad);
-  return findPersistentNetwork(nad) === spec.network && isEqual(spec.ipRequests ?? [], ipRequests);
+  return findPersistentNetwork(nad) === claim.spec.network && isForAddresses(claim, ipRequests);
 }
 
 /** Checks whether the owner exists, but none of its NICs needs the claim. The garbage collector deletes the claims of deleted owners. */
