@@ -9,7 +9,6 @@ import { renderApiReference, renderReference } from "./reference.ts";
 import { renderShapes } from "./shapes.ts";
 
 process.umask(0o022); // The caller's umask must not hide files from other users.
-process.umask(0o022); // The caller's umask must not hide files from other users.
 
 const ROOT = join(import.meta.dirname, "../..");
 

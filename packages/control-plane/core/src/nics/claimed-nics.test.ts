@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices of resource claims: what drivers report, and what becomes of it.
+// Attachments for devices of resource claims, from the drivers' reports.
 import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import type { Pod, ResourceClaim } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";

@@ -78,8 +78,8 @@ function buildRemoval(call: PluginCall): AttachmentRequest {
 }
 
 /**
- * Detaches a network that has no journal row. Uses the runtime's cached configuration; if there is none, uses the call's
- * configuration, which may be forged, and therefore first checks it against the policy.
+ * Detaches a network without a journal row, with the configuration that the runtime cached. Without a cached configuration, checks the
+ * call's configuration against the policy and uses it, because the call may be forged.
  */
 async function removeForeign(
   call: PluginCall,

@@ -125,7 +125,7 @@ function listConditions(facts: MigrationStatusFacts): Conditions {
   return withTransitionTimes(newConditions, facts.migration.status?.conditions, facts.now);
 }
 
-/** Returns the migration state from the VMI's status. If there is none and the migration failed, builds a state with the failure. */
+/** Returns the VMI's migration state. If the VMI has no state and the migration failed, builds a state with the failure. */
 function buildFinalState({
   state,
   decision,
