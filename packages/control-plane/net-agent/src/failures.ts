@@ -44,7 +44,7 @@ interface Report {
 class StepFailures implements Failures {
   readonly #clock: Clock;
   readonly #backoff;
-  /** Reports by scope, then by name of the step. */
+  /** Last report of each failed step. The outer key is the step's scope, the inner key its name. */
   readonly #reports = new Map<string, Map<string, Report>>();
 
   constructor(clock: Clock) {

@@ -102,7 +102,7 @@ export function mergeHistory(
   return limitHistory(events.reduce(withEvent, storedHistory));
 }
 
-/** Marks all active operations as ended with the guest. Without `endTimestamp`, the end time is unknown. */
+/** Sets the outcome GuestEnded in all operations without an outcome. Omit `endTimestamp` if the time of the guest's end is unknown. */
 export function endHistory(history: IfaceHistory, endTimestamp?: string): IfaceHistory {
   const endField = endTimestamp === undefined ? {} : { endTimestamp };
   return history.map(({ name, operations }) => ({

@@ -238,7 +238,7 @@ class Image {
   }
 }
 
-/** Builds an image from files by path. The label and names must be ASCII, and a directory's entries must fit into one sector. */
+/** Builds an ISO image. The keys of `files` are paths. Paths and label must be ASCII. A directory's entries must fit into one sector. */
 export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>): Uint8Array {
   const image = new Image(label, files);
   for (const tree of TREES) image.putTree(tree);

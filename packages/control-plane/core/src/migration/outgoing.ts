@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the source node's steps. If virt-handler restarts, it finds the recorded start time and does not start this migration twice.
+// Plans the source node's steps of a live migration. Never starts a migration whose start time the VMI's status already records.
 import type { MigrationState } from "@patchbay/api";
 import type { DomainInfo, JobStats } from "../interfaces/hypervisor.ts";
 

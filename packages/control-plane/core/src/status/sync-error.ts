@@ -56,7 +56,7 @@ function describeContainerImage(pod: Pod, container: string): string {
   return describeImage(container, initContainer?.image ?? "");
 }
 
-/** Adds the container's image to its waiting message. If the message is about an image volume, adds the volume's image instead. */
+/** Adds the image to the message of a waiting container: the image of the volume that the message names, otherwise the container's. */
 function describeWaiting(pod: Pod, container: string, message: string): string {
   const names = message.split(/[\s"',;]+/);
   for (const { name, image } of pod.spec.volumes ?? []) {

@@ -63,7 +63,7 @@ export interface VmFacts {
   readonly bindings: BindingRegistry;
   /** Claims for NICs that are plugged later. Unset if the namespace has no template for them. */
   readonly claimSlots?: ClaimSlots;
-  /** If unset, the pods' default network is assumed to drop frames whose source MAC is not the one that CNI assigned. */
+  /** If unset, the pods' default network is assumed to drop frames with any source MAC other than the MAC that CNI assigned. */
   readonly podNetwork?: PodNetworkPolicy;
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;

@@ -16,7 +16,7 @@ import { parseTime } from "@patchbay/kube";
 import type { Cache, Change } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
 
-/** Names of taps by VMI UID, then by name of the iface. */
+/** Names of taps. The outer key is the VMI's UID, the inner key the interface's name. */
 export type Taps = Map<string, ReadonlyMap<string, string>>;
 
 export function recordTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {

@@ -10,7 +10,7 @@ import type { AdmissionRequest } from "./admission.ts";
 const LEASE_NAMESPACE = "kube-node-lease";
 const OWN_POD_SUBRESOURCES: readonly string[] = ["status", "eviction"];
 const RESERVED_DOMAIN = /(^|\.)(kubernetes\.io|k8s\.io)$/;
-/** Labels with a reserved prefix that a kubelet may set. Source: kubelet pkg/apis well_known_labels.go. */
+/** Labels that a kubelet may set although their prefix is reserved. Source: kubelet pkg/apis well_known_labels.go. */
 const KUBELET_LABELS: ReadonlySet<string> = new Set([
   "kubernetes.io/hostname",
   "kubernetes.io/arch",
