@@ -7,7 +7,7 @@ import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
-  /** Returns whether the API server preserves image volumes. Until this is known, tests it by creating each `pod` once in a dry run. */
+  /** Returns whether the API server preserves image volumes. Until a dry run has shown this, each call with a new `pod` tries a dry run. */
   areSupported(pod: Pod): Promise<boolean>;
   /** Records that image volumes are unsupported, because the API server stored a pod without its image volume. */
   reportLost(): void;

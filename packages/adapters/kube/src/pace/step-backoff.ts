@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff per step of a reconcile loop, so that a failed step is delayed even if its own writes trigger the loop again
-// at once.
+// Backoff for each step of a reconcile loop. A failed step is delayed, even if the step's own writes trigger the loop again immediately.
 import { hash } from "node:crypto";
 import type { Clock } from "@patchbay/base";
 import {

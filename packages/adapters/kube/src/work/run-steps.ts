@@ -146,7 +146,7 @@ export interface ObjectStepsResult extends Pick<
   readonly failures: readonly StepFailure[];
 }
 
-/** Error codes of failures that are not specific to the step. Instead of the step, the loop retries the whole key. */
+/** Error codes of failures that are not specific to the step. After such a failure, the loop retries the whole key, not only the step. */
 const TRANSIENT_CODES: readonly ErrorCode[] = [
   "KUBE_CONFLICT",
   "KUBE_NOT_FOUND",

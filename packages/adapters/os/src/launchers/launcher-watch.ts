@@ -119,7 +119,7 @@ class LauncherWatch {
       return true;
     } catch {
       this.#stopWatching();
-      return false; // The timer tries again. If the failure persists, its reason is reported when the launcher is opened.
+      return false; // The caller tries again later. If the failure persists, opening the launcher fails and reports the reason.
     }
   }
 }

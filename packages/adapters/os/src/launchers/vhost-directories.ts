@@ -28,7 +28,7 @@ const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
 /**
  * Parent directories, in the order of creation. The launchers' directories are created first. When a dataplane creates a socket, the
- * launcher's directory must already exist, because it gets a hard link to the socket.
+ * launcher's directory must already exist, because the socket is then hard-linked into the launcher's directory.
  */
 const PARENT_DIRECTORIES: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Therefore, files
-// in them are opened without following symbolic links, checked, and changed by descriptor. A launcher does not mount the
-// dataplane's directories. It mounts a directory that only root can change, with hard links to the launcher's sockets.
+// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Therefore, files in these
+// volumes and directories are opened without following symbolic links, checked, and changed by descriptor. A launcher does not mount
+// the dataplane's directories. It mounts a directory that only root can change, with hard links to the launcher's sockets.
 import {
   chmodSync,
   chownSync,

@@ -124,7 +124,7 @@ export async function waitForProcessEnd(
   };
   signal?.addEventListener("abort", onAbort);
   try {
-    // An unchanged start time proves that the pidfd, which was opened before, refers to this process.
+    // The pidfd is already open, so a start time that is still equal to `startTime` proves that the pidfd refers to this process.
     if ((await readProcessStartTime(pid)) !== startTime) return;
     await Promise.race([processEnd.ended, aborted]);
     signal?.throwIfAborted();

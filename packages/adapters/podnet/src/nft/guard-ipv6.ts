@@ -15,7 +15,7 @@ const FRAGMENT = 44;
 const AUTHENTICATION = 51;
 const ICMPV6 = 58;
 const PIM = 103;
-/** Extension headers after which another header follows, except the fragment header. Source: RFC 8200, section 4.1 */
+/** Headers that the rules skip to reach the next header: hop-by-hop options, routing, destination options. Source: RFC 8200, section 4.1 */
 const EXTENSION_HEADERS: readonly number[] = [0, 43, 60];
 /** Headers with which the content of a fragment must not begin, because another header follows them. */
 const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AUTHENTICATION];

@@ -102,7 +102,7 @@ function isCovered(base: unknown, found: unknown): boolean {
   return Object.entries(base).every(([name, one]) => isCovered(one, found[name]));
 }
 
-/** Merges the versions of each key. The keys of the cluster's object come first, in the order of that object. */
+/** Merges the versions of each key. The keys of `found` come first, in the order of the cluster's object. */
 function mergeGroups(
   [base, found, wanted]: readonly [Groups, Groups, Groups],
   merge: (key: string, versions: Versions) => unknown,

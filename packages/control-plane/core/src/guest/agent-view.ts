@@ -82,7 +82,7 @@ function isSameSet(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && left.every((entry) => right.includes(entry));
 }
 
-/** Returns the reported addresses, or the previous ones if only their order changed or their omission does not yet count as a removal. */
+/** Returns the reported addresses. Returns `previous` if only the order changed, or if none were reported for only a short time. */
 function updateAddresses(
   previous: LastReported<readonly string[]>,
   reported: readonly string[],

@@ -115,7 +115,7 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
-/** Plans to record a cordoned node. If the node is no longer cordoned but is recorded, plans to remove the eviction request. */
+/** Plans to record in `drainedNodeName` that the node is cordoned. After the node is uncordoned, plans to clear `evacuationNodeName`. */
 function planDrainRecord(
   node: string,
   { vmi, isNodeSchedulable }: EvacuationFacts,

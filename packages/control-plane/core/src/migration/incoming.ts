@@ -20,7 +20,7 @@ export interface IncomingFacts {
   readonly faults: readonly string[];
 }
 
-/** Step on the target node. Every step is idempotent. */
+/** Step of an incoming migration, which runs on the target node. Every step is idempotent. */
 export type IncomingStep =
   | { readonly kind: "startRelay" }
   | { readonly kind: "reportAddress" }

@@ -361,7 +361,7 @@ export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
   return openMigration(vmi) === undefined || domain?.running === true;
 }
 
-/** Builds the fields of the status that virt-handler writes. `report.guest` is the reason why the whole VMI is blocked. */
+/** Builds the fields of the status that virt-handler writes. `report.guest` is set if the whole VMI is blocked, not just one interface. */
 export function buildNodeVmStatus(
   facts: NodeVmFacts,
   report: Pick<IfaceReport, "blockedReasons" | "now"> & {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON patches that test the values that they replace, so that they never overwrite a concurrent write.
+// JSON patches that test the old value before each replacement. A patch thus fails instead of overwriting a concurrent write.
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";

@@ -113,8 +113,8 @@ function parseElement(text: string, facts: PodFacts): NetworkSelection {
 }
 
 /**
- * Converts the only element of the default-network annotation to the wanted attachment. If the element names an interface, it must be
- * the one that the container runtime requested.
+ * Converts the only element of the default-network annotation to the wanted attachment. Rejects an element that names another interface
+ * than the container runtime requested.
  */
 function toWanted(
   element: NetworkSelection,

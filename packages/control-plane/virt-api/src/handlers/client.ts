@@ -178,7 +178,7 @@ export type OpenHandlerStream = (
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Idle time in milliseconds before TCP keepalive probes, which detect a dead node. */
 const PROBE_AFTER_MS = 30_000;
-/** Maximum number of characters that are read from a rejection. */
+/** Length of a rejection's text after which further chunks are discarded. */
 const REFUSAL_LENGTH_MAX = 64 * 1024;
 
 async function readRefusal(response: IncomingMessage): Promise<HandlerAnswer> {

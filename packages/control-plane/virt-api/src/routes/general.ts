@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes for version and health, and routes of KubeVirt that Patchbay answers with an explanation.
+// Routes for version and health, and KubeVirt's routes for features that Patchbay lacks. The latter routes respond with an error.
 import { KUBEVIRTS } from "@patchbay/api";
 import { messageOf } from "@patchbay/base";
 import { configHealth } from "@patchbay/daemon";

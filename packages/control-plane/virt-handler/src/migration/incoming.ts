@@ -153,7 +153,7 @@ function findRelayState(incoming: IncomingMigration): IncomingFacts["relay"] {
 
 async function startRelay(incoming: IncomingMigration): Promise<void> {
   const { launcher, run, deps } = incoming;
-  // Computes the expected paths in advance, because the guest is paused while paths are compared.
+  // Caches the expected paths in `run` now, because the guest is paused later while the paths are compared.
   findExpectedPaths(incoming, []);
   const relay = await deps.relays.receive(buildRelayRequest(incoming, launcher.session));
   run.useRelay(relay, undefined, launcher.wake);

@@ -85,7 +85,7 @@ async function forward(forwarding: Forwarding): Promise<void> {
     resolve(undefined);
   });
   backendRequest.on("error", (error) => {
-    // After the deadline, `abort` ends the response or rejects with a StatusError 504, which must still reach the client.
+    // After the deadline, `abort` has already ended the response, or has caused a 504 that a second response would prevent.
     if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();

@@ -49,7 +49,7 @@ async function createVolume({ store, log }: ClaimDeps, volume: PersistentVolume)
     await store.create(PERSISTENT_VOLUMES, volume);
     log.info("volume created for a claim", { object: volume.metadata.name });
   } catch (error) {
-    // Ignores that the volume already exists, because the watch may not have reported it yet.
+    // The volume may already exist, although the watch has not reported the volume yet.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }

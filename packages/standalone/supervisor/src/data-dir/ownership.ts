@@ -27,7 +27,7 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
   const isOwnName = (name: string): boolean =>
     ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // Temporary files have these names with a suffix.
   const foreignName = (await files.list(dataDir)).find((name) => !isOwnName(name));
-  // Reads the mark only after listing the files: a Patchbay that starts at the same time writes the mark before its other files.
+  // If a concurrently starting Patchbay created the listed file, the mark exists by now, because Patchbay writes the mark first.
   if (foreignName === undefined || isMarked(await readFields(files, settings))) return;
   const reason = `it has no standalone.json of Patchbay, and contains ${foreignName}`;
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });

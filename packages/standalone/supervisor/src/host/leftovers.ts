@@ -22,7 +22,7 @@ export function parseLoopDevicesBelow(listing: string, directory: string): reado
   });
 }
 
-/** Detaches loop devices. The kernel detaches a device in use when its last user closes it. */
+/** Detaches leftover loop devices of files in the data directory. The kernel detaches a device in use after its last user closes it. */
 export async function removeLoops({ runner, paths, log }: CleaningDeps): Promise<void> {
   const list = [
     "losetup",

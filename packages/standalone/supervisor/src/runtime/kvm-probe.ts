@@ -17,7 +17,7 @@ const TRIAL_CONTAINER = "guest-trial";
 const KERNEL_FILE = "vmlinuz";
 const INITRD_FILE = "initrd";
 
-/** Dependencies for booting a test guest. containerd must be running. */
+/** Dependencies for booting a test guest. The caller must have started containerd. */
 interface TrialDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;

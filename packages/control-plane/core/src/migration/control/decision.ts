@@ -16,7 +16,7 @@ const SCHEDULING_TIMEOUT_MS = 300_000;
 const READY_TIMEOUT_MS = 900_000;
 /** Maximum time from the target's readiness until the source starts to migrate the guest. */
 const BEGIN_TIMEOUT_MS = 900_000;
-/** Maximum time from the end of the source pod until the target node reports the guest. */
+/** Maximum time from the end of the source pod until the target node reports that the guest runs there. */
 const ARRIVAL_TIMEOUT_MS = 60_000;
 /** Like {@link ARRIVAL_TIMEOUT_MS}, for a target that has detected the guest's domain and only needs to resume the guest. */
 const RESUME_TIMEOUT_MS = 300_000;

@@ -65,7 +65,7 @@ export function listDiskImages(parts: readonly DiskPart[]): readonly ImageFiles[
   return parts.flatMap(({ files }) => files ?? []);
 }
 
-/** Joins the pod parts of the disks. `imageMounts` are the launcher's mounts of images. `prepare-disks` gets the same mounts. */
+/** Joins the pod parts of the disks. The init container `prepare-disks` also gets `imageMounts`, the launcher's mounts of images. */
 export function buildDiskParts(
   parts: readonly DiskPart[],
   imageMounts: PodParts["mounts"],

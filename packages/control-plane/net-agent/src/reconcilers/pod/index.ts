@@ -26,7 +26,7 @@ interface BlockingAttachment {
   readonly message: string;
 }
 
-/** Returns the ADD step's last failure; else the failure of a blocking attachment of the same network; else that the name is in use. */
+/** Returns the ADD step's last failure. If there is none, explains that the blocking attachment still uses the interface name. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   {

@@ -402,7 +402,7 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const performed = await actVm(planVm(facts), facts, deps);
   const reportMs = await reportVm(facts, performed, deps);
   rethrowFirst(performed);
-  // virt-controller does not watch DataVolumes. After it has created some, it reconciles the VM again at once to find them.
+  // virt-controller does not watch DataVolumes, so it must reconcile the VM again to observe DataVolumes that it just created.
   const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
   const nextMs = earliest([
     performed.retryInMs,

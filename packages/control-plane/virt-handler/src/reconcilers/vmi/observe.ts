@@ -96,8 +96,8 @@ async function observeLinks(
 }
 
 /**
- * Waits until both calls have ended, even if one fails. Otherwise, the session's descriptors could be closed while the other call still
- * uses them.
+ * Waits until both calls have ended, even if one call fails early. An earlier return would let the caller close the session's
+ * descriptors while the other call still uses the descriptors.
  */
 async function settleBoth<One, Other>(
   one: Promise<One>,
@@ -181,7 +181,7 @@ export interface KnownFacts {
 
 /**
  * Collects the facts about a VMI. Reads the domain from libvirt unless `launcher` contains it.
- * @throws AppError with DOMAIN_XML_INVALID, and the errors of the calls
+ * @throws AppError with DOMAIN_XML_INVALID, and the errors of `HypervisorConnection` and `PodNetwork`
  */
 export async function observeNodeVm(
   stored: VirtualMachineInstance,

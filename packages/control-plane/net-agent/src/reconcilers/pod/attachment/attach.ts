@@ -450,7 +450,7 @@ async function adoptOrThrow(
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Returns whether libcni's cache contains this NIC for this network. The pod's network-status may lack it, because clients can edit it. */
+/** Returns whether libcni's cache contains this NIC for this network. Clients cannot edit the cache, unlike the pod's network-status. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },

@@ -63,7 +63,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** If plugin host-device failed, restores the NICs that are back on the node. Returns whether all are back, which explains the failure. */
+/** If plugin host-device failed, restores the NICs that are already on the node. If all NICs are, returns true: the NICs need no DEL. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,

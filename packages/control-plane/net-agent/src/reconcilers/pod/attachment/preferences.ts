@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests a NIC's previous MAC and addresses. If a network rejects or ignores them, the attachment still succeeds.
+// CNI requests for a NIC's previous MAC and addresses. If a network rejects or ignores such a request, the attachment still succeeds.
 import { parsePreferredIps, type NetworkSelection } from "@patchbay/api/annotations";
 import { isJsonObject } from "@patchbay/api/json";
 import { normalizeMac } from "@patchbay/api/values";
