@@ -99,7 +99,7 @@ function mergeIntoPlug(
   }
 }
 
-/** Adds a change, or merges it into its interface's pending plug. A pull replaces earlier changes; a later change replaces the pull. */
+/** Adds a change, or merges it into a pending plug of its interface. A new pull replaces the interface's other changes, and vice versa. */
 export function addChange(changes: readonly Change[], change: Change): readonly Change[] {
   const others = removeChange(changes, change);
   if (!("iface" in change)) return [...others, change];

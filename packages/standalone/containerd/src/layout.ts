@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of Patchbay's own containerd, which the host's containerd does not use.
+// Paths of Patchbay's own containerd. The host's containerd uses other paths.
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 

@@ -108,7 +108,7 @@ class LauncherWatch {
       this.#timer = undefined;
       // If the new watch fails, for example because inotify's limits are reached, tries again after a long pause.
       if (!this.#tryWatchDeepest()) this.#pause(this.#throttle.longMs);
-      // Reports the change again, because a socket exists before its server listens.
+      // Reports the change a second time, because the server of a new socket may not have listened at the first report.
       this.#onChange();
     }, ms);
   }

@@ -107,7 +107,7 @@ export async function applyLimits(
   }
 }
 
-/** Removes the limiter. The limit at the tap disappears with the tap. */
+/** Removes the link that limits the guest's outbound traffic. The limit of its inbound traffic disappears with the tap. */
 export async function removeLimiter(
   pod: Pod,
   { kind, tapName }: RemovableWiring,

@@ -241,7 +241,7 @@ function findNameInUseError({
   return { reason: "NameTaken", message };
 }
 
-/** Reasons for a missing instancetype or preference. Source: KubeVirt pkg/instancetype/controller/vm. */
+/** Condition reasons that report a missing instancetype or preference. Source: KubeVirt pkg/instancetype/controller/vm. */
 const MISSING_INSTANCETYPE_REASONS = {
   instancetype: "FailedFindInstancetype",
   preference: "FailedFindPreference",

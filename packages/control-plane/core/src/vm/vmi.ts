@@ -69,7 +69,7 @@ export interface VmiFacts {
   readonly absences: UnavailableNetworks;
   /** Set only if a network of the VMI offers persistent addresses. */
   readonly ipamClaims?: IpamClaimFacts;
-  /** Devices of resource claims. Unset if the VMI has no network of a claim. */
+  /** NICs that resource claims allocated. Unset if no network of the VMI uses a claim. */
   readonly claimedNics?: ClaimedNics;
   readonly nodeLoss?: NodeLoss;
 }

@@ -19,7 +19,7 @@ export interface InstallDeps {
 }
 
 const CONFIG_FILE = "00-patchbay.conflist";
-/** Plugins that would attach the annotation's networks a second time. Source: Multus, cmd. */
+/** Plugins that, like Patchbay, attach the networks of a pod's annotation. No pod may be attached by both. Source: Multus, cmd. */
 const META_PLUGINS: readonly string[] = ["multus", "multus-shim"];
 /** Capabilities for which runtimes pass values to the plugin of the default network. Source: containerd go-cni; CNI CONVENTIONS. */
 const CAPABILITIES = {

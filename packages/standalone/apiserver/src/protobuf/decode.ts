@@ -222,8 +222,8 @@ function readMessage(bytes: Buffer, message: Message, budget: FieldBudget): Fiel
 }
 
 /**
- * Decodes the body of a request for a resource or for its `subresource`. Returns undefined if {@link MESSAGES} lacks the kind, a field that
- * has a value, or, for a write to `status`, the kind's status fields. Throws a SyntaxError or a StatusError 413.
+ * Decodes the body of a request for a resource or for its `subresource`. Throws a SyntaxError or a StatusError 413. Returns undefined if
+ * {@link MESSAGES} lacks the kind, lacks a field that has a value, or, when `status` is written, lacks the kind's status fields.
  */
 export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefined {
   try {

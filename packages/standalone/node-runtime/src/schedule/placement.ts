@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects a node for a pod. Pure. The reasons are the texts of Kubernetes' scheduler, because users search for them.
+// Selects a node for a pod. Explains rejected nodes in the words of Kubernetes' scheduler, because users search for these messages.
 import type { KubeNode, PersistentVolume, Pod } from "@patchbay/api/kubernetes";
 import { listClaimNames, type ClaimLookup } from "../claims/index.ts";
 import {

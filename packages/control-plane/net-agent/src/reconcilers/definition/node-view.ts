@@ -58,7 +58,7 @@ class HostNodeView implements NodeView {
     return `${this.#deps.hostRoot}${directory}/${networkName}`;
   }
 
-  /** Returns whether the first bridge has the file `vlan_filtering`; undefined if no bridge exists. Source: Linux, br_sysfs_br.c. */
+  /** A bridge has the file `vlan_filtering` if the kernel can filter VLANs. Undefined if no bridge exists. Source: Linux, br_sysfs_br.c. */
   async #readBridge(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
     for (const [name, kind] of await this.listLinkKinds()) {

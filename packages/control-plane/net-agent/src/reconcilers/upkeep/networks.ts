@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the default network and the networks with a usable definition. An unusable one is reported when a pod requests its network.
+// Lists the default network and all networks with a usable definition. Unusable definitions are reported only when a pod requests them.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";

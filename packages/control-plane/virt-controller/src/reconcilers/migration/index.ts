@@ -96,8 +96,8 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
-  // Throws transient errors, such as conflicts, before it writes the migration's status, because this status must not report
-  // progress that the VMI's status does not show yet.
+  // Throws transient errors, such as conflicts, before the migration's status is written. Otherwise, the migration's status could
+  // report progress that the VMI's status does not show yet.
   rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
   const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);
