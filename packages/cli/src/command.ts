@@ -67,7 +67,7 @@ export interface Output {
 export interface Environment {
   readonly kubeconfig?: string;
   readonly home?: string;
-  /** Command and arguments that start this program; unset to start `patchbay`. */
+  /** Command and arguments with which a child process starts this program again. If unset, the child starts `patchbay`. */
   readonly program?: readonly string[];
   /** Umask of the process that called patchbay. Programs that write the user's files start with it. If unset, they start with 022. */
   readonly callersUmask?: number;

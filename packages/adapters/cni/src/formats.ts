@@ -89,9 +89,8 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 }
 
 /**
- * Parses the configuration of a plugin or of a plugin list, and retains unknown keys of plugins. `defaultName` replaces
- * a missing name. `fieldPath` is the prefix of paths in error causes. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section
- * 3.4
+ * Parses the configuration of a plugin or of a plugin list, and retains unknown keys of plugins. `defaultName` replaces a missing name.
+ * `fieldPath` is the prefix of paths in error causes. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4
  */
 export function parseNetworkConfig(
   text: string,

@@ -62,9 +62,8 @@ export interface OsNative {
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
   /**
-   * Starts a program in a new session. Entries of `env` have the form KEY=VALUE. The program inherits `fds` as
-   * descriptors 3, 4, and so on. The caller may close `fds` immediately, and must close the pipes and the pidfd.
-   * Source: vfork(2)
+   * Starts a program in a new session. Entries of `env` have the form KEY=VALUE. The program inherits `fds` as descriptors 3, 4, and so on.
+   * The caller may close `fds` immediately, and must close the pipes and the pidfd. Source: vfork(2)
    */
   startProgram(
     argv: readonly string[],

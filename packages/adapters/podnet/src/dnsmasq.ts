@@ -235,9 +235,8 @@ class UserPool {
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
 /**
- * Script that gives the server a root file system with only programs, libraries and two devices, and detaches the old
- * root. Otherwise, the server's mount namespace would keep volumes of other VMs mounted. Those volumes could be neither
- * mounted again nor deleted.
+ * Script that gives the server a root file system with only programs, libraries and two devices, and detaches the old root. Otherwise, the
+ * server's mount namespace would keep volumes of other VMs mounted. Those volumes could be neither mounted again nor deleted.
  */
 const ENTER_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
 for place in bin etc lib lib32 lib64 libx32 sbin usr; do
@@ -253,7 +252,7 @@ exec "$@"`;
 const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
 exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 
-/** Resource limits. A server needs 12 MiB of address space. `--nproc` leaves room for a previous server that is still ending. */
+/** Resource limits of a DHCP server, which needs 12 MiB of address space. `--nproc` leaves room for a previous server that still ends. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {

@@ -190,7 +190,6 @@ export interface Change {
   readonly request: ChangeRequest;
   /** Description of the change in messages, for example `interface blue: plug`. */
   readonly what: string;
-  /** Command that shows the current state. */
   readonly inspectCommand: string;
   /** Additional fields of the JSON and YAML output. */
   readonly fields: Readonly<Record<string, unknown>>;

@@ -49,7 +49,6 @@ async function readServer(kubeconfig: string): Promise<string | undefined> {
 interface MachineHints {
   readonly kubeconfig: string;
   readonly server: string;
-  /** Value of `--data-dir`. */
   readonly dataDir: string;
 }
 

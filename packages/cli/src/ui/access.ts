@@ -44,7 +44,6 @@ const BROWSER_NAME_MIN = 32;
 
 export type RandomBytes = (count: number) => Uint8Array;
 
-/** Length of tokens and keys, in bytes. */
 const SECRET_BYTES = 32;
 
 function hash(text: string): Buffer {

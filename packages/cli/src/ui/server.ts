@@ -15,7 +15,6 @@ import { streamChanges, type WatchScope } from "./watches.ts";
 
 export interface PanelDeps {
   readonly client: Pick<KubeClient, "exchange" | "reflect" | "openStream" | "server">;
-  /** Files of the page, by path. */
   readonly files: ReadonlyMap<string, PanelFile>;
   readonly scope: WatchScope;
   readonly random: RandomBytes;

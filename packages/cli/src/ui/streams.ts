@@ -11,7 +11,6 @@ import type { ForwardedStream } from "./calls.ts";
 /** Subprotocol of the page's WebSockets. A second subprotocol contains the key, because a page cannot set headers of a WebSocket. */
 export const PANEL_PROTOCOL = "stream.panel.patchbay.io";
 const KEY_PREFIX = "key.";
-/** Maximum size of a frame from a browser, in bytes. */
 const FRAME_MAX_BYTES = 1024 * 1024;
 /** Close code for a failure of the server. Source: RFC 6455, 7.4.1. */
 const SERVER_FAILED = 1011;

@@ -53,7 +53,6 @@ function redactValue(value: unknown, depth = 0): unknown {
 /** `error` requires action by a person, `warn` reports degraded service, `info` reports a change, and `debug` reports everything else. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** Levels, most verbose first. */
 export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 interface LoggerOptions {

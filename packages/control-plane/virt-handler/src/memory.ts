@@ -125,7 +125,10 @@ type WiredSpec = Pick<IfaceFacts, "iface" | "security">;
 /** Settings with which the links of each interface were last complete, by interface name. */
 export type WiredSpecs = ReadonlyMap<string, WiredSpec>;
 
-/** Updates the settings of interfaces with complete links, and lists interfaces whose settings changed since their links were complete. */
+/**
+ * Returns `last` with the current settings of each interface whose links are complete, and the names of the interfaces whose current
+ * settings differ from those in `last`. Drops interfaces that are not in `ifaces`.
+ */
 export function compareWiredSpecs(
   ifaces: readonly IfaceFacts[],
   last: WiredSpecs = new Map(),

@@ -2,7 +2,6 @@
 // Paths of cables from a plug to a jack: down into the unit's tray, along the tray, and across to the jack.
 import type { Point } from "./layout.ts";
 
-/** Radius of corners, in pixels. */
 const BEND_RADIUS = 9;
 
 export interface CableRun {

@@ -10,7 +10,6 @@ export const SIZE = {
   /** Height of the space for cables below the sockets. */
   tray: 20,
   leftMargin: 22,
-  /** Distance between units. */
   between: 14,
 } as const;
 

@@ -13,8 +13,7 @@ function readObject(object: JsonObject, name: string): JsonObject {
 }
 
 /**
- * Adds a process limit to ctr's default specification, because CRI cannot set one. Removes that specification's limit of
- * 1024 open files.
+ * Adds a process limit to ctr's default specification, because CRI cannot set one. Removes that specification's limit of 1024 open files.
  * @throws AppError with CONTAINERD_FAILED when `printed` is not a specification
  */
 export function buildBaseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {

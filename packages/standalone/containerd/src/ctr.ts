@@ -29,10 +29,7 @@ export function parseErrorText(stderr: string): string {
     .slice(0, REASON_MAX_LENGTH);
 }
 
-/**
- * Runs ctr, and returns its standard output.
- * @throws AppError with OS_PROGRAM_MISSING, OS_TIMED_OUT, CONTAINERD_FAILED
- */
+/** Runs ctr, and returns its standard output. @throws AppError with OS_PROGRAM_MISSING, OS_TIMED_OUT, CONTAINERD_FAILED */
 export async function ctr(
   { runner, layout }: CtrDeps,
   args: readonly string[],
@@ -68,10 +65,7 @@ async function findConnectionProblem(
   return exitCode === 0 ? undefined : parseErrorText(stderr);
 }
 
-/**
- * Resolves when containerd responds.
- * @throws AppError with CONTAINERD_FAILED after the timeout
- */
+/** Resolves when containerd responds. @throws AppError with CONTAINERD_FAILED after the timeout */
 export async function waitUntilServing(
   deps: WaitDeps,
   timeoutMs: number,

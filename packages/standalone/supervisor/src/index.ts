@@ -38,10 +38,7 @@ export async function down(options: DownOptions): Promise<void> {
   await module.down(options);
 }
 
-/**
- * Observes the machine's processes.
- * @throws AppError with OS_FILE_FAILED for users who may not read the data directory
- */
+/** Observes the machine's processes. @throws AppError with OS_FILE_FAILED for users who may not read the data directory */
 export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
   const module = await import("./describe.ts");
   return module.describeMachine(dataDir);

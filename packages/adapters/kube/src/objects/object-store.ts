@@ -15,7 +15,6 @@ import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { type RequestDescription, parseStatus, toStatusError } from "../connection/status-error.ts";
 import { collectionPath, keyOf, objectPath, printKey } from "./object-metadata.ts";
 
-/** Default time limit of a call, in milliseconds. */
 export const CALL_TIMEOUT_MS = 10_000;
 
 interface Call {

@@ -10,7 +10,7 @@ export interface VhostOwners {
   readonly dataplaneGroup?: number;
 }
 
-/** Read and write permission of the group. Connecting requires write permission. Source: unix(7) */
+/** Mode bits of a socket that its group may read and write. A client needs write permission to connect. Source: unix(7) */
 export const GROUP_READ_WRITE_MODE = 0o060;
 
 export interface DirectoryAccess {

@@ -5,8 +5,8 @@
 const IRRELEVANT_EVENTS_MAX = 50;
 
 /**
- * Checks whether the event concerns the expected name or the directory itself. For the directory, `name` is null or the
- * number of the watched descriptor.
+ * Checks whether the event concerns the expected name or the directory itself. For the directory itself, `name` is null or a number,
+ * because the watched path is /proc/self/fd/NUMBER.
  */
 export function isRelevant(
   event: string,

@@ -200,7 +200,10 @@ interface TableContext {
   readonly wiring: ObservedWiring;
 }
 
-/** Lists the addresses that policies do not restrict: exempt addresses and, for a guest behind NAT, its gateway, which is its own pod. */
+/**
+ * Lists the addresses that policies do not restrict: the exempt addresses and, for a guest behind NAT, the addresses of its gateway,
+ * because that gateway is the guest's own pod.
+ */
 function listExempt({ policy, wiring }: TableContext, version: Version): readonly string[] {
   const ofPod = wiring.kind === "masquerade" ? listPodAddresses(wiring) : [];
   return selectVersion([...(policy.exempt ?? []), ...ofPod], version);

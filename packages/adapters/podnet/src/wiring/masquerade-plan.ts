@@ -14,8 +14,7 @@ import {
 import type { NetnsState } from "../netlink/netns-state.ts";
 
 /**
- * MAC of the gateway. All pods use the same MAC, so that a migrated guest's neighbor entry stays valid. Source:
- * KubeVirt pkg/network/link
+ * MAC of the gateway. All pods use the same MAC, so that a migrated guest's neighbor entry stays valid. Source: KubeVirt pkg/network/link
  */
 const GATEWAY_MAC = "02:00:00:00:00:00";
 const GATEWAY_LINK_LOCAL = "fe80::1/64";

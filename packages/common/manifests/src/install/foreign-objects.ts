@@ -39,7 +39,10 @@ function hasPatchbayRules({ webhooks = [] }: WebhookConfiguration): boolean {
   );
 }
 
-/** Lists objects of other installations that serve kinds which only one installation per cluster can serve. */
+/**
+ * Lists CRDs, APIServices and webhook configurations of other installations in KubeVirt's API groups. Only one installation per cluster can
+ * serve these groups.
+ */
 async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
   const definitions = await store.list(DEFINITIONS);
   const services = await store.list(API_SERVICES);

@@ -87,7 +87,7 @@ function toDefinedType({ spec }: Definition): ResourceType<KubeObject> {
   return { group, version, resource, kind, namespaced: true };
 }
 
-/** Returns a reason not to delete a CRD if objects of its kind exist outside of Patchbay's namespace. */
+/** If objects of the CRD's kind exist outside of Patchbay's namespace, returns this as the reason to keep the CRD. */
 async function findObjectsReason(
   store: Store,
   definition: Definition,

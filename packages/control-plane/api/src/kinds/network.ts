@@ -298,10 +298,7 @@ export function isAbsent(iface: Iface): boolean {
   return iface.state === "absent";
 }
 
-/**
- * All present and former bindings of the API. Source: KubeVirt api/core/v1 schema.go, InterfaceBindingMethod and
- * PluginBinding.
- */
+/** All present and former bindings of the API. Source: KubeVirt api/core/v1 schema.go, InterfaceBindingMethod and PluginBinding. */
 const BINDINGS = [
   "bridge",
   "masquerade",

@@ -2,8 +2,7 @@
 const PCI_ADDRESS = /^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;
 
 /**
- * Checks the syntax of a PCI address, for example 0000:02:00.0; the domain is optional. Source: KubeVirt pkg/util/hardware
- * ParsePciAddress.
+ * Checks the syntax of a PCI address, for example 0000:02:00.0; the domain is optional. Source: KubeVirt pkg/util/hardware ParsePciAddress.
  */
 export function isPciAddress(text: string): boolean {
   return PCI_ADDRESS.test(text);

@@ -15,13 +15,12 @@ interface PollHistory {
 /** Times of the first queries, in milliseconds after a change of NICs. A guest may need seconds to configure a new NIC. */
 const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
 /**
- * Interval of later queries, in milliseconds. After N failures in a row, from N = 2 on, the interval is 2^N times as long.
- * Source: KubeVirt's agent poller.
+ * Interval of the queries after those of {@link POLL_DELAYS_MS}, in milliseconds. After two or more failures in a row, the interval is
+ * multiplied by 2 for each of these failures, up to {@link POLL_INTERVAL_MAX_MS}. Source: KubeVirt's agent poller.
  */
 const POLL_INTERVAL_MS = 120_000;
 /** Delay between a failed query and the next query, in milliseconds. Applies only to the first failure in a row. */
 const FIRST_RETRY_DELAY_MS = 15_000;
-/** Longest query interval, in milliseconds. */
 const POLL_INTERVAL_MAX_MS = 960_000;
 
 export function computeAgentPollDelayMs({
@@ -182,8 +181,9 @@ export function updateGuestView(
 }
 
 /**
- * Restores the addresses of one family that the agent reported. The result is unknown if the agent is not a source, or if the
- * family has no addresses and the pod is also a source, because the agent may not have reported this family.
+ * Returns the addresses of the family that, according to the interface's status, the guest agent reported. Returns unknown if the agent is
+ * not a source of the status. Also returns unknown if the pod is a source too and the family has no addresses, because the agent may not
+ * have reported this family.
  */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,

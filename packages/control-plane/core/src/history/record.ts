@@ -2,7 +2,6 @@
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 
 export const OPERATIONS_MAX = 10;
-/** Maximum size of a history as JSON, in bytes. */
 export const HISTORY_BYTES_MAX = 32 * 1024;
 
 export interface OperationEvent {

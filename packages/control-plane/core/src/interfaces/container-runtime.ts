@@ -261,9 +261,8 @@ export interface ContainerRuntime {
   listWrites(): Promise<readonly ContainerWrites[]>;
 
   /**
-   * Runs a program in a container and waits until the program exits. At the deadline the runtime kills the program, and the
-   * call fails with CRI_TIMED_OUT. With more than 64 KiB of output, the call fails with CRI_FAILED and status
-   * RESOURCE_EXHAUSTED.
+   * Runs a program in a container and waits until the program exits. At the deadline the runtime kills the program, and the call fails with
+   * CRI_TIMED_OUT. With more than 64 KiB of output, the call fails with CRI_FAILED and status RESOURCE_EXHAUSTED.
    */
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult>;
   /** Returns the URL of an exec stream (SPDY or WebSocket). The program starts when a client connects to the URL. */

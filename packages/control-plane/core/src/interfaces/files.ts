@@ -12,6 +12,6 @@ export interface Files {
   exists(path: string): Promise<boolean>;
   /** Returns the size of the file system, and its free space for users other than root, in bytes, as `df` prints them. */
   readSpace(path: string): Promise<{ readonly sizeBytes: number; readonly freeBytes: number }>;
-  /** Until aborted, calls `onChange` after each change of names in `directory` (inotify). */
+  /** Calls `onChange` after each change of names in `directory` (inotify), until `signal` aborts. */
   watchDirectory(directory: string, onChange: () => void, signal: AbortSignal): void;
 }

@@ -25,7 +25,6 @@ export type OutgoingStep =
   | { readonly kind: "startRelay" }
   /** Writes the start time, so that no process starts the migration again. */
   | { readonly kind: "reportStart" }
-  /** Starts the migration in libvirt. */
   | { readonly kind: "migrate" }
   /** Raises the downtime limit, so that QEMU pauses the guest during the remaining transfer. */
   | { readonly kind: "disrupt" }

@@ -47,9 +47,8 @@ export function isExtendedResource(name: string): boolean {
 }
 
 /**
- * Counts the devices that a pod's networks need, by resource. Omits resources that no node offers, because a pod that requests
- * them would stay Pending. Until nodes are known, `offered` is undefined and no resource is omitted. Source: KubeVirt, network
- * resources of a VMI.
+ * Counts the devices that a pod's networks need, by resource. Omits resources that no node offers, because a pod that requests them would
+ * stay Pending. Until nodes are known, `offered` is undefined and no resource is omitted. Source: KubeVirt, network resources of a VMI.
  */
 export function networkResources(
   elements: readonly NetworkSelection[],

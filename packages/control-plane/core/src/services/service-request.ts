@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network and VM selector that a Service requests in its annotations. Tenants can write the annotations.
+// Network and VM selector that a Service requests in its annotations. Tenants can write the annotations, so the parser checks their syntax
+// and limits the selector's length.
 import { names } from "@patchbay/api";
 import type { Service } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";

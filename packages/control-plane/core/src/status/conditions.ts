@@ -8,7 +8,10 @@ export type NewCondition = Pick<Conditions[number], "type" | "status" | "reason"
 /** Condition that is True if the guest runs and is ready. Source: KubeVirt VirtualMachineInstanceReady and VirtualMachineReady. */
 export const READY = "Ready";
 
-/** Condition that exists while the object cannot reach its spec. Source: KubeVirt VirtualMachineInstanceSynchronized. */
+/**
+ * Condition that exists, with status False, only while a problem keeps the object from matching its spec. Source: KubeVirt
+ * VirtualMachineInstanceSynchronized.
+ */
 export const SYNCHRONIZED = "Synchronized";
 
 /** Condition that exists while the guest agent responds. Source: KubeVirt VirtualMachineInstanceAgentConnected. */

@@ -52,7 +52,6 @@ const REASONS_BY_STEP: Readonly<Record<StepKind, string>> = {
   deleteMigration: "FailedDelete",
 };
 
-/** Maximum length of a message, in characters. */
 const MAX_MESSAGE_LENGTH = 2000;
 
 export function describeError(error: unknown): string {

@@ -67,7 +67,7 @@ interface PersistentNic {
   readonly ipRequests: readonly string[] | undefined;
 }
 
-/** Returns the name in the CNI configuration of a network that offers persistent addresses; undefined for other networks. */
+/** If the network offers persistent addresses, returns its name in the CNI configuration. Otherwise returns undefined. */
 export function findPersistentNetwork(
   nad: NetworkAttachmentDefinition | undefined,
 ): string | undefined {

@@ -107,7 +107,10 @@ export function collectRunFacts(
   };
 }
 
-/** Returns the new `status.runStrategy`. Records RerunOnFailure and Once only if a VMI exists, because a recorded one starts no VMI. */
+/**
+ * Returns the new `status.runStrategy`. For RerunOnFailure and Once, keeps the old value until a VMI exists, because once the new strategy
+ * is recorded, the VM no longer starts without a start request.
+ */
 export function findRecordedStrategy(facts: RunFacts): RunStrategy | undefined {
   const startsOnce = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
   return startsOnce && facts.guest === "none" ? facts.lastStrategy : facts.strategy;

@@ -86,9 +86,9 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
 }
 
 /**
- * Builds the VMI from the VM's template, without interfaces that have `state: absent`. Sets the MACs of the previous guest
- * where Patchbay may set them. The annotations contain the other MACs, the NICs' last IP and PCI addresses, the version of the
- * PCI layout with which the VM first started, and the PCI addresses of all other devices.
+ * Builds the VMI from the VM's template, without interfaces that have `state: absent`. A MAC of the previous guest becomes part of the
+ * VMI's spec if Patchbay itself may set it, or an annotation if its network must assign it. Other annotations contain the NICs' last IP and
+ * PCI addresses, the PCI addresses of other devices, and the version of the PCI layout at the VM's first start.
  */
 export function vmiOf(
   vm: VirtualMachine,

@@ -29,7 +29,10 @@ const SMALL_MEMORY_MIB = 2048;
 const SMALL = { total: 8, free: 3 };
 const LARGE = { total: 16, free: 6 };
 
-/** Device with a root port in KubeVirt's layout. Patchbay leaves the balloon's port empty, and SCSI's if the VM has no SCSI controller. */
+/**
+ * Device with a root port in KubeVirt's layout. Patchbay leaves the port of the balloon empty, and also the port of the SCSI controller if
+ * the VM has none.
+ */
 type Occupant = FixedDevice | "balloon";
 /** Number of controllers that KubeVirt counts: SCSI, virtio-serial and USB, even if the VM has no USB controller. */
 const CONTROLLER_COUNT = 3;

@@ -73,7 +73,6 @@ export interface HandlerAccess {
 
 /** Time limit of a request in milliseconds, longer than libvirt's time limits. Source: KubeVirt's client of virt-handler. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum length of a response, in characters. */
 const ANSWER_LENGTH_MAX = 1024 * 1024;
 
 interface HandlerCall extends HandlerAddress {

@@ -318,8 +318,7 @@ interface StatusChange {
 }
 
 /**
- * Writes the state change requests and the backoff reset, if set, to the VM's status. Source: KubeVirt
- * VirtualMachineStateChangeRequest.
+ * Writes the state change requests and the backoff reset, if set, to the VM's status. Source: KubeVirt VirtualMachineStateChangeRequest.
  */
 async function writeStatus(
   deps: Deps,

@@ -37,7 +37,6 @@ import { toStreamKind, type ActiveStreams } from "./active.ts";
 import { openForward, GOING_AWAY, joinSocket, type Traffic } from "./connections.ts";
 import { parseStreamUrl, type ForwardRequest, type StreamTarget } from "./paths.ts";
 
-/** Maximum size of a WebSocket message, in bytes. */
 const FRAME_MAX_BYTES = 1024 * 1024;
 
 export interface StreamDeps {

@@ -48,7 +48,7 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   const attributes = toAccessAttributes(toRequestLine(request));
   const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
   if (!isAllowedByPods) {
-    deps.accessLog.record(user, attributes, allowed); // The log omits rights that the node authorizer grants, because they need no role.
+    deps.accessLog.record(user, attributes, allowed); // Rights that the node authorizer grants need no role, so the log omits them.
   }
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);

@@ -13,9 +13,8 @@ const FEATURES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a message if the server must respond with 400 instead of 404; otherwise undefined. After a 404 for CDI's
- * configuration, virtctl memory-dump --create-claim would create a useless claim. Source: KubeVirt virtctl memorydump
- * calcPVCNeededSize.
+ * Returns a message if the server must respond with 400 instead of 404; otherwise undefined. After a 404 for CDI's configuration, virtctl
+ * memory-dump --create-claim would create a useless claim. Source: KubeVirt virtctl memorydump calcPVCNeededSize.
  */
 export function explainMissingResource(group: string, resource: string): string | undefined {
   return group === "cdi.kubevirt.io" && resource === "cdiconfigs"

@@ -216,7 +216,10 @@ function mergeMap(target: Fields, patch: Fields, shape: Shape | undefined): Fiel
   return result;
 }
 
-/** Applies the patch to a copy of the target. Throws a StatusError 400. */
+/**
+ * Applies the patch to a copy of the target. Throws a StatusError 400 if the patch is not an object, has the key `__proto__`, or has a list
+ * entry without its merge key.
+ */
 export function applyStrategicMerge(
   target: Fields,
   patch: unknown,

@@ -16,7 +16,6 @@ export type Scalar =
   | "micro-time"
   | "int-or-string"
   | "quantity"
-  /** Any JSON value. */
   | "any";
 
 /** Treatment of a field in a strategic merge patch. Source: Kubernetes patchStrategy tags. */

@@ -143,7 +143,10 @@ interface DeletionStep {
   readonly nowMs: number;
 }
 
-/** Plans a deletion. An object whose kind has grace periods is marked before its removal, so that watches report the mark. */
+/**
+ * Plans a deletion. If the kind has grace periods, the object is written with a deletion timestamp before it is removed, even if its grace
+ * period is 0, so that watches report the timestamp.
+ */
 function planDeletion(step: DeletionStep): DeletionResult & { readonly isChanged: boolean } {
   const { kind, options, stored, nowMs } = step;
   const object = readObject(kind, stored);

@@ -218,10 +218,7 @@ interface PullOptions {
   readonly onOutput?: (text: string) => void;
 }
 
-/**
- * Pulls the image `reference` and names it `name`. Both are full references.
- * @throws AppError with CONTAINERD_FAILED
- */
+/** Pulls the image `reference` and names it `name`. Both are full references. @throws AppError with CONTAINERD_FAILED */
 export async function pullImage(
   deps: ImageDeps & { readonly layout: Pick<ContainerdLayout, "registryHosts"> },
   { reference, name }: { readonly reference: string; readonly name: string },

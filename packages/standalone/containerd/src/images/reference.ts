@@ -35,10 +35,7 @@ function expandName(name: string): readonly string[] {
   return parts.length === 1 ? [DEFAULT_DOMAIN, OFFICIAL_PATH, name] : [DEFAULT_DOMAIN, ...parts];
 }
 
-/**
- * Expands a reference: `alpine` becomes `docker.io/library/alpine:latest`.
- * @throws AppError with IMAGE_NAME_INVALID
- */
+/** Expands a reference: `alpine` becomes `docker.io/library/alpine:latest`. @throws AppError with IMAGE_NAME_INVALID */
 export function fullReference(reference: string): string {
   const { name, tag, digest } = splitReference(reference);
   const parts = expandName(name);

@@ -48,10 +48,7 @@ async function readLayer(
   }
 }
 
-/**
- * Lists the layers that containerd is unpacking.
- * @throws AppError with CONTAINERD_FAILED
- */
+/** Lists the layers that containerd is unpacking. @throws AppError with CONTAINERD_FAILED */
 export async function listUnpacking(
   deps: CtrDeps,
   snapshotter: string,

@@ -81,10 +81,7 @@ function matchesHost(pattern: string, host: string): boolean {
   );
 }
 
-/**
- * Returns the matching credentials, longest path first. An empty list means an anonymous pull.
- * @throws AppError with IMAGE_NAME_INVALID
- */
+/** Returns the matching credentials, longest path first. An empty list means an anonymous pull. @throws AppError with IMAGE_NAME_INVALID */
 export function selectCredentials(
   reference: string,
   secrets: readonly Secret[],

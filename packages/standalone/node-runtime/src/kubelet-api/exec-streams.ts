@@ -146,10 +146,7 @@ export class ExecSessions {
     return (this.#counts.get(containerId) ?? 0) >= SESSIONS_MAX;
   }
 
-  /**
-   * Starts a session whose program is killed when the client disconnects.
-   * @throws the error of `openStream`
-   */
+  /** Starts a session whose program is killed when the client disconnects. @throws the error of `openStream` */
   async runSession(
     containerId: string,
     openStream: () => Promise<JoinedStream | undefined>,

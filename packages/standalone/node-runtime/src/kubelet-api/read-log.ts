@@ -144,10 +144,7 @@ async function* readFrom(
   }
 }
 
-/**
- * Opens a log. Returns undefined if there is no log or the signal is aborted.
- * @throws AppError with OS_FILE_FAILED
- */
+/** Opens a log. Returns undefined if there is no log or the signal is aborted. @throws AppError with OS_FILE_FAILED */
 export async function openLogReader(
   query: LogQuery,
   context: ReadContext,

@@ -134,7 +134,10 @@ const UNSUPPORTED_MESSAGE = "is not supported";
 const CONFIG_MAP_KEY = /^[\w-][\w.-]*$/;
 const ONLY_CONFIG_MAP_KEYS_MESSAGE = "is supported only for a key of a configMap";
 
-/** Returns whether the path is a ConfigMap key. A container could replace other paths with links to files of the node. */
+/**
+ * Returns whether the volume is a ConfigMap and the subPath is one of its possible keys. All other subPaths are refused, because a
+ * container could replace such a path with a link to a file of the node.
+ */
 function isConfigMapKey(subPath: string, volume: string, volumes: readonly PodVolume[]): boolean {
   const isConfigMapVolume = volumes.some(
     ({ name, configMap }) => name === volume && configMap !== undefined,

@@ -208,10 +208,7 @@ function addVariable(
   if (resolvedValue !== undefined) setVariable(variables, container, [name, resolvedValue]);
 }
 
-/**
- * Returns the variables in order of definition.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED
- */
+/** Returns the variables in order of definition. @throws AppError with RUNTIME_CONTAINER_REFUSED */
 export function buildEnvironment(
   container: Container,
   context: EnvContext,

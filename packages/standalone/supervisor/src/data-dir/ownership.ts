@@ -33,7 +33,7 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
 }
 
-/** Marks the directory. The caller must have acquired the machine's lock. */
+/** Marks the directory as Patchbay's data directory. The caller must have acquired the machine's lock. */
 export async function markDirectory(files: Files, { settings }: Paths): Promise<void> {
   if (isMarked(await readFields(files, settings))) return;
   await files.writeAtomic(settings, `${JSON.stringify({ kind: KIND }, undefined, 2)}\n`);

@@ -24,10 +24,7 @@ export interface HostLink {
   readonly master?: string;
 }
 
-/**
- * Runs `ip -j link show`.
- * @throws AppError with OS_PROGRAM_FAILED
- */
+/** Runs `ip -j link show`. @throws AppError with OS_PROGRAM_FAILED */
 export async function listLinks(runner: ProcessRunner): Promise<readonly HostLink[]> {
   const argv = ["ip", "-j", "link", "show"] as const;
   const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });

@@ -160,10 +160,7 @@ function checkSize(info: JsonObject): string | undefined {
   return size <= VIRTUAL_BYTES_MAX ? undefined : "its disk would be larger than 64 TiB";
 }
 
-/**
- * Checks the output of qemu-img. Source: ImageInfo in qapi/block-core.json of QEMU.
- * @throws AppError with IMAGE_SOURCE_INVALID
- */
+/** Checks the output of qemu-img. Source: ImageInfo in qapi/block-core.json of QEMU. @throws AppError with IMAGE_SOURCE_INVALID */
 export function checkDisk(file: InspectedDisk): Disk {
   const value = parseJson(file.info);
   const info = isJsonObject(value) ? value : {};
@@ -191,7 +188,6 @@ interface Deps {
 interface DiskCopy {
   /** Path as the user wrote it, for messages. */
   readonly source: string;
-  /** Absolute path of the disk. */
   readonly path: string;
   /** Absolute path of the image's root directory. It must not exist before the call. */
   readonly root: string;
@@ -209,10 +205,7 @@ async function checkSpace({ files }: Deps, copy: DiskCopy, bytes: number): Promi
   throw new AppError("IMAGE_SOURCE_INVALID", { source: copy.source, reason });
 }
 
-/**
- * Copies a disk and inspects the copy, so that the disk cannot change after the inspection.
- * @throws AppError with IMAGE_SOURCE_INVALID
- */
+/** Copies a disk and inspects the copy, so that the disk cannot change after the inspection. @throws AppError with IMAGE_SOURCE_INVALID */
 export async function copyDisk(deps: Deps, copy: DiskCopy): Promise<Disk & { bytes: number }> {
   const { source, path, root } = copy;
   const directory = join(root, DISK_DIRECTORY);

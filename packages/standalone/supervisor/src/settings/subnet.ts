@@ -48,10 +48,7 @@ export function listFreeServiceSubnets(routes: readonly string[]): readonly stri
   );
 }
 
-/**
- * Runs `ip -4 -j route show table main`.
- * @throws AppError with OS_PROGRAM_FAILED
- */
+/** Runs `ip -4 -j route show table main`. @throws AppError with OS_PROGRAM_FAILED */
 export async function listRoutes(runner: ProcessRunner): Promise<readonly string[]> {
   const { exitCode, stdout, stderr } = await runner.run({
     argv: ["ip", "-4", "-j", "route", "show", "table", "main"],

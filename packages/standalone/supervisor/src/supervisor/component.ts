@@ -79,10 +79,7 @@ export class Component {
     return this.#isAdopted;
   }
 
-  /**
-   * Adopts the running process or starts one.
-   * @throws AppError with RUNTIME_START_FAILED
-   */
+  /** Adopts the running process or starts one. @throws AppError with RUNTIME_START_FAILED */
   async start(): Promise<void> {
     const adopted = await this.#adopt();
     this.#isAdopted = adopted !== undefined;

@@ -11,7 +11,6 @@ import type { Paths } from "../data-dir/paths.ts";
 /** Time added to the pods' grace period for the cleanup of links, leases and namespaces. */
 const CLEANUP_TIMEOUT_MS = 30_000;
 const SHUTDOWN_MAX_MS = 180_000;
-/** Time limit of a forced deletion. */
 const SWEEP_TIMEOUT_MS = 20_000;
 const DEFAULT_GRACE_SECONDS = 30;
 const NAMES_MAX = 5;

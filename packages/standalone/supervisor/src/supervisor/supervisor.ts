@@ -57,10 +57,7 @@ export class Supervisor {
     this.#deps = deps;
   }
 
-  /**
-   * Starts the machine. On failure, stops the components that it started.
-   * @throws AppError with RUNTIME_START_FAILED
-   */
+  /** Starts the machine. On failure, stops the components that it started. @throws AppError with RUNTIME_START_FAILED */
   async start(requestedSettings: WantedSettings): Promise<void> {
     try {
       const { prepared, programs, client } = await this.#startServer(requestedSettings);

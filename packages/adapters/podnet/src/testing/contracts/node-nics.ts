@@ -22,10 +22,7 @@ export const [BORROWED_PCI, BORROWED_PATH] = [
   "/sys/devices/pci0000:00/0000:00:03.0",
 ];
 
-/**
- * A pod, and a host with two NICs that have no permanent MAC: `card0` with {@link BORROWED_ADDRESSES}, and `card1` with
- * another MAC.
- */
+/** A pod, and a host with two NICs that have no permanent MAC: `card0` with {@link BORROWED_ADDRESSES}, and `card1` with another MAC. */
 export interface NodeNicsScene {
   readonly nics: NodeNics;
   readonly host: NetnsHandle;

@@ -150,9 +150,7 @@ export const VOLUME_RULES: readonly Rule[] = [
   hostDiskIsValid,
 ];
 
-/**
- * Maximum length of user data or network data, in bytes. Source: KubeVirt cloudInitUserMaxLen, cloudInitNetworkMaxLen.
- */
+/** Maximum length of user data or network data, in bytes. Source: KubeVirt cloudInitUserMaxLen, cloudInitNetworkMaxLen. */
 const INLINE_MAX_BYTES = 2048;
 const CLOUD_INIT_KINDS = ["cloudInitNoCloud", "cloudInitConfigDrive"] as const;
 

@@ -17,7 +17,7 @@ export interface VhostSockets {
    * @throws AppError with OS_PATH_REFUSED for an unusable socket, OS_FILE_FAILED
    */
   link(podUid: string, socket: VhostSocket): void;
-  /** Until aborted, calls `onChange` when the path may have been created or removed. */
+  /** Calls `onChange` whenever the path may have been created or removed, until `signal` aborts. */
   watch(path: string, onChange: () => void, signal: AbortSignal): void;
 }
 

@@ -52,9 +52,8 @@ export interface ForeignAttachment extends PresentAttachment {
 }
 
 /**
- * Components that attach networks. `alone`: net-agent only. `multus`: Multus attaches networks at pod creation, and net-agent
- * adopts these attachments so that it can remove them. `multus-dynamic`: Multus and its dynamic networks controller; net-agent
- * attaches none.
+ * Components that attach networks. `alone`: net-agent only. `multus`: Multus attaches networks at pod creation, and net-agent adopts these
+ * attachments so that it can remove them. `multus-dynamic`: Multus and its dynamic networks controller; net-agent attaches none.
  */
 export type AgentMode = "alone" | "multus" | "multus-dynamic";
 

@@ -179,9 +179,8 @@ function findPlacementProblem(
 }
 
 /**
- * Assigns PCI addresses to `newcomers` in order. A NIC with a requested address gets this address or none. Any other NIC gets
- * its recorded address if free, otherwise the first free address. A NIC that needs more interrupt vectors than the guest has left
- * gets no address.
+ * Assigns PCI addresses to `newcomers` in order. A NIC with a requested address gets this address or none. Any other NIC gets its recorded
+ * address if free, otherwise the first free address. A NIC that needs more interrupt vectors than the guest has left gets no address.
  */
 export function planLivePlacements(
   facts: LivePlacementFacts,

@@ -83,10 +83,7 @@ export type NodeAction =
       readonly iface: string;
       readonly wiring: RemovableWiring;
     }
-  /**
-   * Writes the status, which virt-controller must read before the next actions. If this write is delayed, they wait for the
-   * next plan.
-   */
+  /** Writes the status, which virt-controller must read before the next actions. If this write is delayed, they wait for the next plan. */
   | { readonly kind: "report" }
   | { readonly kind: "sweepLinks"; readonly wiring: RemovableWiring }
   | {

@@ -176,7 +176,7 @@ export function findIfServed<T extends KubeObject>(
   });
 }
 
-/** Reads the devices of the launcher's resource claims. Reads no claim if the VMI has no network of a claim. */
+/** Reads the devices of the launcher's resource claims. Reads no claims if no network of the VMI uses one. */
 async function observeClaimedNics(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,

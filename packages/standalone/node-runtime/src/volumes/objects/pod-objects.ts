@@ -21,10 +21,7 @@ export interface PodObjectsDeps {
 
 export interface PodObjects {
   setReferences(uid: string, namespace: string, references: readonly ObjectReference[]): void;
-  /**
-   * Reads an object that a pod uses. Waits until the object's watch is synchronized.
-   * @throws AppError with OS_TIMED_OUT
-   */
+  /** Reads an object that a pod uses. Waits until the object's watch is synchronized. @throws AppError with OS_TIMED_OUT */
   read(namespace: string, reference: ObjectReference): Promise<Entries>;
   /** Calls `listener` with the pod's uid when an object that the pod uses changes. Returns a function that unsubscribes. */
   onChange(listener: (uid: string) => void): () => void;
