@@ -138,7 +138,7 @@ async function call(request: Extract<Request, { kind: "call" }>, context: Contex
     const value = await runCall(request, context);
     context.reply({ kind: "result", connection, call: callNumber, value });
   } catch (error) {
-    // `reply` throws if the result is too long. Then the call fails, but the child continues.
+    // Also handles an error of `reply` above, which throws if the result is too long. The child continues.
     context.reply({ kind: "failed", connection, call: callNumber, error: toNativeError(error) });
   }
 }

@@ -62,7 +62,7 @@ export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex
 
 /** Label, and deprecated annotation, of a pod. `"true"` requests Istio's proxy. Source: Istio `sidecar.istio.io/inject`. */
 export const MESH_INJECT = "sidecar.istio.io/inject";
-/** Annotation of a pod with the link whose traffic Istio intercepts. Source: Istio `istio.io/reroute-virtual-interfaces`. */
+/** Annotation of a pod. Its value is the link whose traffic Istio intercepts. Source: Istio `istio.io/reroute-virtual-interfaces`. */
 export const MESH_INTERFACES = "istio.io/reroute-virtual-interfaces";
 /** Former name of {@link MESH_INTERFACES}, which old releases of Istio read. */
 export const MESH_INTERFACES_DEPRECATED = "traffic.sidecar.istio.io/kubevirtInterfaces";

@@ -42,7 +42,7 @@ function trimMigration({
   };
 }
 
-/** Trims the status to the fields that requests and admission read. */
+/** Trims the status to the fields that virt-api reads for subresource calls and admission. */
 export function trimVmi({ status, ...vmi }: VirtualMachineInstance): VirtualMachineInstance {
   if (status === undefined) return vmi;
   const { phase, pciePorts, attachments, interfaces } = status;

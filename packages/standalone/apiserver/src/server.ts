@@ -96,7 +96,7 @@ const DEFAULT_SERVICE_NETWORK = "10.96.0.0/16";
 
 const CONNECTION_CHECK_INTERVAL_MS = 2000;
 
-/** Characters of generated names. Source: Kubernetes util/rand. */
+/** Characters of the random suffix of generated names. Source: Kubernetes util/rand. */
 const SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH = 5;
 

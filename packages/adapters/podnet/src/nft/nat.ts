@@ -24,7 +24,7 @@ const LOOPBACK = "127.0.0.1";
 
 /** Source address of connections from Istio's sidecar to the application. Source: Istio "Understanding traffic routing". */
 const SIDECAR = "127.0.0.6";
-/** Source IP of kubelet probes in Istio's ambient mode, which no proxy intercepts. Source: Istio "Ambient and Kubernetes NetworkPolicy". */
+/** Source IP of kubelet probes in Istio's ambient mode. No proxy intercepts them. Source: Istio "Ambient and Kubernetes NetworkPolicy". */
 const AMBIENT_PROBES = "169.254.7.127";
 /** TCP ports of Istio's proxy. Source: Istio "Application requirements". */
 const PROXY_PORTS = [15000, 15001, 15004, 15006, 15008, 15009, 15020, 15021, 15053, 15090];

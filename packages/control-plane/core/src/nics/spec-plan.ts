@@ -160,8 +160,8 @@ function isOnSameNetwork({ desired, actual }: NicsSyncInput, name: string): bool
 }
 
 /**
- * Returns the VMI's interface with the VM's live fields. If the VM lacks the interface, marks it as `absent`, except on the default
- * network. While an absent interface is unplugged, the VM's new interface with the same name but another network does not replace it.
+ * Returns the VMI's interface, updated with the VM's live fields. An interface that the VM lacks becomes `absent`, except on the default
+ * network. It stays `absent` until it is unplugged if the VM's new interface of the same name uses another network or cannot be plugged.
  */
 function syncIface(current: Iface, input: NicsSyncInput): Iface {
   const { desired, actual, bindings } = input;

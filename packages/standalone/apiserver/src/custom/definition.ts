@@ -116,7 +116,7 @@ function findCondition(definition: KubeObject, type: string): unknown {
   );
 }
 
-/** Returns the new status. Retains other conditions, and the transition times of unchanged conditions. */
+/** Returns the status with new NamesAccepted and Established conditions. Retains the transition times of unchanged conditions. */
 export function withNameConditions(
   definition: KubeObject,
   definitions: readonly KubeObject[],

@@ -53,7 +53,7 @@ export async function rejectUnmarked({ files, paths }: Omit<PurgeDeps, "print">)
 }
 
 /**
- * Empties the directory, and deletes it unless it is a mount point. Deletes the settings file last, so that users can repeat a failed purge.
+ * Deletes the directory, or empties it if it is a mount point. Deletes the settings file last, so that users can repeat a failed purge.
  * @throws AppError with STANDALONE_NOT_OURS when something is mounted below the directory
  */
 export async function purge({ files, paths, print }: PurgeDeps): Promise<void> {

@@ -110,7 +110,7 @@ interface RuntimeUnavailable {
   readonly report: AttachmentError;
 }
 
-/** Returns the error and its report if the error means that the runtime is unavailable. Records an event for the pod if the report is new. */
+/** Returns the error with its report if the error is RuntimeUnavailable. Records an event for the pod if the report is new. */
 function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,

@@ -76,7 +76,7 @@ async function restoreSettings(
     const paths = row.paths === undefined ? {} : { paths: row.paths };
     await deps.podNetwork.restoreNic(context.netns, { ...borrowedNic, ...paths });
   } catch (error) {
-    // The failure is not rethrown, so that DEL still runs, because the plugin may not need the settings.
+    // The failure is not rethrown. DEL must run in any case, and the plugin may not need the NIC's original settings.
     const reason = messageOf(error);
     deps.log.warn("failed to restore the settings of a NIC", { pod: context.facts.key, reason });
   }
