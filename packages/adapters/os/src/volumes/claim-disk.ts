@@ -130,8 +130,8 @@ class HostClaimDisk implements ClaimDisk {
   }
 
   /**
-   * Sets the group and the group's permissions of all files, as the kubelet does for fsGroup. Does nothing if the directory already has the
-   * group. Source: Kubernetes volume_linux.go SetVolumeOwnership
+   * Makes `group` the group of all files, and permits the group to read and write them, as the kubelet does for fsGroup. Does nothing if
+   * the directory already has the group. Source: Kubernetes volume_linux.go SetVolumeOwnership
    */
   async #changeGroup(group: number, directory: string): Promise<void> {
     const { gid } = await stat(directory);

@@ -17,7 +17,7 @@ const ICMPV6 = 58;
 const PIM = 103;
 /** Headers that the rules skip to reach the next header: hop-by-hop options, routing, destination options. Source: RFC 8200, section 4.1 */
 const EXTENSION_HEADERS: readonly number[] = [0, 43, 60];
-/** Headers with which the content of a fragment must not begin, because another header follows them. */
+/** Headers that another header always follows. The rules drop a fragment whose content begins with such a header. */
 const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AUTHENTICATION];
 /** Packet length in bytes up to which the kernel always finds all headers. Source: linux drivers/net/tun.c */
 const CONTIGUOUS_BYTES_MAX = 2048;
@@ -90,7 +90,7 @@ const DISCOVERY_MESSAGES: readonly DiscoveryMessage[] = [
   },
 ];
 
-/** Accepts only messages with no option or a single one (MAC or nonce), because rules cannot iterate over options. */
+/** Builds a chain for messages with at most one option, a MAC or a nonce, because nftables rules cannot iterate over options. */
 function buildMessageChain(
   { chain, type, length, option, next }: DiscoveryMessage,
   guard: SendGuard,

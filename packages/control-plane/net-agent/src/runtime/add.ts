@@ -234,7 +234,10 @@ async function undoAll(
   }
 }
 
-/** Attaches the default network. For a launcher, requests the guest's MAC unless the call has a MAC; after a rejection, requests no MAC. */
+/**
+ * Attaches the default network. If the runtime requests no MAC for a launcher, requests the guest's MAC. If the network rejects that MAC,
+ * attaches the network without a requested MAC.
+ */
 async function addPreferringMac(
   network: DefaultNetwork,
   facts: PodFacts,

@@ -31,7 +31,7 @@ function reviveLongIntegers(
   return source !== undefined && INTEGER.test(source) ? BigInt(source) : value;
 }
 
-/** Parses JSON. Converts unsafe integers to bigint. Throws a SyntaxError. */
+/** Parses JSON. Converts unsafe integers to bigint. Throws a SyntaxError if the text is malformed. */
 export function parseJson(text: string): unknown {
   if (!LONG_INTEGER.test(text)) {
     return JSON.parse(text);

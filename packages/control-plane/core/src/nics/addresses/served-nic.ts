@@ -121,9 +121,9 @@ function findRouter(facts: ServingFacts, version: 4 | 6): IfaceFacts | undefined
 
 /**
  * Removes the NIC's default route of an address family if {@link findRouter} returns another NIC, because the guest might use either route.
- * The pod network's NIC gets the pod's DNS settings, and routes to the name servers if its default route was removed. Any other NIC gets
- * the DNS settings of its network. If the network has none, the NIC gets the pod's DNS settings if it offers a default route and the VM has
- * no NIC on the pod network.
+ * A NIC on the pod network gets the pod's DNS settings, and routes to the name servers if its default route was removed. Any other NIC gets
+ * the DNS settings of its network. For a network without DNS settings, the NIC gets the pod's settings, provided that the NIC has a default
+ * route and the VM has no NIC on the pod network.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -379,7 +379,7 @@ function fitTogether(sizes: readonly number[], fields: readonly number[]): boole
     });
 }
 
-/** Returns a warning if the options exceed a DHCP message of 576 bytes. dnsmasq omits options if the client accepts no longer message. */
+/** Returns a warning if a DHCP message needs over 576 bytes. dnsmasq then omits some options, unless the client accepts longer messages. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
   if (nic.lease.ipv4 === undefined) return [];
   const sizes = listOptionSizes(nic);

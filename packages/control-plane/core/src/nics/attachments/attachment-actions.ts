@@ -33,7 +33,10 @@ export interface OwnedAttachment {
   readonly interfaceName: string;
   /** Element of the pod's networks annotation that was passed to ADD. Unset if the journal does not contain it. */
   readonly recordedElement?: NetworkSelection;
-  /** `begun`: ADD has not succeeded, or host NICs are not restored after DEL. `removed`: `network-status` still lists the attachment. */
+  /**
+   * `begun`: ADD has not succeeded, or host NICs are not restored after DEL. `removed`: DEL succeeded, but `network-status` still lists the
+   * attachment.
+   */
   readonly state: "begun" | "attached" | "removed";
   /** Whether the sandbox of the attachment no longer exists, because it was replaced or the node was rebooted. */
   readonly isStale: boolean;

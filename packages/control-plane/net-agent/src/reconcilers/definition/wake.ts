@@ -52,7 +52,10 @@ function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Returns the pod's networks that have a problem or are unfit for guests; all its networks if the pod has a new attachment error. */
+/**
+ * Returns the networks to check again after a change of a pod that requests them. If the pod has a new attachment error, these are all its
+ * networks; otherwise only networks that have a problem or are unfit for guests.
+ */
 function findAffectedNetworks(
   change: Change<Pod>,
   checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,
