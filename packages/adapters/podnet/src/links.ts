@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/base";
 import type { Link } from "@patchbay/core/interfaces";
 import type { RateLimit, TokenBucket } from "@patchbay/core/nics";
 
-/** New settings of a link, which one change applies together. Unset settings stay unchanged. */
+/** New settings of a link, which are all set in a single change. Unset settings stay unchanged. */
 export interface LinkSettings {
   readonly mac?: string;
   readonly mtu?: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves a service's metrics. Can require authorization, because metrics reveal all VMs and their traffic.
+// Server of a service's metrics. The server can require authorization, because metrics reveal all VMs and their traffic.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 

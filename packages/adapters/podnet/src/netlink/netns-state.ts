@@ -40,7 +40,7 @@ export function createStateReader(
 ): (netns: NetnsHandle) => Promise<NetnsState> {
   const cache = new WeakMap<NetnsHandle, CachedRules>();
   const readTables = async (netns: NetnsHandle): Promise<RulesetTables> => {
-    // The generation is read before the rules, so that the next read detects a change in between.
+    // The generation is read before the rules. If the rules change between these two reads, the next call notices the changed generation.
     const { generation, hasTables } = await queryRules(sources.netlink, netns);
     if (!hasTables) return NO_TABLES;
     const cachedRules = cache.get(netns);

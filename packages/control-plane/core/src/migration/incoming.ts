@@ -13,7 +13,7 @@ export interface IncomingFacts {
   /** Domain in this node's pod. Undefined until libvirt receives the domain. */
   readonly domain: DomainInfo | undefined;
   readonly isIncoming: boolean;
-  /** Whether the guest has stopped at the source. The source node reports this over the relay, or the source pod has ended. */
+  /** Whether the guest has stopped at the source. True if the source node reported the stop over the relay, or the source pod has ended. */
   readonly isOffAtSource: boolean;
   /** Whether the guest was paused at the source by a user or a disk error. */
   readonly wasPausedAtSource: boolean;

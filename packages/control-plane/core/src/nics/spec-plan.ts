@@ -290,7 +290,7 @@ export function planOwnNics(vmi: VirtualMachineInstance): Nics {
   return withoutUnplugged(vmi, nicsOf(vmi.spec));
 }
 
-/** Returns the NICs of a VM's template, without absent interfaces that the VMI no longer has. */
+/** Returns the NICs of a VM's template, without interfaces of state `absent` whose unplug from the VMI is complete. */
 export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance | undefined): Nics {
   const nics = nicsOf(template);
   const isUnplugged = (iface: Iface): boolean =>

@@ -82,7 +82,7 @@ export function findPersistentNetwork(
   return isPersistent ? (readText(config, "name") ?? nad.metadata.name) : undefined;
 }
 
-/** Adds to each address the prefix length of the first subnet of its IP version. Source: ipam-extensions VmiInterfaceIPRequests. */
+/** Adds prefix lengths of the network's subnets; undefined if an address has no subnet. Source: ipam-extensions VmiInterfaceIPRequests. */
 function withPrefixLengths(
   addresses: readonly string[],
   nad: NetworkAttachmentDefinition | undefined,
@@ -233,7 +233,7 @@ function resolveExisting(
   }
   const isReplaceable = owner !== undefined && !isInUse(claim, users);
   if (deletionTimestamp !== undefined && isReplaceable) return { kind: "ending" };
-  // A claim without an owner was created by a user. It may request other addresses than the annotation.
+  // A claim without an owner was created by a user. Such a claim is usable even if it requests other addresses than the annotation.
   const isMatching = owner === undefined || isForAddresses(claim, nic.ipRequests);
   const { requested } = nic;
   if (claim.spec.network === nic.configName && isMatching)

@@ -145,7 +145,7 @@ function listOwnMacConflictWarnings(deps: MacDeps, check: MacCheck): readonly st
     });
 }
 
-/** Warns of new MACs that another VM has, if one of the two VMs is halted. Also warns of equal MACs within the VM. */
+/** Warns of new MACs that another VM has if either VM is halted; otherwise they are an error. Also warns of equal MACs within the VM. */
 export function listMacConflictWarnings(deps: MacDeps, check: MacCheck): readonly string[] {
   const vmWarnings = findNewMacConflicts(deps, check)
     .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)

@@ -60,7 +60,7 @@ function toInvalidVmAnswer(fields: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message, causes });
 }
 
-/** Returns the VM with the request's namespace. If the VM is invalid, returns an error, or the unchanged body if it has no matcher. */
+/** Returns the VM with the request's namespace, or a response. An invalid VM without instancetype and preference is returned as sent. */
 function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer {
   const { spec } = asObject(body);
   const invalidFields = findMistypedFields(spec);

@@ -274,7 +274,7 @@ function rankRoute({ destination, gateway }: NicRoute): number {
   return destination.endsWith("/0") ? 1 : 2;
 }
 
-/** Fills the option with on-link routes first, then default routes, then others. Both returned lists retain the order of `routes`. */
+/** Fills DHCP's option for routes with on-link routes, then default routes, then others. Both returned lists have the order of `routes`. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankRoute(left) - rankRoute(right));
   const { fitting } = fitIntoOption(ranked, OPTION_MAX, (prefix) =>
