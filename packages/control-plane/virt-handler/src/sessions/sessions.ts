@@ -121,7 +121,7 @@ class SharedSession implements Session {
   readonly #watchedSockets = new Map<string, AbortController>();
   #users = 0;
 
-  /** @throws AppError with OS_FILE_FAILED. The caller must then close the launcher and the connection. */
+  /** @throws AppError with OS_FILE_FAILED. After such an error, the caller must close the launcher and the connection. */
   constructor(
     { launcher, connection }: OpenedLauncher,
     { linkWatch, vhostSockets }: Pick<SessionsOptions, "linkWatch" | "vhostSockets">,
