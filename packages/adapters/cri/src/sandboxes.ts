@@ -150,7 +150,7 @@ export async function findProblem({
 export interface SandboxConnection {
   readonly sandboxes: Sandboxes;
   findProblem(): Promise<string | undefined>;
-  /** Resolves when the runtime answers or the signal is aborted. */
+  /** Resolves when the runtime answers, or when the signal that was passed to {@link openSandboxes} is aborted. */
   readonly runtimeReady: Promise<void>;
   close(): void;
 }

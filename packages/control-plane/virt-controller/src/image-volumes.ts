@@ -9,7 +9,7 @@ import type { Store } from "@patchbay/core/interfaces";
 export interface ImageVolumes {
   /** Returns whether the API server preserves image volumes. Until a dry run has shown this, each call with a new `pod` tries a dry run. */
   areSupported(pod: Pod): Promise<boolean>;
-  /** Records that image volumes are unsupported, because the API server stored a pod without its image volume. */
+  /** Records that image volumes are unsupported. Called when a stored pod lacks its image volume. */
   reportLost(): void;
 }
 

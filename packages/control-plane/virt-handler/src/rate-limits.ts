@@ -27,7 +27,7 @@ export interface RateLimits {
 /** Serializes the fields of a VMI that other components write. When the result changes, rate limits and backoff are reset. */
 export function serializeInputs(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods, migrationState } = vmi?.status ?? {};
-  // The ports of the target's relay are included, because they change when virt-handler restarts on the target's node.
+  // The ports of the target's relay change when virt-handler restarts on the target's node. The source then retries at once.
   const {
     migrationUid,
     targetDirectMigrationNodePorts: ports,

@@ -26,5 +26,5 @@ try {
   log.error("failed", { reason: messageOf(error), err: error });
   process.exitCode = 1;
 }
-// Without this call, the watches on adopted components would keep this process running.
+// Without this call, the watches on components that an earlier supervisor started would keep this process running.
 process.exit();

@@ -175,7 +175,7 @@ export async function up(upOptions: UpOptions): Promise<void> {
   const files = createFiles();
   const paths = buildPaths(options.dataDir);
   const deps = { files, paths };
-  buildContainerdLayout(paths); // Throws if the path of a socket would be too long, before any file is created.
+  buildContainerdLayout(paths); // Throws before any file is created if the path of a socket would be too long.
   const runningSupervisor = await findSupervisor(files, paths);
   const plan = planUp(runningSupervisor?.phase);
   if (plan === "report" || plan === "follow") await reportRunning(options, deps);

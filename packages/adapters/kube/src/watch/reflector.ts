@@ -204,8 +204,7 @@ class Subscription<T extends KubeObject> {
   }
 
   /**
-   * Counts and logs a failure. An expired resource version counts only if the last list was unpaged. Otherwise, it is normal, and a new
-   * list follows at once.
+   * Counts and logs a failure. An expired resource version is no failure unless the last list was unpaged: a new list follows at once.
    */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");

@@ -112,7 +112,7 @@ class HostClaimDisk implements ClaimDisk {
 
   async release(file: string, directory: string): Promise<void> {
     if ((await listMounts(directory)).includes(directory)) await this.#run("umount", directory);
-    // Detaches only permanent loop devices. The kernel detaches all others itself and may reuse their names.
+    // Detaches only loop devices without autoclear. The kernel detaches the others itself, and may already have reused their names.
     const devices = (await listLoopDevices(this.#runner, file)).filter(
       ({ isPermanent }) => isPermanent,
     );

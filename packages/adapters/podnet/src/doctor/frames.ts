@@ -145,7 +145,7 @@ function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeF
   };
 }
 
-/** Builds a probe that resolves an address. `sender` is the sender address of an ARP request. Some hosts ignore requests without one. */
+/** Builds an ARP request or an IPv6 neighbor solicitation. `sender` is the sender IP of an ARP request; some hosts ignore 0.0.0.0. */
 export function buildAddressProbe(
   ends: ProbeEnds,
   address: string,

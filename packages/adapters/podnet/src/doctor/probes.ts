@@ -161,7 +161,7 @@ function findGuestGateway(
   return { address: podGateway?.split("/")[0], mac: links.podBridge?.mac };
 }
 
-/** Returns link, MAC and addresses for IPv4 probes from the gateway to the guest. Returns undefined if one of them is unknown. */
+/** Returns the first link, the gateway's MAC and both addresses of IPv4 probes to the guest. Undefined if one is unknown or not IPv4. */
 function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
   const insideEnd = findInsideEnd(facts);
   const [guest] = facts.nic.addresses;
@@ -214,9 +214,9 @@ function findOnlyAnswer(traces: readonly FrameTrace[], probe: ProbeName): string
 }
 
 /**
- * Builds ARP requests by which the guest and its gateway learn each other's MAC. Otherwise, they might answer no ping
- * of a series on a lossy link, because they repeat their own ARP requests only after a second. Builds none if several
- * hosts answer for an address, because the guest or the gateway could learn a wrong MAC.
+ * Builds ARP requests by which the guest and its gateway learn each other's MAC before a series of pings. Otherwise, a lossy link could
+ * drop the ARP request with which a host resolves the MAC itself. The host would repeat its request only after a second, and might answer
+ * no ping of the series. Builds none if several hosts answer for an address, because the guest or the gateway could learn a wrong MAC.
  */
 function buildIntroductions(
   facts: ProbeFacts,

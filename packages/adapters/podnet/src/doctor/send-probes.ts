@@ -239,7 +239,7 @@ function countSeries(
   });
 }
 
-/** Checks that no reply was lost: each link that captured replies must have captured one for each probe. */
+/** Checks that no reply was lost: each link that captured any reply must have captured one reply for each probe. */
 export function isWholeSeries({ sent, replies }: LossCount): boolean {
   return (
     Math.max(0, ...Object.values(replies)) === sent &&
@@ -263,7 +263,7 @@ function addSeries(
   return firstLosses.map((loss) => {
     const secondLoss = secondLosses.find(({ probe }) => probe === loss.probe);
     if (secondLoss === undefined) return loss;
-    // If only one of the series has replies, ignores the other, because a busy host may answer nothing for a moment.
+    // If one series has no replies, only the other series counts, because a busy host may answer nothing for a moment.
     if (isSilentSeries(loss)) return secondLoss;
     if (isSilentSeries(secondLoss)) return loss;
     return {

@@ -123,8 +123,8 @@ function buildArpChains(guard: SendGuard, addresses: readonly string[]): readonl
       name: "arp-address",
       rules: [
         ...addresses.map((address) => `arp saddr ip ${address} accept`),
-        // Accepts probes for the guest's own addresses. A probe for another host's address could prevent that host from
-        // using the address. Source: RFC 5227, 2.1.1
+        // Accepts ARP probes only for the guest's own addresses. A host that receives a probe for the address that it is about to
+        // use would not use the address. Source: RFC 5227, 2.1.1
         ...addresses.map((address) => `arp saddr ip 0.0.0.0 arp daddr ip ${address} accept`),
       ],
     },

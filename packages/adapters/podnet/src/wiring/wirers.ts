@@ -97,7 +97,7 @@ export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<vo
   await pod.applyChanges(planNicForwardingRemoval(wiring, presentEntries));
 }
 
-/** Adds the rules before the addresses. Otherwise, the pod would briefly answer requests from hosts other than its guest. */
+/** Adds the rules before the bridge gets addresses. Otherwise, the pod would briefly answer requests from hosts other than its guest. */
 async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsState): Promise<void> {
   const nic = findNic(stateBefore, wiring.podInterfaceName);
   await pod.applyRules(buildAnswersCommands(stateBefore, wiring));

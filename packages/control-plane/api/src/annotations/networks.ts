@@ -18,7 +18,7 @@ export interface NetworkSelection {
   /** Name of an IPAMClaim. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
-  /** {@link parseNetworks} does not check this and the other fields of type `unknown`. {@link validateNetworkSelection} checks them. */
+  /** {@link parseNetworks} accepts any value in a field of type `unknown`; {@link validateNetworkSelection} checks such fields. */
   readonly portMappings?: unknown;
   readonly bandwidth?: unknown;
   readonly "infiniband-guid"?: unknown;

@@ -31,7 +31,7 @@ const FROM_GUEST_STAGES: readonly Stage[] = [
   stage("podNic", "nodePeer"),
   stage("nodePeer", "nodeBridge"),
 ];
-/** Stages of probes to the guest that start at the pod's bridge, because Patchbay cannot observe the pod NIC's peer. */
+/** Stages of probes that Patchbay sends from the pod's bridge to the guest: with masquerade, or if it cannot observe the pod NIC's peer. */
 const TO_GUEST_IN_POD_STAGES: readonly Stage[] = [stage("tap", "guest")];
 const FROM_GUEST_IN_POD_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge"),
@@ -43,7 +43,7 @@ const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
   stage("podNic"),
 ];
 
-/** Unicast probes. On the node's bridge, a capture contains such a probe only if the bridge itself has the destination MAC. */
+/** Probes to a single MAC. A capture on the node's bridge itself shows them only if the MAC is the bridge's; it forwards the others. */
 const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
 const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
 
@@ -221,7 +221,7 @@ function findPartialLoss(
     };
   });
   const [largestLoss] = losses.toSorted((left, right) => right.lost - left.lost);
-  // Ignores the loss of all frames of a series, because the traces of single probes already show it.
+  // If all frames of the series were lost, the traces of the single probes already show the loss.
   if (largestLoss === undefined || largestLoss.remaining <= 0) return undefined;
   if (largestLoss.lost < LOST_MIN || largestLoss.lost < sent * LOST_SHARE_MIN) return undefined;
   const hop = chooseBlamed(largestLoss.blamed, observed);

@@ -49,7 +49,7 @@ export function hasMatcher(vm: VirtualMachine): boolean {
   return MATCHER_ROLES.some((role) => findMatcher(vm, role) !== undefined);
 }
 
-/** Returns the type for a matcher's kind (singular or plural, case-insensitive), if known. If unset, returns the cluster-scoped type. */
+/** Returns the type for a matcher's kind (singular or plural, case-insensitive), if known. The default is the cluster-scoped type. */
 export function findMatchedType(
   role: MatcherRole,
   kind: string | undefined,

@@ -18,7 +18,7 @@ type Migration = VirtualMachineInstanceMigration;
 
 /** Delay between the first failed migration and its retry. Each further failure doubles the delay. */
 const RETRY_DELAY_MS = 20_000;
-/** Maximum number of doublings: one less than the number of failed migrations that virt-controller retains. */
+/** Maximum number of doublings. virt-controller retains five finished migrations, so it can count at most five failures. */
 const DOUBLINGS_MAX = 4;
 
 /** Condition type and reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */

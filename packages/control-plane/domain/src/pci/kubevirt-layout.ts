@@ -5,7 +5,7 @@ import type { PciAddress } from "./addresses.ts";
 import type { FixedDevice } from "./topology.ts";
 
 interface KubeVirtMachine {
-  /** NICs in the order of the specification. */
+  /** Names of the NICs, in the order of the VMI's specification. */
   readonly nics: readonly string[];
   readonly devices: readonly FixedDevice[];
   readonly memoryMiB: number;

@@ -128,7 +128,7 @@ async function migrate(
     logOutcome(deps, vmi, { isAcknowledged: run.isDepartureConfirmed });
   } catch (error) {
     const reason = describeFailure(outgoing, error);
-    // After the guest's arrival, only `reportGone` can fail. The next pass repeats the report.
+    // If the guest has already arrived, only the call of `reportGone` failed. The next pass repeats the call.
     if (run.call === "running") run.call = { failure: reason };
     logOutcome(deps, vmi, { reason });
   }

@@ -179,7 +179,7 @@ export function methodNotAllowed(): StatusError {
   return new StatusError({ code: 405, reason: "MethodNotAllowed", message, details: {} });
 }
 
-/** Creates a 410 for a compacted resourceVersion. With `continueToken`, the client can continue the list at the current revision. */
+/** Creates an error 410 for a compacted revision. With `continueToken`, the client can continue the list at the current revision. */
 export function expired(message: string, continueToken?: string): StatusError {
   const tokenOption = continueToken === undefined ? {} : { continueToken };
   return new StatusError({ code: 410, reason: "Expired", message, ...tokenOption });

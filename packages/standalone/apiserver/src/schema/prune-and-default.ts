@@ -77,7 +77,7 @@ function addDefaults(value: Fields, schema: Schema): void {
   }
 }
 
-/** Sets defaults, and drops nulls of fields that are not nullable. Changes the value. */
+/** Sets defaults, and drops nulls of fields that are not nullable. Changes `value` in place. */
 export function applyDefaults(value: unknown, schema: Schema): void {
   if (Array.isArray(value)) {
     const items = itemSchema(schema);

@@ -230,7 +230,7 @@ function nextPass(plan: readonly ClaimAction[]): Next {
   return hasFailed ? after(CAPACITY_RECHECK_INTERVAL_MS) : done();
 }
 
-/** Provisions one claim at a time and reads the current volumes, so that two claims never receive the same disk space. */
+/** Provisions one claim at a time, and reads the volumes from the API server, so that two claims never receive the same disk space. */
 function provisionVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next> {
   return deps.mutex.runExclusive("room", async () => {
     const { items } = await deps.store.list(PERSISTENT_VOLUMES);

@@ -37,7 +37,7 @@ function parseLogText(line: string): string {
     : record.text.toString("latin1") + (record.isPartial ? "" : NEWLINE);
 }
 
-/** Returns the text of the log's tail, which may start in the middle of a line. */
+/** Returns the last lines of a log, as many as a termination message can hold. `tail` may start in the middle of a log record. */
 export function parseLogTail(tail: Buffer): string {
   // latin1 maps each byte to one character, so that offsets in the text are offsets in bytes.
   const logText = tail.toString("latin1").split(NEWLINE).map(parseLogText).join("").trimEnd();

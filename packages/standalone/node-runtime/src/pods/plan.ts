@@ -124,7 +124,7 @@ function planImage(facts: LivePodFacts, reference: string): readonly PodAction[]
   const image = facts.images.get(reference);
   if (image?.kind === "absent") return [{ kind: "pullImage", reference }];
   if (image?.kind === "failed") return [buildWait(image.pauseMs)];
-  return image?.kind === "present" ? undefined : []; // The end of a running pull enqueues the pod.
+  return image?.kind === "present" ? undefined : []; // No action while the image is pulled: the end of the pull enqueues the pod.
 }
 
 function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined {

@@ -187,7 +187,7 @@ function findUnsupportedContainerFields(
   ];
 }
 
-/** Finds unsupported fields. The pod is rejected, because without these fields it would not run as requested. */
+/** Finds fields that node-runtime does not support. A pod with such a field is rejected, because it would not run as requested. */
 function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
   const listContainerProblems = (

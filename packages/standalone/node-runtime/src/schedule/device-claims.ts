@@ -65,7 +65,7 @@ async function createClaim(
   try {
     await store.create(RESOURCE_CLAIMS, buildClaim(pod, declared, template));
   } catch (error) {
-    // The claim's name contains a part of the pod's uid, so an earlier pass created the claim.
+    // The claim already exists. An earlier pass created it, because the claim's name contains a part of the pod's uid.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
   return undefined;

@@ -9,7 +9,7 @@ import type { Paths } from "./paths.ts";
 import { isMountPoint, mountsBelow } from "@patchbay/containerd";
 
 export const KIND = "PatchbayStandalone";
-/** Directory in the root of every ext4 file system. Source: mke2fs(8). */
+/** Directory in the root of every ext4 file system, and thus in a data directory that is an ext4 mount point. Source: mke2fs(8). */
 const LOST_AND_FOUND = "lost+found";
 
 export function isMarked(fields: JsonObject | undefined): boolean {

@@ -23,7 +23,7 @@ export interface Settings {
   /** Network of Services, a /16 in CIDR notation. */
   readonly serviceSubnet: string;
   readonly bridge: string;
-  /** GID of the vhost-user dataplane; unset for root. */
+  /** GID of the vhost-user dataplane. Unset if the dataplane runs as root. */
   readonly dataplaneGroup?: number;
   /**
    * Command of another program that serves the API. The supervisor appends the same JSON text as for its own API server, as

@@ -67,7 +67,7 @@ export class Renewal {
   }
 }
 
-/** Renews certificates daily. Begins immediately, because adopted components may still use old certificates. */
+/** Renews certificates daily. Begins at once, because components that an earlier supervisor started may still use old certificates. */
 export async function renewDaily(deps: RenewalDeps, signal: AbortSignal): Promise<void> {
   const renewal = new Renewal(deps);
   while (!signal.aborted) {

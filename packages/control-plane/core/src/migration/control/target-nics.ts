@@ -121,8 +121,8 @@ function withTargetMac(
 }
 
 /**
- * Removes the PCIe port counts. With these counts, each NIC would count as waiting for a free port, because {@link buildTargetPodView}
- * reports no NICs in the guest.
+ * Removes the numbers of total and free PCIe ports. {@link buildTargetPodView} reports no NICs in the guest, so that each NIC would
+ * otherwise be regarded as waiting for a free port.
  */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");

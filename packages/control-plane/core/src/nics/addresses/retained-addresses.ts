@@ -85,7 +85,7 @@ export function readRetainedAddresses(vmi: VirtualMachineInstance): readonly Ret
   return parseRetainedAddresses(vmi.metadata.annotations?.[names.RETAINED_ADDRESSES_ANNOTATION]);
 }
 
-/** Returns the interface's retained addresses. Empty if they belong to a network other than `networkName` (NAMESPACE/NAME). */
+/** Returns the interface's retained addresses on network NAMESPACE/NAME. Empty if the spec of the interface requests addresses itself. */
 export function findPreferredIps(
   iface: Iface,
   networkName: string,

@@ -191,7 +191,7 @@ function requestsSockets({ domain }: VmiSpec): boolean {
   );
 }
 
-/** Checks whether the VM may have vhost-user NICs, which need shared memory in the guest and a socket directory in the pod. */
+/** Checks whether the VM has, or can get, vhost-user NICs. They need shared memory in the guest and a socket directory in the pod. */
 export function isForVhostUser(spec: VmiSpec, bindings: BindingRegistry): boolean {
   const hasVhostUserNic = ifacesOf(spec).some(
     (iface) => resolveBindingIn(spec, iface, bindings).kind === "vhostuser",

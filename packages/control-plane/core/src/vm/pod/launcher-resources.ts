@@ -141,7 +141,7 @@ const PEAK_MIB_PER_PORT = 2;
 interface MemoryFacts {
   readonly useEmulation: boolean;
   readonly ports: number;
-  /** Whether the guest has a display. A VM with an older layout version has none by default. */
+  /** Whether the guest has a display. By default, a VM with an older version of the PCI layout has no display. */
   readonly hasDisplay: boolean;
   readonly bindingsMiB: number;
 }

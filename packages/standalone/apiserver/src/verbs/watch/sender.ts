@@ -137,7 +137,7 @@ export class WatchSender {
     return !this.#stream.signal.aborted;
   }
 
-  /** Sends the next changes of the log, or a 410 if the changes are compacted. */
+  /** Sends the next changes of the log. If the changes are compacted, sends an error 410 and ends the watch. */
   #sendFromLog(): void {
     const { store } = this.#deps;
     const currentRevision = store.revision();

@@ -23,8 +23,8 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
 }
 
 /**
- * Builds a network's status entries. If the result has no NIC but Patchbay generated the row's interface name, returns one entry with that
- * name, because virt-controller waits for it.
+ * Builds a network's status entries. Returns one entry even if the result has no NIC, if Patchbay generated the row's interface name:
+ * virt-controller waits for an entry with this name.
  */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
