@@ -83,7 +83,7 @@ function describeFailure({ metadata, status }: VirtualMachineInstanceMigration):
     : "it was canceled";
 }
 
-/** Returns whether the migration is done, has failed or continues. */
+/** Returns the result of the requested migration. `waiting` means that the migration has not ended yet. */
 export function findMigrationVerdict(now: VmiState, first: VmiState): Verdict {
   const migration = findRequested(now, first);
   if (migration?.status?.phase === "Succeeded") return { kind: "done" };

@@ -149,7 +149,7 @@ class Subscription<T extends KubeObject> {
     throw signal.reason;
   }
 
-  /** Watches until the server ends the watch, and counts a short watch without an event as useless. */
+  /** Watches until the server ends the watch. Counts consecutive short watches without an event, which delay the next watch. */
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps;
     const startMs = clock.monotonicMs();

@@ -221,7 +221,7 @@ function hasReplyAtPathEnd({ probe, replySeenAt }: FrameTrace): boolean {
 
 const OPTIONAL_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 
-/** Returns an empty list if the listing fails: a guest can make a table too large to read, and the diagnosis does not need the lists. */
+/** Returns the list, or an empty list after an error. A guest can make a table too large to read, and the diagnosis works without it. */
 async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await listing;

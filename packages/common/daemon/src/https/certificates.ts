@@ -86,7 +86,7 @@ export class ClientAuthority {
   readonly #source: Source<Trust>;
   #names: readonly string[] = [];
   #certificates: readonly X509Certificate[] = [];
-  /** Verification results by connection, because a client presents its certificate once per connection. `read` clears them. */
+  /** Verification results by connection, because a client presents its certificate once per connection. `read` clears these results. */
   #results = new WeakMap<TLSSocket, boolean>();
 
   constructor(source: Source<Trust>) {

@@ -236,7 +236,7 @@ export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefin
   }
 }
 
-/** Returns false for a status write if {@link MESSAGES} lacks the status fields, because decoding would drop fields with value 0. */
+/** Returns false for a status write if {@link MESSAGES} lacks the status fields: without their names, the status cannot be decoded. */
 function canWrite(message: Message, subresource: string): boolean {
   return subresource !== "status" || message[3]?.type !== "empty";
 }

@@ -115,7 +115,7 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
   const paths = volumes.map(async (volume) => {
     return [volume.name, await prepareVolume(deps, contents, volume)] as const;
   });
-  await Promise.allSettled(paths); // Waits for all volumes, so that no preparation continues after the error of another.
+  await Promise.allSettled(paths); // If one volume fails, waits until the preparation of all other volumes has ended too.
   return new Map(await Promise.all(paths));
 }
 

@@ -75,7 +75,7 @@ function splitNetworkName(
   };
 }
 
-/** Builds the element of a binding's additional network. Source: KubeVirt network/multus/annotation.go. */
+/** Builds the networks annotation's element for a binding's additional network. Source: KubeVirt network/multus/annotation.go. */
 function toExtraElement(
   { name }: Network,
   extraNetwork: string,
