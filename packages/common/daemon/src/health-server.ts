@@ -71,7 +71,7 @@ interface HealthServerDeps {
   readonly signal: AbortSignal;
 }
 
-/** Serves health checks at the port or Unix socket, if any. Returns the TCP port, if any. @throws Error if the address is in use */
+/** Serves health checks at a port or Unix socket. Returns the TCP port; undefined for a socket. @throws Error if the address is in use */
 export async function serveHealth(
   address: number | string | undefined,
   answers: HealthAnswers,

@@ -90,7 +90,7 @@ export function isLimited(state: NetnsState, wiring: LimitedWiring): boolean {
   return tap.length === 0 && limiter.length === 0 && rules === "";
 }
 
-/** Applies the limits. Adds the limiter before its rules and removes it after them: the kernel drops frames for a missing link. */
+/** Applies the limits. The rules send frames to the limiter link, which must exist before and after them: otherwise, frames are dropped. */
 export async function applyLimits(
   pod: Pod,
   wiring: LimitedWiring,

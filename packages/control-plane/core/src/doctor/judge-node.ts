@@ -177,7 +177,7 @@ function isGatewayLost(facts: PathFacts): boolean {
 
 /**
  * Judges a peer that is in no bridge. Returns undefined if the peer is in a bridge, or if the pod does not bridge the NIC. Also returns
- * undefined if the peer has an address or `outward` got a reply, because the node then routes the guest's packets.
+ * undefined if the peer has an address or the outward probe got a reply: in these cases, the node routes the guest's packets.
  */
 function judgePeerMaster(
   facts: PathFacts,

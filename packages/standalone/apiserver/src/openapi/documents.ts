@@ -52,7 +52,7 @@ function convertMember(key: string, value: unknown, version: OpenApiVersion): un
     : value;
 }
 
-/** Returns whether v2 omits the properties of the schema. If v2 listed them, clients would reject unknown fields, which the schema allows. */
+/** Returns true if the document must omit the schema's properties: clients of v2 reject fields that are not listed, but the schema allows. */
 function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
   return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
 }
