@@ -83,7 +83,7 @@ class SocketDirectoryProvider implements ResourceProvider {
     return allocateDirectories(ids);
   }
 
-  /** Deletes unused directories of this installation only. Other installations on the host may use the same parent directory. */
+  /** Deletes this installation's directories that two sweeps in a row found unused. Keeps those of other installations on the host. */
   async sweep(log: Logger): Promise<void> {
     const { directories, podDevices } = this.#deps;
     const offeredIds = new Set(listDevices(this.offer, true).map(({ ID }) => ID));

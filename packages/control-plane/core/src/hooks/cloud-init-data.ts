@@ -27,7 +27,7 @@ const META_DATA_MEMBERS = {
   configDrive: "ConfigDriveMetaData",
 } as const;
 
-/** Returns the text of a source. Undefined for a Secret, because nodes have no permission to read Secrets. */
+/** Returns the text of a source, or undefined if the source is a Secret, because nodes have no permission to read Secrets. */
 type ReadText = (original: TextSource | undefined) => string | undefined;
 
 function readWith(decode: (base64: string) => string): ReadText {

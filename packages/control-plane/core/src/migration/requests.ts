@@ -58,7 +58,7 @@ export interface EvictionResponse {
   readonly evacuates?: string;
 }
 
-/** Returns the response that rejects the eviction and requests a migration instead. Undefined if the VMI has no node. */
+/** Returns a response that rejects the eviction, and requests a migration if none is requested yet. Undefined if the VMI has no node. */
 function startEvacuation({
   metadata,
   status,

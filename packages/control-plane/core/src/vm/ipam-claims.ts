@@ -382,7 +382,7 @@ function explainUnused(spec: VmiSpec, name: string): string | undefined {
     : undefined;
 }
 
-/** Returns warnings of requested addresses without effect. `base` is the field path of `metadata`. */
+/** Returns a warning for each interface whose requested addresses have no effect. `base` is the field path of `metadata`. */
 export function findUnusedAddresses(
   base: string,
   {

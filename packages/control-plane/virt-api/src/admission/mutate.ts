@@ -131,7 +131,10 @@ function findDefaultNic(
     : findAutoNic(vmiSpecOf(old));
 }
 
-/** Adds the default NIC to an object without NICs, unless the object or its preference opts out or a Patchbay service wrote it. */
+/**
+ * Adds the default NIC to an object without NICs. Skips objects of Patchbay's services, and objects that opt out, also through a
+ * preference.
+ */
 async function addDefaultNic(
   deps: Deps,
   { namespace, user }: AdmissionRequest,

@@ -98,7 +98,9 @@ export function readCertificates(secret: Pick<Secret, "data">): ValidCertificate
   return { contents, authority, ...(serving !== undefined && { serving }) };
 }
 
-/** Returns when virt-handlers' certificate expires; undefined if it is invalid, another CA signed it, or their CA bundle is outdated. */
+/**
+ * Returns the end of virt-handlers' certificate. Undefined if the certificate or its CA is invalid, or the Secret's CA bundle is outdated.
+ */
 export function findHandlersEnd(
   secret: Pick<Secret, "data">,
   { authority, contents }: ValidCertificates,

@@ -78,7 +78,7 @@ function toServiceKey(service: Service): string {
   return printKey(keyOf(service));
 }
 
-/** When a VMI changes, enqueues the Services that select the VMI on one of its networks, if the change can affect their EndpointSlices. */
+/** Enqueues Services that select a changed VMI on one of its networks. Skips changes that cannot affect the Services' EndpointSlices. */
 function enqueueByVmis({ services, vmis }: ServiceCaches, add: AddKey): void {
   const selects = (service: Service, vmi: VirtualMachineInstance): boolean => {
     const request = parseServiceRequest(service);

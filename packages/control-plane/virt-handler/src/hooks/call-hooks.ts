@@ -200,7 +200,7 @@ async function mutateDomainOnce(
   return domains;
 }
 
-/** Rejects a hook whose two answers differ, because each start attempt would then define a different domain. */
+/** Rejects a hook that answered two calls with the same input differently, because each start attempt would then define another domain. */
 function checkStable(
   subscriptions: readonly Subscription[],
   first: readonly XmlElement[],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills shims and removes control groups that are orphaned if containerd crashes while it starts a sandbox.
+// Kills shims and removes control groups that containerd leaves behind when it crashes during the start of a sandbox.
 import { removeOrphans } from "@patchbay/containerd";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { killAndWait } from "@patchbay/os";

@@ -106,8 +106,9 @@ function checksMacs(
 }
 
 /**
- * Returns the interface with the MAC to request on the target. A network that passes only assigned MACs must assign the guest's MAC.
- * Switches may then learn this MAC at the target too early. The source node announces the MAC again to correct them.
+ * Returns the interface with the MAC to request on the target. If the network passes only assigned MACs, this is the guest's MAC. Switches
+ * may then learn the MAC at the target too early; the source node corrects them by another announcement. For other networks, see {@link
+ * withoutMac}.
  */
 function withTargetMac(
   { iface, attachment }: MigratingNic,

@@ -22,7 +22,7 @@ function readDevice(
   return readText(plugin, "pciBusID");
 }
 
-/** Returns the property by which the configuration identifies the NIC. Like the plugin, uses the first property that is set. */
+/** Returns the property by which the configuration identifies the NIC: the first one that is set, in the order of plugin host-device. */
 function readNicName(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],

@@ -47,7 +47,10 @@ function earliestOf(left: number | undefined, right: number | undefined): number
   return Math.min(left, right);
 }
 
-/** Queries the operating system. Returns undefined if it is known or no agent is available, and `{}` if the agent rejects the query. */
+/**
+ * Queries the guest's system. Returns undefined if the system is known or the agent is unavailable, and `{}` if the agent rejects the
+ * query.
+ */
 async function readSystem(
   { vmi }: NodeVmFacts,
   { connection }: Session,
