@@ -41,7 +41,7 @@ function changeExpression(place: "labels" | "annotations", key: string): string 
   return `${valueExpression("object", place, key)} != ${valueExpression("oldObject", place, key)}`;
 }
 
-/** Skips updates that do not change the labels and annotations that only the launcher's node may write. */
+/** True if an update changes a label or annotation that only the launcher's node may write. The webhook is not called for other updates. */
 const NODE_DATA_CHANGED: MatchCondition = {
   name: "node-data-changed",
   expression: [

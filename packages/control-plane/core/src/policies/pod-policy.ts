@@ -82,7 +82,7 @@ function listRules({ spec }: NetworkPolicy, direction: Direction): readonly Poli
   }));
 }
 
-/** Checks whether the policy isolates pods in the direction: without `policyTypes`, ingress always, and egress if it has egress rules. */
+/** Checks whether the policy isolates pods in the direction. Without `policyTypes`, only a policy with egress rules isolates egress. */
 function isolates({ spec }: NetworkPolicy, direction: Direction): boolean {
   const { policyTypes = [], egress = [] } = spec ?? {};
   if (policyTypes.length > 0)

@@ -52,7 +52,7 @@ function convertMember(key: string, value: unknown, version: OpenApiVersion): un
     : value;
 }
 
-/** Returns true if the document must omit the schema's properties: clients of v2 reject fields that are not listed, but the schema allows. */
+/** Returns true if the document must omit the schema's properties. If v2 listed properties, clients would reject all other fields. */
 function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
   return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
 }

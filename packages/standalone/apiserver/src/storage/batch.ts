@@ -40,7 +40,7 @@ export class Batch implements Transaction {
     return this.changes.length >= CHANGES_MAX || this.#length >= CHANGES_MAX_LENGTH;
   }
 
-  /** Whether the current mutation creates an object or enlarges one by more than GROWTH_MAX_LENGTH. A full disk forbids both. */
+  /** Whether the current mutation creates an object, or enlarges an object by more than GROWTH_MAX_LENGTH. Forbidden on a full disk. */
   get isGrowing(): boolean {
     return this.#pending.some(({ type, current, previous }) => {
       const sizeLimit = previous === undefined ? 0 : previous.text.length + GROWTH_MAX_LENGTH;

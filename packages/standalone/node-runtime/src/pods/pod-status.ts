@@ -237,7 +237,7 @@ function findPreviousState(
   return terminated === undefined ? (reported?.lastState ?? {}) : { terminated };
 }
 
-/** Returns the state of the container's previous run, from the runtime or else from the reported status. */
+/** Returns the state of the container's previous run. If the runtime no longer lists that run, returns the reported state. */
 function findLastState(
   facts: LivePodFacts,
   name: string,

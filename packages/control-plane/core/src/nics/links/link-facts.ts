@@ -195,7 +195,7 @@ export function collectBindingFacts(
 /** For each interface, the ifindex of the tap or the inode of the socket that its device has open. QEMU does not open a recreated tap. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
-/** Updates the map after an observation. Drops the entry of a removed device, because its replacement opens the current tap. */
+/** Adds the observed taps to `previous`. Drops the entries of removed devices, because a device that is plugged later opens another tap. */
 export function updateDeviceTaps(ifaces: readonly IfaceFacts[], previous: DeviceTaps): DeviceTaps {
   return new Map(
     ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {

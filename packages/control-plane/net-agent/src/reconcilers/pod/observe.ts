@@ -168,14 +168,14 @@ export interface PodFacts {
   readonly uid: string;
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
-  /** Set if the container runtime does not answer. The pass then attaches and detaches nothing. */
+  /** Set if the container runtime does not answer. If it is set, the pass attaches and detaches nothing. */
   readonly runtimeUnavailable?: RuntimeUnavailable;
-  /** Set if the pod is alive without a sandbox. The pass then only releases attachments of its former sandboxes. */
+  /** Set if the pod is alive without a sandbox. If it is set, the pass only releases attachments of the pod's former sandboxes. */
   readonly missingSandbox?: MissingSandbox;
   readonly attachments: AttachmentFacts<OwnedRow>;
   /** Whether the pod is deleted, but the runtime has not yet detached the pod's default network. */
   readonly isAwaitingRuntimeDetach?: boolean;
-  /** Whether the runtime is creating the sandbox. The pod's status then does not describe this sandbox. */
+  /** Whether the runtime is creating the sandbox. Until the sandbox is created, the pod's status does not describe it. */
   readonly isNewSandbox?: true;
 }
 
