@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one call and returns its exit code. This module imports no large modules.
+// Runs one command line and returns its exit code. Must not import large modules, because they would slow the start of every command.
 import { CommanderError } from "commander";
 import { safeOutput } from "./print/safe.ts";
 import { ProgramEnded } from "./program-ended.ts";

@@ -10,7 +10,7 @@ export function policyTableName(tapName: string): TableName {
   return { family: "netdev", name: `patchbay-policy-${tapName}` };
 }
 
-/** Limit of the flows of one NIC that the kernel remembers. A flow without packets is forgotten after the timeout. */
+/** Maximum number of flows that the kernel stores for one NIC, and time without packets after which the kernel drops a flow. */
 const [FLOWS_MAX, FLOW_TIMEOUT] = [32_768, "30m"];
 /** Protocol numbers. nft would look up names in /etc/protocols, which an image may lack. */
 const [ICMP, TCP, UDP, FRAGMENT, ICMPV6, SCTP] = [1, 6, 17, 44, 58, 132];

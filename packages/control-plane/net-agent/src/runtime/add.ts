@@ -197,8 +197,8 @@ async function attachAnnotated(facts: PodFacts, deps: RuntimeDeps): Promise<ActR
 const NO_ADDRESS: Reason = "AddressesExhausted";
 
 /**
- * Throws if a network could not be attached. Accepts networks without a free address for a VM of Patchbay: the VM starts
- * without their NICs, and net-agent attaches them in a later reconcile pass.
+ * Throws if a network could not be attached. For a VM of Patchbay, accepts that networks have no free address: the VM starts without their
+ * NICs, and net-agent attaches them in a later reconcile pass.
  */
 async function assertAllAttached(
   { key, pod, attachments }: PodFacts,

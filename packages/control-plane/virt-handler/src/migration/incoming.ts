@@ -233,7 +233,7 @@ async function perform(step: IncomingStep, incoming: IncomingMigration): Promise
   else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
-/** Runs one pass. `isWired` means that links and disks are ready. Returns true if the guest stays paused until a user acts. */
+/** Runs one pass on the target node. `isWired`: links and disks are ready. Returns true if the guest stays paused until a user acts. */
 export async function receiveGuest(
   incoming: IncomingMigration,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,

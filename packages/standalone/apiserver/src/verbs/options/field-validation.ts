@@ -83,7 +83,7 @@ const PATH_MAX_LENGTH = 256;
 
 type Mode = "Ignore" | "Strict" | "Warn";
 
-/** Returns the mode of the field validation, Warn by default. The value is never invalid, because checkWriteOptions has checked it. */
+/** Returns the mode of the field validation, Warn by default. The caller must have rejected invalid modes with checkWriteOptions. */
 function parseMode(call: Call): Mode {
   const mode = call.query.get("fieldValidation");
   return mode === "Ignore" || mode === "Strict" ? mode : "Warn";
