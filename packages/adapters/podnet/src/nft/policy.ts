@@ -192,7 +192,7 @@ function buildAddressRules(
   );
 }
 
-/** Drops packets with extension headers other than fragment headers. The kernel may read a wrong protocol number after such headers. */
+/** Rule that drops packets with extension headers, except fragment headers. After others, the kernel may read a wrong protocol number. */
 const ONLY_SIMPLE_IPV6 = `ip6 nexthdr != { ${[TCP, UDP, FRAGMENT, ICMPV6, SCTP].join(", ")} } drop`;
 
 interface TableContext {

@@ -110,7 +110,7 @@ async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsStat
   await pod.applyRules(removeStaleRules(stateBefore, wiring));
 }
 
-/** Returns commands that remove the rules of the tap's previous bridge, because the rules would filter the tap's frames on the new bridge. */
+/** Returns commands that remove the rules of the tap's previous bridge. These rules would filter the tap's frames on the new bridge. */
 function removeStaleRules(
   { links, tables }: NetnsState,
   { tapName, bridgeName }: BridgeWiring,

@@ -294,8 +294,8 @@ function planShorterStop(facts: RunStateFacts): RunStatePlan {
 }
 
 /**
- * Plans a stop. With Always and Once, halts the VM in any case. With Manual and RerunOnFailure, also cancels a pending start; returns a
- * conflict if no guest runs and no start is pending. With Halted, returns a conflict unless the stop shortens the grace period.
+ * Plans a stop. With Always and Once, halts the VM in any case. With Manual and RerunOnFailure, stops the guest or cancels a pending start;
+ * returns a conflict if there is neither. With Halted, returns a conflict unless the stop shortens the grace period of a running guest.
  */
 export function planStop(facts: RunStateFacts): RunStatePlan {
   switch (runStrategyOf(facts.vm)) {

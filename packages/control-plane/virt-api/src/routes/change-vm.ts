@@ -405,7 +405,7 @@ export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }
 
-/** Stops the VM or cancels a pending start. Responds with 202, or with 409 if no guest runs. */
+/** Stops the VM or cancels a pending start. Responds with 202, or with 409 if there is nothing to stop. */
 export function stop(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStopBody, plan: planStop });
 }

@@ -54,7 +54,7 @@ export function parseRepository(reference: string): string {
   return splitReference(reference).name;
 }
 
-/** Removes the parts that {@link fullReference} adds. */
+/** Removes the parts that {@link fullReference} adds: the default registry, `library/` and the tag `latest`. */
 export function shortReference(reference: string): string {
   return reference
     .replace(new RegExp(`^${DEFAULT_DOMAIN.replace(".", "\\.")}/(${OFFICIAL_PATH}/)?`), "")

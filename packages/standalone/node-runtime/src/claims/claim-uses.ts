@@ -142,7 +142,7 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /** Mounts the volume. Sets the files' group to fsGroup only if no other pod uses the volume, because another pod could rename files. */
+  /** Mounts the volume. Only the first user sets the files' group to its fsGroup, because a second user could rename files meanwhile. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

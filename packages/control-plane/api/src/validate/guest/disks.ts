@@ -276,7 +276,7 @@ interface ImageUse {
   readonly isShared: boolean;
 }
 
-/** Returns the use of the volume's claim or file, if any. A volume without a disk gets a default disk. Source: KubeVirt SetDefaultVolumeDisk. */
+/** Returns the use of the volume's claim or file, if any. A missing disk has default settings. Source: KubeVirt SetDefaultVolumeDisk. */
 function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefined {
   const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;

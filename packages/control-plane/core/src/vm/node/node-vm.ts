@@ -380,7 +380,7 @@ function planSource(facts: NodeVmFacts): readonly NodeAction[] {
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   const sweepActions = planSweep(facts);
   if (facts.domain?.running === true) {
-    // Without an open migration, no target node expects the guest, so the guest can resume on this node.
+    // No migration is open here, so no target node expects the guest, and the guest can resume on this node.
     const resumeActions =
       facts.domain.isMigratingOut === true ? [{ kind: "resumeDomain" } as const] : [];
     return [...planLive(facts, facts.domain), ...sweepActions, ...resumeActions];

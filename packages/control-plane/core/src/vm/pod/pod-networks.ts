@@ -29,7 +29,7 @@ function findRequestedIps({ metadata }: VirtualMachineInstance, name: string): r
   return parseRequestedAddresses(metadata).get(name) ?? [];
 }
 
-/** Builds the interface's element of the annotation, with keys in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
+/** Builds the interface's element of the networks annotation. Keys have KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
 function toElement(
   iface: Iface,
   network: Network,
