@@ -45,7 +45,9 @@ function printCertificate(
   return { certPem: `${certificate.toString("pem")}\n`, keyPem: printKey(keys.privateKey) };
 }
 
-/** Authority to create. If it has the name and key of an existing authority, clients that trust one of them also trust the other. */
+/**
+ * Authority to create. With the name and key of an existing authority, both are equivalent: clients that trust one also trust the other.
+ */
 export interface AuthorityRequest {
   readonly commonName: string;
   /** Expiration time, in milliseconds since 1970. */

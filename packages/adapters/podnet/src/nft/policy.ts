@@ -65,7 +65,9 @@ function versionOf(address: string): Version {
   return address.includes(":") ? 6 : 4;
 }
 
-/** The name contains a digest of the elements, so that a comparison of rules, which contain only the name, detects other elements. */
+/**
+ * Builds a set whose name contains a digest of its elements. Rules refer to the set by name, so a comparison of rules detects new elements.
+ */
 function buildAddressSet(version: Version, addresses: readonly string[]): NamedSet {
   const digest = createHash("sha256").update(addresses.join(" ")).digest("hex").slice(0, 16);
   return {

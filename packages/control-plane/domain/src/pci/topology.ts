@@ -36,7 +36,7 @@ export type FixedDevice =
 interface Layout {
   readonly requiredDevices: readonly FixedDevice[];
   readonly sharesMemory: boolean;
-  /** Whether fields that the VM leaves unset have KubeVirt's defaults for the display, CPU model, CPU topology and boot ROMs. */
+  /** Whether unset fields for the display, the CPU model, the CPU topology and boot ROMs get KubeVirt's defaults. */
   readonly hasKubeVirtDefaults: boolean;
 }
 

@@ -7,7 +7,9 @@ import type { Store } from "./store.ts";
 import { extractStoredMetadata } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
-/** Amount by which a restore increases the revision. No revision is reused if fewer writes than this followed the backup. */
+/**
+ * Amount by which a restore increases the revision. No revision is used twice if fewer writes than this amount happened since the backup.
+ */
 const REVISION_GAP = 1_000_000_000;
 
 /** Yields a backup of the state at the time of the first line. The last line marks the backup as complete. */
