@@ -72,7 +72,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly ownBridge: readonly string[];
   /** Tenant policy from flags. Fields without a flag are unset. */
   readonly tenantPolicy: ClusterTenantPolicy;
-  /** Whether networks that violate the policy are rejected or cause a warning. `auto` warns if Multus attaches them, else rejects. */
+  /** Whether networks that violate the policy are rejected or cause a warning. `auto` selects the warning if Multus attaches networks. */
   readonly tenantPolicyMode: PolicyMode;
   /** Path of the socket for the container runtime's CNI plugin; unset if the agent does not serve the runtime. */
   readonly cniSocket?: string;

@@ -165,7 +165,7 @@ interface ImageOptions {
 
 class HostVolumeDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  /** Locks by path, because concurrent publications would delete each other's files, and concurrent mounts would stack. */
+  /** One lock for each path, because concurrent publications would delete each other's files, and concurrent mounts would stack. */
   readonly #mutex = new KeyedMutex();
 
   constructor(runner: ProcessRunner) {

@@ -89,8 +89,8 @@ function buildIpv6Rules({ tapName, bridgeMac, answers }: AnswersWiring): readonl
 }
 
 /**
- * Lets the bridge answer the guest's ARP requests for permanent neighbors, and redirects the guest's IPv4 traffic to their MACs. Sets the
- * sender in the requests to 0.0.0.0, because the kernel ignores requests from a sender to which it has no route (rp_filter).
+ * Lets the bridge answer the guest's ARP requests for permanent neighbors, and redirects the guest's IPv4 traffic to the neighbors' MACs.
+ * Sets the sender IP of these ARP requests to 0.0.0.0, because the kernel ignores a sender to which it has no route (rp_filter).
  */
 function buildNeighborRules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { arp } = answers;

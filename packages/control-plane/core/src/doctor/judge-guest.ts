@@ -65,7 +65,7 @@ function judgeState(facts: PathFacts, why: string): Verdict | undefined {
     : undefined;
 }
 
-/** Judges a guest that does not answer ARP and whose agent reports no address. Undefined if `judgeAddress` must report the fault. */
+/** Judges a guest that does not answer ARP and has no reported address. Returns undefined if `judgeAddress` can judge by DHCP requests. */
 function judgeUnaddressed(facts: PathFacts): Verdict | undefined {
   const { guest } = facts;
   if (hasNoDhcpServer(facts)) {

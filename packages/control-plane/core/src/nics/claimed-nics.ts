@@ -72,7 +72,7 @@ function findClaimObject({ spec, status }: Pod, claimName: string): string | und
   return findByName(status?.resourceClaimStatuses, claimName)?.resourceClaimName;
 }
 
-/** Lists the names of the ResourceClaims to read. Empty until the launcher runs, because drivers report no devices before. */
+/** Lists the names of the ResourceClaims to read. Empty until the launcher runs, because drivers report only devices of running pods. */
 export function listResourceClaimNames(vmi: VirtualMachineInstance, pod: Pod): readonly string[] {
   if (pod.status?.phase !== "Running") return [];
   const found = listNetworksToRead(vmi).flatMap(

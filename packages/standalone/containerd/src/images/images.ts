@@ -145,7 +145,7 @@ async function removeUnnamed(deps: CtrDeps): Promise<void> {
   await removeRecords(deps, findUnnamedIds(await listRecords(deps)));
 }
 
-/** Lists the images, sorted by name. {@link selectNamedRecords} omits image ids and superfluous names with digests. */
+/** Lists the images, sorted by name. Omits the records that {@link selectNamedRecords} does not select. */
 export async function listImages(deps: CtrDeps): Promise<readonly ImageRecord[]> {
   return selectNamedRecords(await listRecords(deps)).toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }

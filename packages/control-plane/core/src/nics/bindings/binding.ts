@@ -89,7 +89,7 @@ export interface BindingModule {
   readonly macSource: "network" | "guest" | "random";
   /** Whether wiring removes the pod NIC's addresses. If so, virt-handler records the addresses before it wires the NIC. */
   readonly removesPodAddresses: boolean;
-  /** Returns the lease that the pod offers. Undefined if the pod offers none; replies of other DHCP servers then reach the guest. */
+  /** Returns the lease that the pod offers. If it is undefined, the pod offers none and lets replies of other DHCP servers pass. */
   readonly buildLease: (facts: WiringFacts) => GuestLease | undefined;
   /** Source of the addresses in the status: the guest, or the pod if it translates the guest's addresses. */
   readonly addressSource: "guest" | "pod";
