@@ -8,7 +8,7 @@ import type { Call, Endpoint } from "./grpc.ts";
 /** Delays before a stream is reopened, in milliseconds. `downMaxMs` is the maximum while the runtime does not answer, `maxMs` otherwise. */
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/** Delays before each repeated report of an event, in ms. CRI may show a change only after its event. Source: containerd StartContainer */
+/** Each event is reported again after these delays, in ms: CRI may show a change only after its event. Source: containerd StartContainer */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */

@@ -52,7 +52,7 @@ export function requireKnownDevices(offer: Offer, { containerRequests }: Allocat
 
 export const EMPTY_ALLOCATION: ContainerAllocation = { devices: [], mounts: [] };
 
-/** Allocates the copy of the device node under the original path. A container that requests several devices gets one node. */
+/** Allocates one device node, however many are requested. The container sees Patchbay's copy of the node at the node's own path. */
 export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
   const { path, permissions } = offer;
   const device = { containerPath: path, hostPath: findCopyPath(offer), permissions };

@@ -10,7 +10,7 @@ const LAYOUT_ESCAPES: Readonly<Record<string, string>> = {
   "\t": String.raw`\t`,
 };
 
-/** Escapes a character in JSON's notation, so that JSON remains valid. */
+/** Escapes a character in JSON's notation, so that output in JSON remains valid. */
 function escape(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }

@@ -47,7 +47,7 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
   kind: "SubjectAccessReview",
 };
 
-/** Time for which a result is cached, in milliseconds. Collectors send about two requests in this time. */
+/** Time for which a result is cached, in milliseconds. Collectors usually send a request every 30 s, so each review serves two requests. */
 const CACHE_TTL_MS = 60_000;
 const CACHE_SIZE_MAX = 64;
 

@@ -95,7 +95,7 @@ export async function denyForeignNetworks(
   specs: Specs,
 ): Promise<Verdict | undefined> {
   const { namespace, user } = request;
-  // Permits Patchbay's services: virt-api has already checked the user who requested its write; virt-controller copies a VM's networks.
+  // Patchbay's services need no check: virt-api has checked the user for whom it writes, and virt-controller copies the VM's networks.
   if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
   for (const network of listNewNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";

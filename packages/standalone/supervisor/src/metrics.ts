@@ -80,7 +80,7 @@ async function readSocket(socketPath: string): Promise<string | undefined> {
     const text = (await response.setEncoding("utf8").toArray()).join("");
     return response.statusCode === 200 ? text : undefined;
   } catch {
-    return undefined; // The metric patchbay_service_up reports the failure.
+    return undefined; // The metric patchbay_service_up of this service is then 0.
   }
 }
 

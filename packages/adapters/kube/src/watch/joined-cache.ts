@@ -112,8 +112,8 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
 }
 
 /**
- * Joins two caches into one with the newest version of each object. Removes an object that has left both caches. If it left the second
- * cache last, waits for REMOVAL_DELAY_MS first, because it may still enter the first cache.
+ * Joins two caches into one with the newest version of each object. Removes an object that neither cache contains. If only the second
+ * cache contained the object before, waits for REMOVAL_DELAY_MS first, because a relabeled object may appear in the first cache late.
  */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [first: Cache<T>, second: Cache<T>],

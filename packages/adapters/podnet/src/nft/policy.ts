@@ -153,7 +153,7 @@ function buildAnswerRules({ version, direction }: ChainContext): readonly string
     `${answered} ${flows} update ${flows} { ${answered} } accept`,
     `${echoReply} ${answeredPair} ${pairs} accept`,
     `meta l4proto != { ${protocols} } ${answeredPair} ${pairs} accept`,
-    // Errors from the guest pass only if an egress rule allows them, because they could carry data to any host.
+    // ICMP errors from the guest pass only if an egress rule allows them, because they could carry data to any host.
     ...(direction === "ingress" ? errors.map((error) => `${error} accept`) : []),
   ];
 }

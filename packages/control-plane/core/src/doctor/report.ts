@@ -63,7 +63,7 @@ export function dead(
   return { ...withName(name), state: "dead", reason, why, fix: DOCTOR_FIXES[reason], values };
 }
 
-/** Builds a verdict on a hop whose fault is not proven. `reason` names a state in which the hop may be healthy. */
+/** Builds a verdict on a hop that may have a fault. `reason` names the observed state, in which the hop may also be healthy. */
 export function uncertain(reason: DoctorReason, why: string, values: FixValues = {}): Verdict {
   return { state: "unknown", reason, why, fix: DOCTOR_FIXES[reason], values };
 }

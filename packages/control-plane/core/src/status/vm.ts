@@ -191,7 +191,7 @@ function buildRunFields(
   };
 }
 
-/** Fields of a VM's status that virt-controller writes. The status patch removes undefined members. */
+/** Fields of a VM's status that virt-controller writes. The status patch removes each field that is undefined here. */
 export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefined };
 
 export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatus {

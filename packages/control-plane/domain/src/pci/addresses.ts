@@ -101,7 +101,7 @@ const PORT_ADDRESSES: readonly PciAddress[] = buildRootPorts(PORTS_MAX).map(({ i
 }));
 const PC_ADDRESSES = listSlotAddresses(0, FIRST_SLOT);
 const ROOT_COMPLEX_ADDRESSES = listSlotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
-/** The order is descending, because root ports use the lowest slots. */
+/** Addresses for devices other than root ports. The order is descending, because root ports use the lowest slots. */
 const ADDRESSES_BESIDE_PORTS = ROOT_COMPLEX_ADDRESSES.toReversed();
 const DISPLAY_ADDRESSES = listSlotAddresses(0, FIRST_SLOT - 1, FIRST_SLOT - 1);
 

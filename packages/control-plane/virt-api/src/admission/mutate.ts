@@ -121,7 +121,7 @@ function buildNicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly Js
   ];
 }
 
-/** Returns the default NIC to add: a new NIC for a new object, or the NIC that the existing object has, so that an update retains it. */
+/** Returns the default NIC to add: a new NIC for a new object, or the existing object's default NIC, so that an update retains that NIC. */
 function findDefaultNic(
   deps: Deps,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },

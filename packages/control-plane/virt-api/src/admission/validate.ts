@@ -169,8 +169,8 @@ interface ExpandedVmUpdate extends VmUpdate {
 }
 
 /**
- * Applies instancetype and preference to the old and the new VM, unless a Patchbay service made the write. Returns only causes that
- * the old VM did not have.
+ * Applies instancetype and preference to the old and the new VM. Returns only causes that the old VM did not have. Returns the VMs
+ * unchanged if a Patchbay service made the write.
  */
 async function expandBoth(
   deps: Deps,

@@ -12,7 +12,7 @@ export function main(channel: ChildChannel): void {
     channel.send(message);
   };
   const execute = async (order: Exclude<RelayCommand, { kind: "reportGone" }>): Promise<void> => {
-    const { fd } = channel.claimDescriptor(DIRECTORY_TOKEN); // `fd` stays open, so that `directory` stays valid.
+    const { fd } = channel.claimDescriptor(DIRECTORY_TOKEN); // `fd` is never closed, because `directory` is a path through `fd`.
     const directory = `/proc/self/fd/${String(fd)}`;
     if (order.kind === "receive") {
       await receive(order, directory, sendToParent);

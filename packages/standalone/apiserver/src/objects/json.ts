@@ -39,7 +39,7 @@ export function parseJson(text: string): unknown {
   return (JSON.parse as SourceParse)(text, reviveLongIntegers);
 }
 
-/** Replacement for a scalar whose text differs from Go's encoding. NaN is not equal to any value. */
+/** Replaces scalars whose text differs from Go's encoding, because NaN is not equal to any value. */
 const NON_CANONICAL = NaN;
 
 /** Prints JSON with the escapes of Go. Source: Go encoding/json, HTMLEscape. */

@@ -149,7 +149,7 @@ function isUnset(value: unknown): boolean {
   return value === undefined || value === "";
 }
 
-/** Error for a field that has a value but is not in {@link MESSAGES}. Decoding would lose the value. */
+/** Error for a field that has a value but is not in {@link MESSAGES}. Ignoring such a field would lose the value. */
 class UnknownFieldError extends Error {
   override readonly name = "UnknownFieldError";
 }

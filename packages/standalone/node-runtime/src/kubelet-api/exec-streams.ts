@@ -130,7 +130,7 @@ interface SessionDeps {
   readonly log: Logger;
 }
 
-/** Runs exec sessions. Starts a container's programs one by one, so that each session can identify its program by the new id. */
+/** Runs exec sessions. Starts a container's programs one by one, so that the id that appears next is the id of the started program. */
 export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;

@@ -7,7 +7,7 @@ export interface Stops {
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 
-/** Minimum time by which a new deadline must be earlier than the deadline of a running stop, so that the stop is repeated. */
+/** A running stop is repeated only if the new deadline is earlier than its deadline by more than this time. */
 const DEADLINE_TOLERANCE_MS = 1000;
 const STOP_RETRY_INTERVAL_MS = 1000;
 

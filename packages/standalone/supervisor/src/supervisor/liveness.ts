@@ -31,7 +31,7 @@ export async function waitUntilHung({ clock, check, signal }: HealthChecks): Pro
       failures = 0;
       limit = FAILURES_MAX;
     };
-    failures += 1; // Counts each check as failed in advance. A success resets the count.
+    failures += 1; // Counts the check as failed until `onHealthy` resets the count.
     check(AbortSignal.any([signal, timeout.signal])).then(onHealthy, () => undefined);
     await clock.sleep(PERIOD_MS, signal);
     timeout.abort(new Error("it did not answer in time"));

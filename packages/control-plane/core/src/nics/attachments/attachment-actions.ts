@@ -140,7 +140,7 @@ function planRemoval<Owned extends OwnedAttachment>(
   return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
-/** Plans to adopt another component's NIC with the wanted name and network if the mode is `multus`. Otherwise plans to report an error. */
+/** Plans the action if another component's NIC has the wanted name: adopts a secondary NIC on the wanted network in mode `multus`. */
 function planConflict(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,

@@ -215,7 +215,7 @@ interface ObservedLink {
   readonly index: number;
 }
 
-/** Returns the link names to watch. Omits a pod NIC during CNI ADD, because the attachment's state reports the result. */
+/** Returns the names of the pod NIC and the tap. Returns none before CNI ADD has ended, because the attachment's state reports its end. */
 function listWatchedNames(iface: IfaceFacts): readonly string[] {
   const { podInterfaceName, tapName } = buildIfaceNames(iface.name, iface.podInterfaceName);
   const { hasTap, hasBridge } = iface.links;

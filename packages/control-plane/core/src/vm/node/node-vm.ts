@@ -341,7 +341,7 @@ function planSweep({ orphanedWirings: orphanedWirings = [] }: NodeVmFacts): read
   return orphanedWirings.map((wiring) => ({ kind: "sweepLinks", wiring }));
 }
 
-/** Plans updates of the rules of network policies. They precede the guest's steps and also happen during a migration. */
+/** Plans updates of the rules of network policies. The updates precede the guest's steps, and also happen during a migration. */
 function planPolicies({ ifaces }: NodeVmFacts): readonly NodeAction[] {
   return ifaces.flatMap((iface) => {
     const wiring = iface.links.isPolicyOutdated === true ? buildWiring(iface) : undefined;

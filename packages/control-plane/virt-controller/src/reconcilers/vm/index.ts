@@ -99,7 +99,7 @@ async function findMissingDataVolumes(
   return dataVolumes.filter((_, index) => found[index] === undefined);
 }
 
-/** Returns the configured claim slots if the VM has no VMI and its namespace has the ResourceClaimTemplate of the slots; otherwise none. */
+/** Returns the configured claims for NICs plugged later. Returns none if the VM has a VMI or its namespace lacks the ResourceClaimTemplate. */
 async function observeClaimSlots(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

@@ -346,7 +346,7 @@ function buildBlockedFields(
   return before === undefined ? {} : { blockedReason: before };
 }
 
-/** Reports that the VMI and its ifaces are blocked, because the launcher is unusable. */
+/** Reports in the status that an unusable launcher blocks the VMI and its ifaces. */
 export async function reportFailure(
   vmi: VirtualMachineInstance,
   failure: { readonly error: unknown; readonly failures: number },
