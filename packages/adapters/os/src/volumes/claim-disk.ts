@@ -17,7 +17,7 @@ const OVERHEAD_BYTES = 2 * MEBIBYTE;
 /** Minimum size of a file system: 2048 blocks of 4 KiB and a journal of 4 MiB. Source: mke2fs */
 const FILE_SYSTEM_BYTES_MIN = 12 * MEBIBYTE;
 
-/** Returns the size of the journal in MiB, at most 64, because only one guest uses the file system. */
+/** Returns the size of the journal in MiB. More than 64 would be of no use, because only one guest uses the file system. */
 function journalMib(sizeBytes: number): number {
   if (sizeBytes < 128 * MEBIBYTE) return 4;
   return sizeBytes < 1024 * MEBIBYTE ? 16 : 64;

@@ -65,7 +65,7 @@ function listNetworksToRead(vmi: VirtualMachineInstance): readonly ClaimedNetwor
     });
 }
 
-/** Returns the name of the ResourceClaim; undefined if the pod has no such claim, or if it was not yet created from its template. */
+/** Returns the name of the ResourceClaim; undefined if the pod has no such claim, or if its template has not yet produced the claim. */
 function findClaimObject({ spec, status }: Pod, claimName: string): string | undefined {
   const declared = findByName(spec.resourceClaims, claimName);
   if (declared?.resourceClaimName !== undefined) return declared.resourceClaimName;

@@ -360,7 +360,7 @@ export function planLeftoverBridge({
   ];
 }
 
-/** Creates a symbolic link to a socket in the launcher's directory, under the name that the domain uses. */
+/** Creates a symbolic link in the launcher's directory. The link refers to a vhost-user socket, and has the name that the domain uses. */
 export interface LinkSocketAction {
   readonly kind: "linkSocket";
   readonly iface: string;

@@ -188,7 +188,7 @@ class GarbageCollector {
     }
   }
 
-  /** Returns whether the owner exists and is not being deleted. The owner must be cluster-scoped or in the dependent's namespace. */
+  /** Returns whether the owner exists, is not being deleted, and is cluster-scoped or in the dependent's namespace. */
   #isLiveOwner(dependent: Address, uid: string): boolean {
     const address = this.#index.findByUid(uid);
     return (

@@ -61,7 +61,7 @@ export function updateProbeState(
   return { isSuccess, lastResult: outcome, streak };
 }
 
-/** Only the startup probe runs until it succeeds, then only the other probes run. No probe runs on an unhealthy container. */
+/** Returns whether the probe must run: the startup probe until it succeeds, the other probes afterwards, none on an unhealthy container. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
   const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;

@@ -76,9 +76,9 @@ export interface Netlink {
     protocol: NetlinkProtocol,
     messages: readonly Uint8Array[],
   ): Promise<readonly NetlinkAnswer[]>;
-  /** Creates a persistent tap. @throws AppError with OS_FILE_FAILED, for example when the name is in use, OS_DESCRIPTOR_STALE */
+  /** Creates a persistent tap. @throws AppError with OS_DESCRIPTOR_STALE, or OS_FILE_FAILED, for example when the name is in use */
   makeTap(netns: NetnsHandle, tap: NewTap): Promise<void>;
-  /** Sends complete frames out of a link. @throws AppError with OS_FILE_FAILED, for example for a missing link, OS_DESCRIPTOR_STALE */
+  /** Sends complete frames out of a link. @throws AppError with OS_DESCRIPTOR_STALE, or OS_FILE_FAILED, for example for a missing link */
   sendFrames(netns: NetnsHandle, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /** Sends frames and returns the received frames that pass `tests`. @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE */
   exchangeFrames(exchange: FrameExchange): Promise<ReceivedFrames>;

@@ -35,7 +35,7 @@ export function makePodMatcher(budget: KubeObject): (pod: KubeObject) => boolean
   return (pod) => matches(pod.metadata.labels ?? {});
 }
 
-/** Returns a number unchanged, and a percentage of `total` rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent. */
+/** Resolves a number, or a percentage of `total`, rounded up. Returns `total` for other text. Source: GetScaledValueFromIntOrPercent. */
 function resolveAmount(value: unknown, total: number): number {
   if (typeof value === "number") return value;
   const percent = Number(String(value).replace("%", ""));
