@@ -437,7 +437,7 @@ export function createCni(host: CniDeps): Cni {
   const deps: Host = { ...host, limit: pLimit(PLUGINS_MAX) };
   const versionCache: KnownVersions = new Map();
   const locks = new SharedLocks();
-  // GC of a network excludes all other operations on the network. Source: CNI SPEC 1.1, "Lifecycle & Ordering"
+  // Operations share the network's lock, which GC acquires exclusively. Source: CNI SPEC 1.1, "Lifecycle & Ordering"
   const withLocks = <T>(
     { config, containerId }: AttachmentRequest,
     work: () => Promise<T>,

@@ -93,7 +93,7 @@ export function findMissingInstancetypes(vm: VirtualMachine): readonly string[] 
   });
 }
 
-/** Calls `onChange` with the key of each changed instancetype or preference. The keys have the form of findMissingInstancetypes. */
+/** Calls `onChange` with the key of each changed instancetype or preference. findMissingInstancetypes returns keys of the same form. */
 export function onInstancetypeChange(
   caches: InstancetypeCaches,
   onChange: (key: string) => void,

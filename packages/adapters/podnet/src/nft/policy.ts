@@ -130,7 +130,7 @@ function buildTrafficRules(
   });
 }
 
-/** Accepts answers to remembered packets, and the fragments that follow a packet that passed. */
+/** Builds rules that accept answers to packets in the sets of flows and pairs, and later fragments of accepted packets. */
 function buildAnswerRules({ version, direction }: ChainContext): readonly string[] {
   const { answered, pair, answeredPair } = buildKeys(version);
   const [flows, pairs] = [`@flows${String(version)}`, `@pairs${String(version)}`];

@@ -5,7 +5,7 @@ import type { Input } from "../../input.ts";
 import type { Finding } from "../../doctor/finding.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Converts a finding to its JSON output. There, the field `message` is called `says`. */
+/** Converts a finding to its JSON output. In the output, `says` is the name of the field `message`. */
 function toJson({ check, verdict, message, fix }: Finding): object {
   return { check, verdict, says: message, ...(fix !== undefined && { fix }) };
 }

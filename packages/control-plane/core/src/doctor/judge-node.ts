@@ -165,7 +165,7 @@ function isOutwardLost(facts: PathFacts): boolean {
   return (findTrace(facts, "outward")?.replySeenAt.length ?? 0) === 0;
 }
 
-/** Checks whether the target certainly exists. Another guest may be stopped, and IPAM may name a gateway that does not exist. */
+/** Checks whether the target certainly exists. Another guest may be stopped, and a gateway that no route uses may be invented by IPAM. */
 function isCertainTarget({ target }: ObservedPath): boolean {
   return target !== undefined && target.isGuest !== true && target.isUnrouted !== true;
 }

@@ -7,7 +7,7 @@ import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 
 export interface PluginPaths {
   readonly binDir: string;
-  /** The runtime's directory of network configurations. The runtime uses the first file. */
+  /** The runtime's directory of network configurations. The runtime uses the first file in the order of names. */
   readonly configDir: string;
   readonly socketPath: string;
 }

@@ -100,7 +100,7 @@ export interface Sessions {
    *   OS_FILE_FAILED; and the errors of `work`
    */
   use<T>(pod: LauncherPod, listener: Listener, work: (session: Session) => Promise<T>): Promise<T>;
-  /** Returns the pod's network namespace; undefined if no session is open. The handle may be closed at any time. */
+  /** Returns the pod's network namespace; undefined if no session is open. The session may end at any time, which closes the handle. */
   findNetns(pod: LauncherPod): NetnsHandle | undefined;
   /** Returns the milliseconds until the pod's launcher may be used; 0 if it may be used now. */
   backoffMs(pod: LauncherPod): number;

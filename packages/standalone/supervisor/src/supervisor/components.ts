@@ -187,7 +187,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       "--state-dir",
       paths.virtHandler,
       ...buildDataplaneFlags(settings),
-      // virt-handler applies policies, because the pod network's plugin does not; service-net applies them behind Services.
+      // virt-handler applies policies, because the pod network's plugin does not. service-net filters connections through Services.
       "--network-policies",
       "--policy-exempt",
       `${findGatewayAddress(settings.podSubnet)},${settings.serviceSubnet}`,

@@ -36,7 +36,7 @@ async function define(domainXml: string, context: StepContext): Promise<void> {
     context.deps.guestHooks.retry(context.pod);
     throw hookState.error;
   }
-  if (hookState.kind === "calling") return; // Does not happen, because `waitForHooks` delays the step until the hooks have answered.
+  if (hookState.kind === "calling") return; // This cannot occur, because `waitForHooks` delays the step until the hooks have answered.
   makeCloudInitDisks(hookState.cloudInit, context);
   await context.session.connection.defineDomain(hookState.domainXml);
 }
