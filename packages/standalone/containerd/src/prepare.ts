@@ -55,7 +55,7 @@ interface PrepareOptions {
   readonly ownNetworks?: OwnNetworks;
 }
 
-/** The CNI plugin that attaches pods' own default networks. */
+/** CNI plugin for pods that name their own default network. */
 interface OwnNetworks {
   /** Absolute path of the plugin's program. */
   readonly program: string;

@@ -89,7 +89,7 @@ function buildAcceptHook(type: Hook["type"], hookPoint: string): Pick<Chain, "ho
   return { hook: { type, point: hookPoint, policy: "accept" } };
 }
 
-/** Leaves TCP connections, except SSH and ambient probes, to Istio's rules, which redirect them to the proxy. The proxy is for TCP only. */
+/** Exempts TCP connections from this NAT, because Istio's rules redirect them to the proxy. Exceptions: SSH and ambient probes. */
 function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string[] {
   if (mesh === undefined) return [];
   return [`ip saddr != ${AMBIENT_PROBES}`, "meta nfproto ipv6"].map(

@@ -172,7 +172,7 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   ];
 });
 
-/** Checks whether the settings are weaker than mode `Addresses`, for example by exceptions. On the pod network, they must not be. */
+/** Checks whether the settings are weaker than mode `Addresses`, for example by exceptions. The pod network allows no weaker settings. */
 function weakensSecurity({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
   const isWeakerMode = mode !== "" && mode !== "Addresses";

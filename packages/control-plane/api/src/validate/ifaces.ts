@@ -94,7 +94,7 @@ const oneBinding = forEachIface((iface, path, spec) => {
   );
 });
 
-/** Unlike KubeVirt, also accepts masquerade on a Multus network that is the pod's default network. */
+/** Rejects masquerade except on the pod's default network, which may be a Multus network here, unlike in KubeVirt. */
 const masqueradeNeedsPodNetwork = forEachIface((iface, path, spec) => {
   const network = findIfaceNetwork(spec, iface);
   const isOnOtherNetwork = network !== undefined && !isDefaultNetwork(network);

@@ -34,7 +34,7 @@ const DRAIN_PATH = "/status/drainedNodeName";
 
 type MarkStep = Exclude<EvacuationStep, { readonly kind: "wait" | "createMigration" }>;
 
-/** Builds a JSON patch of the evacuation fields. It fails if an eviction changed `evacuationNodeName`, except in step `clearDrain`. */
+/** Builds a JSON patch of the evacuation fields. Unless `step` is `clearDrain`, it fails if an eviction changed `evacuationNodeName`. */
 function buildMarkOperations(
   step: MarkStep,
   { status }: VirtualMachineInstance,

@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import { checkDataplaneGroup } from "@patchbay/core/nics";
 import { overlaps } from "./subnet.ts";
 
-/** Requested settings. A missing subnet is chosen later. */
+/** Requested settings. If a subnet is missing, the supervisor chooses one after this check. */
 export interface RequestedSettings {
   readonly apiPort: number;
   readonly nodeName: string;

@@ -206,7 +206,7 @@ function prepareCreate(service: KubeObject): void {
   defaultAddressFields(asFields(service["spec"]));
 }
 
-/** If the new type has no node ports, drops the node ports and externalTrafficPolicy that the client copied from the current object. */
+/** If the new Service type has no node ports, drops node ports and externalTrafficPolicy that the client copied from the current object. */
 function dropNodePorts(spec: Fields, current: KubeObject): void {
   if (hasNodePorts(spec)) return;
   const currentNodePorts = asList(valueAt(current, "spec", "ports")).map(nodePortOf);

@@ -35,7 +35,7 @@ export function buildVolumeError(volume: string, reason: string): AppError {
   return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
 }
 
-/** Rejects paths that start with `..`, because atomic updates use such names for links and directories. Source: Kubernetes validatePath. */
+/** Checks a file's path. Names with a leading `..` are reserved for the links of atomic updates. Source: Kubernetes validatePath. */
 function isValidPath(path: string): boolean {
   const names = path.split("/");
   const isValid = (name: string): boolean =>
