@@ -106,7 +106,7 @@ function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): 
     [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI_PATH, "containerd"],
-      // Makes containerd record the image in each layer's snapshot. node-runtime uses this to find a pull that fills the disk.
+      // Makes containerd record the image in each layer's snapshot. By this record, node-runtime finds a pull that fills the disk.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
     ...buildRuntime("runc", layout),

@@ -12,7 +12,7 @@ import { withTransitionTimes, type Conditions, type NewCondition } from "../stat
 import { statusPatch, versionTest } from "../status/patch.ts";
 import { parseServiceRequest } from "./service-request.ts";
 
-/** Condition of a Service whose annotations request a network. The type's format follows the Kubernetes API conventions. */
+/** Condition type of a Service whose annotations request a network. Source: Kubernetes API conventions, format of condition types. */
 const NETWORK_REACHABLE = "patchbay.io/NetworkReachable";
 
 interface ReachFacts {

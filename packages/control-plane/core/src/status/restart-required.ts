@@ -88,7 +88,7 @@ function omitLiveFields(iface: Iface, liveFields: readonly string[]): JsonObject
   return { ...iface, ...mac, ...Object.fromEntries(liveFields.map((field) => [field, undefined])) };
 }
 
-/** Checks whether the interface is being unplugged. Changes to it then need no restart: when plugged in again, it gets the new values. */
+/** Checks whether the interface is being unplugged. If so, its changes need no restart, because the next plug uses the new values. */
 function isBeingUnplugged(actual: Nics, name: string): boolean {
   const iface = findByName(actual.ifaces, name);
   return iface !== undefined && isAbsent(iface);

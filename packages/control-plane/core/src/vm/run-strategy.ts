@@ -36,7 +36,7 @@ function isPermitted({ strategy }: RunFacts, { action, data }: StateChangeReques
   return strategy !== "Once" || action === "Start";
 }
 
-/** Checks whether a request is complete. A stop is complete if its VMI does not exist; a start, if a VMI exists and is not being deleted. */
+/** Checks whether a request is complete. A stop is complete if its VMI is deleted; a start, if a VMI exists and is not being deleted. */
 function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
   if (request.action === "Stop") return guest === "none" || request.uid !== uid;
   return guest !== "none" && guest !== "leaving";
