@@ -79,8 +79,8 @@ export function usesInstancetype(vm: VirtualMachine): boolean {
 }
 
 /**
- * Returns no `refs` while fields conflict, because a revision would preserve the conflict after a user corrects the instancetype. Also
- * returns no `refs` while an instancetype or preference is missing.
+ * Collects the facts for virt-controller. Plans no revisions (`refs`) while an instancetype or preference is missing. Plans none while
+ * fields conflict either, because a revision would preserve the conflict after a user corrects the instancetype.
  */
 export function collectInstancetypeFacts(
   vm: VirtualMachine,

@@ -79,7 +79,9 @@ function isSameObject(matcher: Matcher, ref: MatcherRef, role: MatcherRole): boo
   );
 }
 
-/** Returns the matcher's `revisionName` or, as in KubeVirt, the revision in the VM's status if it belongs to the matched object. */
+/**
+ * Returns the matcher's `revisionName`, or else, like KubeVirt, the revision in the VM's status if it is a revision of the matched object.
+ */
 export function findUsedRevision(vm: VirtualMachine, role: MatcherRole): string | undefined {
   const matcher = findMatcher(vm, role);
   if (matcher === undefined) return undefined;

@@ -2,7 +2,7 @@
 import type { Deps } from "../deps.ts";
 
 export interface RuntimeOptions {
-  /** Absolute path of the socket. The agent creates its directory with access for root only. */
+  /** Absolute path of the socket. The agent creates the socket's directory with access for root only. */
   readonly socketPath: string;
   readonly nodeName: string;
   /** PID of a process in the runtime's mount namespace; unset if the agent runs in the same mount namespace. */

@@ -41,7 +41,7 @@ export type Contents = Readonly<Record<keyof typeof SECRET_KEYS, string>>;
 
 export interface ValidCertificates {
   readonly contents: Contents;
-  /** CA that signs new certificates: the first CA of the bundle. Unset if it is missing, invalid or does not match the private key. */
+  /** CA that signs new certificates: the bundle's first CA. Unset if that CA is missing or invalid, or has another private key. */
   readonly authority?: IssuedCertificate & { readonly endMs: number };
   readonly serving?: KeyPair & { readonly endMs: number };
 }

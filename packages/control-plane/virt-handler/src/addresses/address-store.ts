@@ -102,7 +102,7 @@ class FileAddressStore implements AddressStore {
     return rows;
   }
 
-  /** Throws if the file is invalid, because skipping it would lose addresses. @throws AppError with PODNET_ADDRESSES_UNREADABLE */
+  /** @throws AppError with PODNET_ADDRESSES_UNREADABLE if the file is invalid, because its addresses would otherwise be lost */
   async #readRow(path: string): Promise<RememberedAddresses | undefined> {
     const text = await this.#files.readText(path);
     if (text === undefined) return undefined;

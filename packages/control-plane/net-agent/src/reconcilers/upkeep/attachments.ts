@@ -26,7 +26,7 @@ async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod
   }
 }
 
-/** Returns the row's CNI result for CHECK; undefined if the row is adopted or not attached, or its namespace no longer exists. */
+/** Returns the row's CNI result for CHECK. Undefined if the row is adopted or not attached, or the pod's network namespace is gone. */
 function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   if (row.state !== "attached" || row.isAdopted === true) return undefined;
   const netns = openRowNetns(row, deps);
