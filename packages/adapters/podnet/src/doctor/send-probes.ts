@@ -48,7 +48,7 @@ interface ProbeTrail {
   maxRounds: number;
 }
 
-/** Maximum number of recorded addresses, because a guest can request any number. */
+/** Maximum number of recorded addresses. Without a limit, a guest could fill the memory by requests for many addresses. */
 const REQUESTED_ADDRESSES_MAX = 16;
 
 /** ARP requests of the guest, as captured at its tap during probes. */

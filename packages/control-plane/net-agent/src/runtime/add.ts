@@ -67,7 +67,7 @@ async function attachDefault(
   return result;
 }
 
-/** Namespace of a pod's own default network if its annotation gives only the network's name. Source: Multus, multusNamespace. */
+/** Namespace of a pod's own default network if the pod's annotation contains no namespace. Source: Multus, multusNamespace. */
 const DEFAULT_DEFINITION_NAMESPACE = "kube-system";
 const IGNORE_UNKNOWN = "IgnoreUnknown";
 

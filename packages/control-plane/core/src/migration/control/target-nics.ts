@@ -207,7 +207,7 @@ function describeDifference(
 
 const UNMET: Reason = "RequestNotMet";
 
-/** Describes a target's attachment that did not get the guest's MAC on a network that passes only assigned MACs. */
+/** Describes a failed attachment of the target: the network did not assign the guest's MAC, and drops frames with other MACs. */
 function describeUnmetMac(
   target: Attachment | undefined,
   definitions: Definitions,

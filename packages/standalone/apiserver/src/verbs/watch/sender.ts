@@ -72,7 +72,7 @@ export class WatchSender {
     }
   }
 
-  /** Sends a bookmark, unless `sendsIdleBookmarks` is false and no event was sent since the last bookmark. */
+  /** Sends a bookmark. If no event was sent since the last bookmark, sends one only if `sendsIdleBookmarks` is true. */
   sendBookmark(): void {
     if (!this.#hasSentEvents && !this.#deps.watchBehavior.sendsIdleBookmarks) {
       return;
