@@ -58,7 +58,6 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     "images/images.ts",
     "images/with-containerd.ts",
     "index.ts",
-    "supervisor/process.ts",
     "supervisor/supervisor.ts",
     "up.ts",
   ],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the doctor's report about the path of an interface's frames.
+// Prints the doctor's findings about an installation, and its reports about the path of an interface's frames.
 import type { DoctorReport, HopName, HopReport, HopState } from "@patchbay/core/doctor";
+import type { Finding, Verdict } from "../doctor/finding.ts";
 import { indentLines, escapeLine } from "./safe.ts";
 
 const MARKS: Readonly<Record<HopState, string>> = {
@@ -45,4 +46,25 @@ function printReport({ interface: iface, hops, firstDead }: DoctorReport): strin
 
 export function printDoctorReports(reports: readonly DoctorReport[]): string {
   return reports.map(printReport).join("\n");
+}
+
+const VERDICT_MARKS: Readonly<Record<Verdict, string>> = {
+  ok: "ok",
+  warning: "warn",
+  wrong: "WRONG",
+  unknown: "?",
+};
+const VERDICT_COLUMNS = Math.max(...Object.values(VERDICT_MARKS).map((mark) => mark.length));
+const FINDING_INDENT = " ".repeat(VERDICT_COLUMNS + 2);
+
+function printFinding({ check, verdict, message, fix }: Finding): string {
+  const mark = VERDICT_MARKS[verdict].padEnd(VERDICT_COLUMNS);
+  const line = `${mark}  ${indentLines(`${check}: ${message}`, FINDING_INDENT)}\n`;
+  return fix === undefined
+    ? line
+    : `${line}${FINDING_INDENT}fix: ${indentLines(fix, `${FINDING_INDENT}     `)}\n`;
+}
+
+export function printFindings(findings: readonly Finding[]): string {
+  return findings.map(printFinding).join("");
 }

@@ -18,7 +18,7 @@ try {
     const { dataDir } = wanted;
     await runApiServer({ dataDir, healthSocket: buildHealthSocketPath(buildPaths(dataDir), role) });
   } else {
-    const { supervise } = await import("./supervisor/process.ts");
+    const { supervise } = await import("./supervisor/supervisor.ts");
     await supervise(wanted, log);
   }
   process.exitCode = 0;

@@ -2,6 +2,7 @@
 // patchbay doctor: checks an installation, or finds where frames of a VM's interfaces are lost.
 import type { Command, Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
+import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Finding } from "../../doctor/finding.ts";
 import { printResult } from "../../print/output.ts";
 
@@ -15,7 +16,7 @@ async function examineInstallation(context: Context): Promise<void> {
   const { withSession } = await import("../../session.ts");
   const { collectFacts } = await import("../../doctor/collect.ts");
   const { judgeInstallation } = await import("../../doctor/judge.ts");
-  const { printFindings } = await import("../../print/findings.ts");
+  const { printFindings } = await import("../../print/doctor-report.ts");
   await withSession(context, async (session) => {
     const findings = judgeInstallation(await collectFacts(context, session));
     await printResult(context, {
@@ -28,12 +29,44 @@ async function examineInstallation(context: Context): Promise<void> {
   });
 }
 
+/** Prints where frames of a VM's interfaces are lost. @throws AppError with DOCTOR_FOUND_DEAD if frames are lost, KUBE_NOT_FOUND */
+async function examineVm(context: Context, { args }: Input): Promise<void> {
+  const { AppError } = await import("@patchbay/base");
+  const { ifacesOf } = await import("@patchbay/core/nics");
+  const { withNamedTarget } = await import("../../session.ts");
+  const { examine } = await import("../../doctor/examine.ts");
+  const { printDoctorReports } = await import("../../print/doctor-report.ts");
+  const [name = "", ifaceName] = args;
+  await withNamedTarget(context, { name, isVmi: false }, async (target, session) => {
+    const spec = target.vmi?.spec ?? target.vm?.spec.template.spec;
+    const names = spec === undefined ? [] : ifacesOf(spec).map((iface) => iface.name);
+    const ifaces = ifaceName === undefined ? names : [ifaceName];
+    const reports: DoctorReport[] = [];
+    for (const iface of ifaces) reports.push(await examine(context, session, { target, iface }));
+    const faults = reports.flatMap(({ interface: iface, firstDead }) =>
+      firstDead === undefined ? [] : [`${iface} at ${firstDead}`],
+    );
+    await printResult(context, {
+      table: () => printDoctorReports(reports),
+      data: { interfaces: reports },
+      names: reports.flatMap((report) =>
+        report.firstDead === undefined ? [] : [`interface/${report.interface}`],
+      ),
+    });
+    if (faults.length === 0) return;
+    throw new AppError("DOCTOR_FOUND_DEAD", {
+      dead: faults.length,
+      all: reports.length,
+      hops: faults.join(", "),
+    });
+  });
+}
+
 async function run(context: Context, input: Input): Promise<void> {
   if (input.args.length === 0) {
     await examineInstallation(context);
     return;
   }
-  const { examineVm } = await import("./examine-vm.ts");
   await examineVm(context, input);
 }
 

@@ -89,8 +89,7 @@ export const portForward: Command = {
 
 async function runVnc(context: Context, input: Input): Promise<void> {
   const { withTarget } = await import("../../session.ts");
-  const { assertRunning, openStream } = await import("./open-stream.ts");
-  const { followGuestEnd } = await import("./guest-end.ts");
+  const { assertRunning, followGuestEnd, openStream } = await import("./open-stream.ts");
   const { servePorts } = await import("./serve-ports.ts");
   const address = textOption(input, "address") ?? LOOPBACK;
   await withTarget(context, input, async (target, session) => {

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Binds each route to its handler. Contains the handlers of version and health, and of features that Patchbay lacks.
+import { KUBEVIRTS } from "@patchbay/api";
+import { messageOf } from "@patchbay/base";
+import { configHealth } from "@patchbay/daemon";
 import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 import type { Deps } from "../deps.ts";
 import {
@@ -11,9 +15,8 @@ import {
   stop,
 } from "./change-vm.ts";
 import { requestGuest, examine } from "./guest.ts";
-import type { CallHandler } from "../http/calls.ts";
+import { toFailureAnswer, type CallHandler } from "../http/calls.ts";
 import { expandSpec, expandVmSpec } from "./expand-spec.ts";
-import { guestfs, healthz, version, rejectFeature, streamOnly } from "./general.ts";
 import { relayCertificate } from "./relay-certificate.ts";
 import { screenshot } from "../screen/screenshot.ts";
 import {
@@ -26,6 +29,46 @@ import {
   type Route,
   type SERVED_ROUTES,
 } from "./table.ts";
+
+/** Returns Patchbay's version in the form of KubeVirt's version.Info. virtctl requests the version after each failure. */
+function version({ release }: Deps): CallHandler {
+  const body = { gitVersion: release };
+  return () => Promise.resolve({ code: 200, body });
+}
+
+/** Responds with 200 if the API server is reachable, otherwise with 500. Source: KubeVirt pkg/healthz. */
+function healthz(deps: Deps): CallHandler {
+  return async () => {
+    try {
+      await deps.store.list(KUBEVIRTS);
+      const { code, body } = configHealth(true, deps.configVersion());
+      return { code, body: { ...body, apiserver: { ...body.apiserver, version: deps.release } } };
+    } catch (error) {
+      const body = { apiserver: { connectivity: "failed", error: messageOf(error) } };
+      return { code: 500, body };
+    }
+  };
+}
+
+/** Responds with 400. virtctl sends this request only if the user specifies no image. Source: KubeVirt GetGsInfo. */
+const guestfs: CallHandler = () => {
+  const message =
+    "Patchbay has no image of libguestfs; nothing was created. Name an image: virtctl guestfs --image quay.io/kubevirt/libguestfs-tools:TAG CLAIM, and add --kvm=false if nodes have no usable /dev/kvm";
+  return Promise.resolve(toFailureAnswer({ code: 400, message }));
+};
+
+/** Handles routes of features that Patchbay lacks. Responds with 400, as KubeVirt does if a feature gate is disabled. */
+function rejectFeature(feature: string): CallHandler {
+  const message = `Patchbay does not have ${feature}; nothing was changed`;
+  return () => Promise.resolve(toFailureAnswer({ code: 400, message }));
+}
+
+/** Rejects a stream request that does not request a WebSocket upgrade. The message is KubeVirt's. Source: gorilla/websocket server.go */
+const streamOnly: CallHandler = () => {
+  const message =
+    "websocket: the client is not using the websocket protocol: 'upgrade' token not found in 'Connection' header";
+  return Promise.resolve(toFailureAnswer({ code: 400, message }));
+};
 
 type Handlers<T> = { readonly [Name in keyof T]: CallHandler };
 

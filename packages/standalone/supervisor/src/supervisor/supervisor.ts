@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { sweepShimSocketsOnChange } from "@patchbay/containerd";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
+import { createClock, createFiles, createProcessRunner, setOomScore } from "@patchbay/os";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { Component, type ComponentProgram } from "./component.ts";
 import { buildPrograms, type Programs } from "./components.ts";
-import { readArchitecture } from "../config.ts";
+import { createStopSignal, readArchitecture, type ProcessArguments } from "../config.ts";
 import { shutDownGuests } from "./guests.ts";
 import { probeKvm, type KvmFinding } from "../runtime/kvm-probe.ts";
 import { removeLeftovers } from "../host/leftovers.ts";
 import { ensureKinds, ensureKubeVirt, ensureRights, ensureVirtApi } from "../objects.ts";
 import { removeMasquerade, removeServiceRules } from "../host/rules.ts";
-import type { Paths } from "../data-dir/paths.ts";
+import { buildPaths, type Paths } from "../data-dir/paths.ts";
+import { lockMachine } from "./hold-machine.ts";
 import { buildContainerdLayout, prepareOwnContainerd } from "../runtime/own-containerd.ts";
 import { importOwnImages } from "../runtime/own-images.ts";
 import { prepare, buildServerUrl, type Prepared } from "../prepare.ts";
@@ -20,7 +22,7 @@ import { readNewestValidityStartMs } from "../data-dir/certificates.ts";
 import { renewDaily, type RenewalDeps } from "./renewal.ts";
 import type { StateWriter } from "./state.ts";
 
-export interface SupervisorDeps {
+interface SupervisorDeps {
   readonly files: Files;
   readonly clock: Clock;
   readonly runner: ProcessRunner;
@@ -228,4 +230,41 @@ export class Supervisor {
       await this.#deps.state.addStep(`${component.name} stopped`);
     }
   }
+}
+
+const KEEPALIVE_INTERVAL_MS = 24 * 3_600_000;
+/** oom_score_adj of this process and its children, so that the kernel kills pods first. Source: KubeletOOMScoreAdj. */
+const OOM_SCORE = -999;
+
+/** @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID */
+export async function supervise(
+  { dataDir, ...settings }: Omit<ProcessArguments, "role">,
+  log: Logger,
+): Promise<void> {
+  const signal = createStopSignal();
+  const files = createFiles();
+  const clock = createClock();
+  const paths = buildPaths(dataDir);
+  const { lock, bootId, state } = await lockMachine({ files, clock, paths });
+  await state.enterPhase("starting");
+  if (!(await setOomScore(OOM_SCORE)))
+    log.warn("services are not protected from the kernel's OOM killer", {
+      reason: "this machine does not allow lowering oom_score_adj",
+    });
+  const runner = createProcessRunner();
+  const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
+  try {
+    await supervisor.start(settings);
+  } catch (error) {
+    await state.enterPhase("failed", messageOf(error));
+    throw error;
+  }
+  await state.enterPhase("ready");
+  log.info("everything is ready", { dataDir });
+  // The timer keeps the event loop alive. Components do not, because they are detached.
+  while (!signal.aborted) await clock.sleep(KEEPALIVE_INTERVAL_MS, signal).catch(() => undefined);
+  await state.enterPhase("stopping");
+  await supervisor.stop();
+  await state.enterPhase("stopped");
+  lock.release();
 }
