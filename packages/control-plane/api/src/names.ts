@@ -11,11 +11,11 @@ export const EXPORT_GROUP = "export.kubevirt.io";
 /** Group of NetworkAttachmentDefinitions. Source: NPWG de-facto standard 1.3 section 3. */
 export const NAD_GROUP = "k8s.cni.cncf.io";
 
-/** Secondary networks that a pod requests; writer: virt-controller. Source: NPWG 1.3 section 4.1. */
+/** Annotation of a pod, written by virt-controller. Its value is the requested secondary networks. Source: NPWG 1.3 section 4.1. */
 export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
-/** Networks attached to a pod; writers: Multus if installed, and net-agent. Source: NPWG 1.3 section 5. */
+/** Annotation of a pod, written by net-agent and, if installed, Multus. Its value is the attached networks. Source: NPWG 1.3 section 5. */
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
-/** NIC data for the launcher's downward API; writer: virt-controller. Source: KubeVirt NetworkInfoAnnot. */
+/** Annotation of a pod, written by virt-controller: NIC data for the launcher's downward API. Source: KubeVirt NetworkInfoAnnot. */
 export const NETWORK_INFO_ANNOTATION = "kubevirt.io/network-info";
 /** Annotation of a pod. Its value is the NetworkAttachmentDefinition for eth0 of new sandboxes. Source: Multus defaultNetAnnot. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
@@ -37,7 +37,7 @@ export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
  */
 export const DEFAULT_ROUTE_ANNOTATION = "patchbay.io/default-route";
 export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
-/** Annotation of a pod. Its value contains the errors of failed attachments; writer: net-agent. */
+/** Annotation of a pod, written by net-agent. Its value contains the errors of failed attachments. */
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 /** Annotation of a pod. Its value contains the gateways that CNI returned for each NIC; writer: net-agent. */
 export const CNI_GATEWAYS_ANNOTATION = "patchbay.io/cni-gateways";

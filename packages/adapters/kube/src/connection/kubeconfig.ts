@@ -31,7 +31,7 @@ export interface KubeConfig {
 }
 
 interface KubeConfigSource {
-  /** Path of the kubeconfig. Unset for the service account of this pod. */
+  /** Path of the kubeconfig. If unset, the client uses this pod's service account. */
   readonly kubeconfig?: string;
   /** Directory of the service account token. Default: the directory that Kubernetes mounts. */
   readonly accountDirectory?: string;

@@ -168,7 +168,7 @@ function listPodAddresses(wiring: ObservedWiring): readonly string[] {
   return [...new Set(addresses.map((address) => address.split("/")[0] ?? ""))].sort();
 }
 
-/** Accepts DHCP and IPv6 neighbor discovery. The send guard has already checked the packets that the guest sends. */
+/** Builds rules that accept DHCP and IPv6 neighbor discovery. The send guard has already checked the packets that the guest sends. */
 function buildAddressRules(
   { version, direction }: ChainContext,
   wiring: ObservedWiring,

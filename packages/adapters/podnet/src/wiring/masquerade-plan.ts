@@ -71,7 +71,7 @@ function buildIpv4Sysctls({ bridgeName, podInterfaceName }: Wiring): readonly Sy
   ];
 }
 
-/** IPv6 forwarding can only be enabled for all NICs. A forwarding NIC accepts router advertisements only if accept_ra is 2. */
+/** Enables IPv6 forwarding, which works only for all NICs. With forwarding, a NIC ignores router advertisements unless accept_ra is 2. */
 function buildIpv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   const { bridgeName, podInterfaceName } = wiring;
   const acceptRa = `ipv6/conf/${podInterfaceName}/accept_ra`;

@@ -10,7 +10,7 @@ const SOCKET_DIR = "/run/net-agent";
 /** Directory of CNI configurations on the host. Source: defaults of containerd and CRI-O. */
 const CONFIG_DIR = "/etc/cni/net.d";
 const BIN_DIR = "/opt/cni/bin";
-/** Path of the host's plugin directory in the pod, where /opt/cni/bin is the image's own directory. */
+/** Path at which the pod mounts the host's plugin directory. In the pod, /opt/cni/bin is the image's own directory. */
 const BIN_MOUNT = "/host/opt/cni/bin";
 
 /** Flags to set. The ports differ from the defaults, which other programs on the host's network may use. */

@@ -34,7 +34,7 @@ export interface Uninstallation {
   readonly waitUntilDeleted: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;
 }
 
-/** Lists objects; empty if their kind is not defined. */
+/** Lists the objects of a kind. Returns an empty list if the API server does not know the kind. */
 async function listAll(
   store: Store,
   type: ResourceType<KubeObject>,

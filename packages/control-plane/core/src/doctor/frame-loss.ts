@@ -11,7 +11,7 @@ import type {
 import type { DoctorReason } from "./reasons.ts";
 import { type HopName, dead, withFix, type Verdict } from "./report.ts";
 
-/** Link on a path. If a frame was last observed on this link, one of the hops in `blamed` lost the frame. The likeliest hop comes first. */
+/** Link on a path. If a frame was last observed on this link, a hop in `blamed` lost the frame. `blamed` starts with the likeliest hop. */
 interface Stage {
   readonly hop: HopName;
   readonly blamed: readonly HopName[];
@@ -85,7 +85,7 @@ function listReturnStages({ links, target, isBridged }: ObservedPath): readonly 
   ];
 }
 
-/** Links that a probe and its reply pass. If no link observed the probe, a hop in `first` lost the probe. The likeliest hop comes first. */
+/** Links that a probe and its reply pass. If no link observed the probe, a hop in `first` lost it; `first` begins with the likeliest. */
 interface ProbePath {
   readonly probeStages: readonly Stage[];
   readonly replyStages: readonly Stage[];

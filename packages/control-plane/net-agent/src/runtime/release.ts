@@ -123,7 +123,7 @@ async function releaseUnlisted(call: PluginCall, deps: RuntimeDeps): Promise<rea
   return failures;
 }
 
-/** Runs GC. Postpones it if the list of valid attachments may be incomplete. */
+/** Runs GC for the network. Postpones GC if the list of the network's valid attachments may be incomplete. */
 async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
   try {
     await freeUnused(network, deps);

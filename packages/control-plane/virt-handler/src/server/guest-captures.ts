@@ -15,7 +15,7 @@ import type {
 import type { Deps } from "../deps.ts";
 import { findGuest } from "./find-guest.ts";
 
-/** Opens a packet capture for a guest on this node. The stream is paused until it is read. */
+/** Opens a packet capture for a guest on this node. Packets wait until the caller reads the returned stream. */
 export type OpenCapture = (key: ObjectKey, request: CaptureRequest) => Promise<Duplex>;
 
 /** Maximum number of captures on the node. Each capture is a process that receives every packet of a link. */

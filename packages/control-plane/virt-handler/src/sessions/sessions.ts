@@ -54,7 +54,7 @@ export class WakeFilter {
     this.#isRelevant = isRelevant;
   }
 
-  /** Runs `work`, and postpones wake-ups until it has ended. */
+  /** Runs `work`. Postpones wake-ups of the loop until `work` has ended. */
   async delayWakeUps<T>(work: () => Promise<T>): Promise<T> {
     this.#activePasses += 1;
     try {

@@ -86,7 +86,7 @@ async function removeEmptyDirectories({ files, runner }: LeftoverDeps): Promise<
 /** Kills the processes of a stopped containerd, and removes its mounts, sockets and state. Preserves images. */
 export async function removeContainerdLeftovers(deps: LeftoverDeps): Promise<Leftovers> {
   const { files, layout, kill } = deps;
-  // The reversed order kills the containers before their shims.
+  // The list is reversed, so that containers are killed before their shims.
   const pids = listShimDescendants(await listProcesses(files), layout.socket).toReversed();
   for (const pid of pids) await kill(pid);
   const mounts = await unmountBelow(deps, layout.directory);

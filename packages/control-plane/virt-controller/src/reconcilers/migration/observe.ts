@@ -136,7 +136,7 @@ async function readSettings(
 ): Promise<MigrationSettings> {
   const kubevirt = deps.kubevirts.list()[0];
   const cluster = kubevirt?.spec?.configuration?.migrations;
-  // Without a VMI, no policy applies. For an open migration, policies no longer matter: its configuration is in `migrationState`.
+  // Without a VMI, no policy applies. An open migration uses the configuration in `migrationState`, so policies no longer matter.
   if (guest === undefined || openMigration(guest) !== undefined) {
     return { configuration: buildMigrationConfig(cluster), policyName: undefined };
   }
