@@ -194,7 +194,7 @@ export interface ObservedPath {
 
 export interface GuestReport {
   readonly macs: readonly string[];
-  /** Guest's name of the NIC with the device's MAC. Unset if the guest agent reports no such NIC. */
+  /** Name that the guest gives the NIC with the device's MAC. Unset if the guest agent reports no such NIC. */
   readonly name?: string;
   /** Addresses of the NIC with the device's MAC, without link-local addresses. Unset if the agent reports no NIC with this MAC. */
   readonly addresses?: readonly string[];

@@ -109,7 +109,7 @@ interface AggregatedDiscovery {
   readonly body: object;
 }
 
-/** Returns the aggregated body of `/apis`; undefined if the client does not accept it. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
+/** Returns the aggregated body of `/apis`; undefined if the client accepts no aggregated body. Source: apidiscovery.k8s.io. */
 export function findAggregatedDiscovery(accept: string): AggregatedDiscovery | undefined {
   const acceptedParts = accept
     .split(",")

@@ -50,9 +50,9 @@ async function connectScreen(
 }
 
 /**
- * Creates a function that opens a guest's stream. By default, the function disconnects the stream's current client. With
- * `sharesScreen`, both clients stay connected. With `preservesSession`, the function throws GUEST_STREAM_IN_USE if another
- * client is connected. It also throws KUBE_NOT_FOUND, LAUNCHER_UNREACHABLE, and the errors of `sessions.use`.
+ * Creates a function that opens a guest's stream. By default, the function disconnects the stream's current client. With `sharesScreen`,
+ * both clients stay connected. With `preservesSession`, the function throws GUEST_STREAM_IN_USE if another client is connected. The
+ * function also throws KUBE_NOT_FOUND, LAUNCHER_UNREACHABLE, and the errors of `sessions.use`.
  */
 export function createOpenGuestStream(
   deps: Deps,

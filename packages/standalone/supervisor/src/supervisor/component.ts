@@ -154,7 +154,9 @@ export class Component {
     return join(this.#deps.paths.logs, `${this.name}.log`);
   }
 
-  /** Returns the process that an earlier supervisor started, if it runs. Stops it and returns undefined if its arguments differ. */
+  /**
+   * Returns the process that an earlier supervisor started, if it runs. If the process has other arguments, stops it and returns undefined.
+   */
   async #adopt(): Promise<RunningProcess | undefined> {
     const { files, bootId, log, clock } = this.#deps;
     const fields = await readFields(files, this.#stateFilePath());

@@ -44,7 +44,7 @@ function managerCauses(manager: string): Cause[] {
   ];
 }
 
-/** Checks the options of create, update and patch. Throws a StatusError 422. */
+/** Checks the options of create, update and patch. Throws a StatusError 422 if an option is invalid. */
 export function checkWriteOptions(verb: string, query: URLSearchParams, contentType: string): void {
   if (verb !== "create" && verb !== "update" && verb !== "patch") {
     return;
