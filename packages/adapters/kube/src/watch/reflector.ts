@@ -65,7 +65,7 @@ const DEFAULT_BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 }
 const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 };
 /** Delays while the server refuses the first list of an optional kind. The first delay is short, because the startup waits for the list. */
 const FIRST_LIST_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, firstMs: 50 };
-/** A watch that ends without an event within this time, in milliseconds, counts as useless. */
+/** A watch that ends without an event within this time, in milliseconds, counts as useless. Several in a row cause a backoff. */
 const SHORT_WATCH_MS = 1000;
 /** Number of consecutive failures at which the first warning is logged. Each further warning requires twice as many failures. */
 const WARN_FROM_FAILURES = 3;

@@ -20,7 +20,7 @@ function limitTableName(limiterName: string): TableName {
   return { family: "netdev", name: `patchbay-${limiterName}` };
 }
 
-/** Builds the table that sends the guest's frames through the limiter, after the send guard has dropped forbidden frames. */
+/** Builds the table that sends the guest's frames through the limiter link, after the send guard has dropped forbidden frames. */
 export function buildLimitTable(tapName: string): Table {
   const limiterName = buildLimiterName(tapName);
   const chain = {

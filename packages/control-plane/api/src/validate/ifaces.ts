@@ -208,7 +208,7 @@ function areOnSameNetwork(spec: ValidatedSpec, iface: Iface, otherIface: Iface):
   return multus !== undefined && multus.networkName === otherMultus?.networkName;
 }
 
-/** Rejects equal MACs on one network. KubeVirt accepts them, but frames then reach only one of the NICs. */
+/** Rejects equal MACs on one network, because frames to such a MAC reach only one of the NICs. KubeVirt accepts equal MACs. */
 const macIsUnique = forEachIface((iface, path, spec) => {
   const mac = normalizeMac(iface.macAddress ?? "");
   const earlierIfaces = spec.ifaces.slice(0, spec.ifaces.indexOf(iface));

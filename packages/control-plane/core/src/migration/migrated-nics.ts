@@ -62,7 +62,7 @@ export function wasPausedAtSource({ status }: VirtualMachineInstance): boolean {
   return findCondition(status?.conditions, PAUSED)?.status === "True";
 }
 
-/** Returns the NICs to announce after the guest resumes in another pod. Omits masqueraded NICs, which other hosts cannot reach. */
+/** Returns the NICs to announce after the guest resumes in another pod: only NICs that the guest's bridge connects to the network. */
 export function listAnnouncedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] {
   return ifaces
     .filter((iface) => isInPod(iface) && iface.links.hasPodInterface)

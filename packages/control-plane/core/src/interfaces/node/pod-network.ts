@@ -60,8 +60,8 @@ export interface AnnouncedNic {
   readonly podInterfaceName: string;
   readonly mac: string;
   /**
-   * Addresses to announce, as ADDRESS or ADDRESS/LENGTH. Must be addresses of the guest, because other hosts then send their frames for
-   * these addresses to the guest.
+   * Addresses to announce, as ADDRESS or ADDRESS/LENGTH. Must be addresses of the guest, because the announcement makes other hosts send
+   * frames for these addresses to the guest.
    */
   readonly addresses: readonly string[];
 }
