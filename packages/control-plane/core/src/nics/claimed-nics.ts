@@ -55,7 +55,7 @@ function isAttachedToRunningGuest({ status }: VirtualMachineInstance, name: stri
   return isAttached && status?.phase === "Running";
 }
 
-/** Lists networks whose device must be read. A running guest's device does not change. */
+/** Lists networks whose device must be read. Omits networks attached to a running guest, because their devices do not change. */
 function listNetworksToRead(vmi: VirtualMachineInstance): readonly ClaimedNetwork[] {
   return networksOf(vmi.spec)
     .filter(isClaimed)

@@ -109,7 +109,7 @@ function choosePrintableStatus(
   return findRunningStatus(vmi) ?? findVmiStartStatus(printableFacts);
 }
 
-/** Copies the VMI's condition Ready. Without a VMI or condition, builds a condition with status False. Source: syncReadyConditionFromVMI. */
+/** Copies the VMI's condition Ready. If there is no VMI or condition, returns status False. Source: KubeVirt syncReadyConditionFromVMI. */
 function buildReadyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
   if (vmi === undefined) {
     const message = "VMI does not exist";

@@ -25,7 +25,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badConfig });
 }
 
-/** Rejects calls in modes in which net-agent attaches the annotation's networks. Otherwise, each network would be attached twice. */
+/** Accepts calls only in mode multus-dynamic. In other modes, net-agent attaches the annotation's networks itself. */
 function assertEnabled(deps: RuntimeDeps): void {
   if (deps.mode === "multus-dynamic") return;
   reject(

@@ -127,7 +127,7 @@ class GuardedPulls implements PullGuard {
     const disk = await files.readSpace(imagesDir);
     const hasSpaceDropped = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
     if (!hasSpaceDropped && !isLowForImages(disk)) {
-      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // A drop is relative to the maximum since layers were last measured.
+      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // The next drop is computed from this maximum.
       return;
     }
     this.#freeBytes = disk.freeBytes;

@@ -88,7 +88,7 @@ const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
 /** Name of the client certificate that aggregated servers require before they trust the user names in the API server's headers. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
-/** Name of the API server's client certificate for webhooks, which the front-proxy authority issues. */
+/** Name of the API server's client certificate for webhooks. The front-proxy authority issues this certificate. */
 export const WEBHOOK_CLIENT = "webhook-client";
 
 /** Name of the API server's client certificate for kubelets. Source: kubeadm. */
