@@ -242,7 +242,7 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
     ...ifaces.flatMap(listPodNics),
     ...attachments.map(({ podInterfaceName }) => podInterfaceName),
   ];
-  // Links of NICs with other names are named after a hash, which `parseLinkName` returns.
+  // If a pod NIC's name does not have KubeVirt's form, its links are named after a hash. `parseLinkName` returns this hash.
   const linkKeys = podNics.flatMap(
     (nic) => parseLinkName(buildIfaceNames("", nic).bridgeName) ?? [],
   );

@@ -72,7 +72,7 @@ interface PendingOperation {
   readonly isLive: boolean;
 }
 
-/** Pending operations by VMI UID, then by name of the iface. */
+/** Pending operations. The outer key is the VMI's UID, the inner key the interface's name. */
 type Pending = Map<string, ReadonlyMap<string, PendingOperation>>;
 
 const MS_PER_SECOND = 1000;

@@ -49,7 +49,7 @@ async function announceMacs(
   });
 }
 
-/** Releases the guest's MACs for the target, because two macvlans of one parent cannot share a MAC. Returns whether that succeeded. */
+/** Releases the guest's MACs for the target, because two macvlans of one parent cannot share a MAC. Returns false on failure. */
 function releaseMacs(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
