@@ -24,8 +24,8 @@ export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: 
 let isSealed = false;
 
 /**
- * Marks all inherited descriptors as close-on-exec, because Node.js marks only descriptors that it opened. Call it
- * before each start of a program. Only the first call has an effect.
+ * Marks all inherited descriptors as close-on-exec, because Node.js marks only descriptors that it opened. Must be called
+ * before a program is started; later calls do nothing.
  */
 export function sealDescriptors(): void {
   if (isSealed) return;

@@ -130,8 +130,8 @@ async function runUntilStopped(
 }
 
 /**
- * Runs a service until the promise that `start` returns settles. After a stop signal and `drainMs`, waits at most 5 s for this
- * promise. If the service fails, logs the error and exits with 1.
+ * Runs a service until the promise that `start` returns settles. When `drainMs` have passed after a stop signal, waits at most 5 s
+ * longer for this promise. If the service fails, logs the error and exits with 1.
  */
 export async function runDaemon(
   settings: DaemonSettings,

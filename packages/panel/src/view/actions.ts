@@ -113,7 +113,7 @@ async function examinePlug(
 export class Actions {
   readonly #store: PanelStore;
   readonly #session: Session;
-  /** Settles when all requested checks have ended. */
+  /** Settles when all plug checks that were started so far have ended. */
   #examination: Promise<void> = Promise.resolve();
 
   constructor(store: PanelStore, session: Session) {

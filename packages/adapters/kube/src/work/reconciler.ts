@@ -80,7 +80,7 @@ interface QueueOptions {
   /** Range of delays of failed keys. Default: from 100 ms to 60 s, doubled at each failure, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
-  /** Returns the key's inputs, such as the generation. A change ends a failed key's delay, so the loop itself must not change the inputs. */
+  /** Returns the key's inputs, such as the generation. A change ends a failed key's delay, so the loop itself must not change inputs. */
   readonly readInputs?: (key: string) => string;
   /** Returns the group of a key, for example its namespace. The queue takes keys from the groups in turn. */
   readonly toGroup?: (key: string) => string;

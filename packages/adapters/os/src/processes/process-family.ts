@@ -108,7 +108,7 @@ async function scan(): Promise<void> {
 export function scheduleKill(mark: string): void {
   endedMarks.add(mark);
   runningScan ??= scan()
-    .catch(() => undefined) // Without /proc, no process can be found.
+    .catch(() => undefined) // If /proc cannot be read, no process can be found.
     .finally(() => {
       runningScan = undefined;
     });

@@ -153,7 +153,7 @@ class HostClaimDisk implements ClaimDisk {
       ...changeFiles,
       ")",
     );
-    // The directory's group shows that all files were changed, so the directory is changed last.
+    // The directory gets the group last, because its group shows that all files have the group.
     await this.#run("chmod", "2775", directory);
     await this.#run("chgrp", String(group), directory);
   }

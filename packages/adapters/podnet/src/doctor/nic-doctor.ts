@@ -364,7 +364,7 @@ async function readRouteFaults(
   return faults.flat();
 }
 
-/** Probes that may stay unanswered even if no frame is lost. */
+/** Probes that are reported separately, because they may stay unanswered even if no frame is lost. */
 const SEPARATE_PROBES: readonly ProbeName[] = ["through", "beyond"];
 
 function describeGuestRoute(

@@ -124,7 +124,7 @@ function buildInwardRules(
   );
 }
 
-/** Translates the guest's source address to the pod's, and local sources in the pod, which the guest cannot answer, to the gateway's. */
+/** Translates the guest's source address to the pod's, and the pod's local source addresses to the gateway's, so that a guest can reply. */
 function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const masqueradeRules = sides.map(

@@ -63,7 +63,7 @@ function planGuestResume(facts: IncomingFacts): readonly IncomingStep[] {
   const { migration, isIncoming, isOffAtSource, wasPausedAtSource, faults } = facts;
   if (migration.targetNodeDomainReadyTimestamp !== undefined) return planFinish(facts);
   if (isIncoming) return [{ kind: "wait", for: "source" }];
-  // Starts the relay again if virt-handler was restarted, because the source reports over the relay that the guest has stopped.
+  // The source reports over the relay that the guest has stopped. `listen` starts the relay again if virt-handler was restarted.
   if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
   if (faults.length > 0) return [...reportFaults(facts), { kind: "wait", for: "person" }];
   if (wasPausedAtSource) return [...reportFaults(facts), ...planFinish(facts)];

@@ -234,7 +234,7 @@ type RetainedMacs = NonNullable<VmStatus["macAddresses"]>;
 
 interface MacOnNetwork {
   readonly source: BindingModule["macSource"];
-  /** NAMESPACE/NAME; unset for the pod's network. */
+  /** NAMESPACE/NAME of the network attachment definition; unset for the pod's network. */
   readonly networkName?: string;
 }
 

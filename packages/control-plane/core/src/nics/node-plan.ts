@@ -50,7 +50,7 @@ export type WiredIface = Pick<
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
   };
 
-/** Returns the module of the interface's binding. For a refused binding, returns the module of the binding that fits existing links. */
+/** Returns the module of the interface's binding, or, if the binding is refused, the module of the existing links, by default bridge. */
 export function findBindingModule({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
   return BINDINGS[binding.kind === "refused" ? (binding.leftover ?? "bridge") : binding.kind];
 }

@@ -75,7 +75,7 @@ function describeOtherNodes(reportingNodes: readonly string[], nodes: readonly s
   return `${listedNodes}${unlistedCount > 0 ? ` and ${String(unlistedCount)} more` : ""} ${otherNodes.length === 1 ? "has" : "have"} it: a VM that is stopped and started there gets it`;
 }
 
-/** Returns the networks that the node cannot provide. `nodes` are the reachable nodes; messages recommend those that report no problem. */
+/** Returns the networks that the node cannot provide, each with a message that names reachable nodes (`nodes`) that can provide it. */
 export function findUnavailableNetworks(
   node: string,
   definitions: Definitions,

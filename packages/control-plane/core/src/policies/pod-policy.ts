@@ -44,7 +44,7 @@ interface PolicyFacts {
 }
 
 export interface PlannedPolicy {
-  /** Unset if no policy selects the pod. */
+  /** Traffic that the pod's policies allow; unset if no policy selects the pod. */
   readonly policy?: NicPolicy;
   /** Names of the policies whose rules exceed a limit. These policies allow nothing. */
   readonly oversized: readonly string[];

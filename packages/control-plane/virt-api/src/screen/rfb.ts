@@ -16,7 +16,7 @@ export interface PictureOptions {
 }
 
 const RFB_VERSION = "RFB 003.008\n";
-/** Messages that select security type None and shared access. */
+/** Messages to the server: use no password, and keep the other clients connected. */
 const [SECURITY_TYPE_NONE, SHARED_FLAG] = [Buffer.from([1]), Buffer.from([1])];
 /** Pixel format with 32 bits: true color, 8 bits per channel, red first. Source: RFC 6143, 7.4 */
 const PIXEL_FORMAT = Buffer.from([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 0, 8, 16, 0, 0, 0]);

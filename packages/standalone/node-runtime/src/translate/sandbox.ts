@@ -19,7 +19,7 @@ export function printHosts(hostname: string, podIps: readonly string[]): string 
   return `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n${podLines.join("")}`;
 }
 
-/** Maximum length of a hostname. Source: HOST_NAME_MAX of Linux, less one as in the kubelet. */
+/** Maximum length of a hostname, one less than HOST_NAME_MAX of Linux. Source: kubelet. */
 const HOSTNAME_MAX = 63;
 
 export function findHostname({ metadata, spec }: Pod, nodeName: string): string {

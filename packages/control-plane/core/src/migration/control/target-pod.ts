@@ -16,7 +16,7 @@ import { buildTargetPodView, findSourceClaims } from "./target-nics.ts";
 
 /** Pattern of an image ID with a registry digest. An image that was imported on the node has no such ID. */
 const IMAGE_WITH_DIGEST = /^(?:[a-z-]+:\/\/)?[^\s@]+@(sha256:[0-9a-f]{64})$/;
-/** Pattern of the tag and digest at the end of an image reference. The port of a registry is followed by a slash and does not match. */
+/** Pattern of the tag and digest at the end of an image reference. A registry's port does not match, because a slash follows it. */
 const IMAGE_VERSION = /(?::[^:/@]+)?(?:@[^@]+)?$/;
 
 function parseDigest(imageId: string): string | undefined {

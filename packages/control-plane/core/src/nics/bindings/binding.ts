@@ -95,7 +95,7 @@ export interface BindingModule {
   readonly addressSource: "guest" | "pod";
 }
 
-/** Maximum number of neighbors of a family for which a bridge answers. The bridge gets the address of each such neighbor. */
+/** Maximum number of neighbors, in each IP family, whose addresses a bridge gets so that it answers for them. */
 const NEIGHBORS_MAX = 16;
 
 function planArpReplies(

@@ -145,7 +145,7 @@ function resolveSupportedBinding(
     : registered;
 }
 
-/** Resolves the binding. An interface with a refused binding gets no annotation element, link or device, and its VM does not start. */
+/** Returns the binding or a refusal. A refused interface gets no annotation element, link or device, and its VM does not start. */
 export function resolveBinding(
   iface: Iface,
   network: Network | undefined,

@@ -451,7 +451,7 @@ function canDrift({ vmi, role, domain }: DriftFacts): boolean {
   return role === "owner" && domain?.running === true && !isEnding;
 }
 
-/** Lists repairs of NICs that were ready. Ignores interfaces with an unplug, and guests that are starting, ending or incoming. */
+/** Lists repairs of ready NICs that count as drift. Ignores NICs to unplug, and links that change because the specification changed. */
 export function findDrift(plan: readonly NodeAction[], facts: DriftFacts): readonly Drift[] {
   if (!canDrift(facts)) return [];
   const { ifaces, changedIfaces } = facts;

@@ -296,7 +296,7 @@ export function withDisksOfVolumes(
   ];
 }
 
-/** Lists the spec's disks, then the volumes without a disk. Replaces unknown values with the default; omits disks without a volume. */
+/** Lists the spec's disks that have a volume, then the volumes without a disk. Replaces unknown buses, cache modes, etc. with the default. */
 export function listDisks(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>

@@ -106,7 +106,7 @@ export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
 
 interface RuntimeUnavailable {
   readonly error: unknown;
-  /** Report of the error. While the step keeps failing in the same way, the report of the first such failure is reused. */
+  /** Report of the error. If the step fails several times in the same way, all these errors share the first one's report. */
   readonly report: AttachmentError;
 }
 

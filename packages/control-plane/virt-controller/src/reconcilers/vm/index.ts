@@ -99,7 +99,7 @@ async function findMissingDataVolumes(
   return dataVolumes.filter((_, index) => found[index] === undefined);
 }
 
-/** Returns the configured claims for NICs plugged later. Returns none if the VM has a VMI or its namespace lacks the ResourceClaimTemplate. */
+/** Returns the configured claims for NICs plugged later; none if the VM has a VMI or its namespace lacks the ResourceClaimTemplate. */
 async function observeClaimSlots(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

@@ -132,7 +132,7 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
-/** Finds the VMI's launcher pod. Reads the API server if a missing pod would count as an end, because the cache may be stale. */
+/** Finds the VMI's launcher pod. If a missing pod would mean that the guest has ended, reads the API server: the cache may be stale. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);

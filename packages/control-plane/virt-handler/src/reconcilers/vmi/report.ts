@@ -262,7 +262,7 @@ function listHistoryChanges(
 /** Milliseconds until a postponed write is due; 0 if no write was postponed. */
 type DelayMs = number;
 
-/** Takes the write from the VMI's budget. Returns whether the write must wait. A changed phase never waits, because it is rare. */
+/** Counts the write against the VMI's rate limit, and returns whether it must wait. A write that changes the phase never waits. */
 function isRateLimited(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,

@@ -5,7 +5,7 @@ import { PROVISIONER, VOLUME_FINALIZER } from "../names.ts";
 
 export interface VolumeFacts {
   readonly volume: PersistentVolume;
-  /** Claim with the name in the volume's claimRef, if it exists. Its uid differs from the claimRef's if a user created the claim again. */
+  /** Claim with the name in the volume's claimRef, if it exists. Its uid is not the uid in claimRef if a user created the claim again. */
   readonly claim: PersistentVolumeClaim | undefined;
 }
 
