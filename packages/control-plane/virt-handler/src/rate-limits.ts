@@ -81,7 +81,9 @@ function createBudget(clock: Clock, allowance: RateLimit): Budget {
 
 /** Interval in milliseconds after which the rate limit permits one more creation of an interface's links. */
 export const WIRING_REFILL_MS = 10_000;
-/** Limits how often links are created, because a launcher may break them repeatedly. A plug creates them once or twice. */
+/**
+ * Limits how often an interface's links are created, because a launcher may break the links repeatedly. A plug creates links once or twice.
+ */
 const WIRING_LIMIT = { burst: 10, refillMs: WIRING_REFILL_MS };
 
 interface WiringBudget {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that net-agent's pods remove the CNI plugin from their nodes when they end.
+// Requests that each pod of net-agent removes the CNI plugin from its node when the pod ends.
 import { names, PODS } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError } from "@patchbay/base";
@@ -9,7 +9,7 @@ import { isPodCreation } from "./pod-creation.ts";
 
 const AGENTS_SELECTOR = "app.kubernetes.io/name=net-agent";
 
-/** Marks each pod of net-agent. A marked pod removes the CNI plugin from its node when it ends. */
+/** Marks each pod of net-agent. When a marked pod ends, it removes the CNI plugin from its node. */
 export async function requestPluginRemoval(store: Store): Promise<void> {
   const { items } = await store.list(PODS, {
     namespace: names.SERVICES_NAMESPACE,

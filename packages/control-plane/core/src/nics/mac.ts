@@ -300,7 +300,7 @@ export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): Vm
   return withNics(template.spec, networksOf(template.spec), ifaces);
 }
 
-/** Whether the pods' default network passes frames with any source MAC, so that a pod NIC may have another MAC than CNI assigned. */
+/** Whether the pods' default network passes frames with any source MAC, so that a pod NIC may have a MAC that CNI did not assign. */
 export interface PodNetworkPolicy {
   readonly passesAnyMac: boolean;
 }

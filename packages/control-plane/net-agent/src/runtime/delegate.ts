@@ -78,8 +78,8 @@ function buildRemoval(call: PluginCall): AttachmentRequest {
 }
 
 /**
- * Detaches a network without a journal row, with the configuration that the runtime cached. Without a cached configuration, checks the
- * call's configuration against the policy and uses it, because the call may be forged.
+ * Detaches a network that has no journal row. Uses the configuration that the runtime cached, or else the call's configuration. The latter
+ * may be forged, so it is first checked against the policy.
  */
 async function removeForeign(
   call: PluginCall,

@@ -41,7 +41,9 @@ function decodeFields(receivedBytes: Buffer, subresource: string): Fields | unde
   }
 }
 
-/** Reads the body of a request to a resource or a subresource, and decodes protobuf. Throws a StatusError 400, 413 or 415. */
+/**
+ * Reads the body of a request, and decodes protobuf. Throws a StatusError for a malformed (400), too large (413) or unsupported (415) body.
+ */
 export async function readBody(request: IncomingMessage, subresource = ""): Promise<Body> {
   const chunks: Buffer[] = [];
   let bytes = 0;

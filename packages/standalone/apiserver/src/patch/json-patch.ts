@@ -124,7 +124,7 @@ function applyOperation(target: unknown, operation: Operation): string | undefin
   return checkPaths(target, operation) ?? applyPatch(target, [copyJson(operation)])[0]?.name;
 }
 
-/** Applies the operations to a copy of the target. Throws a StatusError 422. */
+/** Applies the operations to a copy of the target. Throws a StatusError 422 if an operation fails or copies too much. */
 export function applyJsonPatch(target: unknown, operations: readonly Operation[]): unknown {
   const result = copyJson(target);
   if (operations.filter(({ op }) => op === "copy").length > COPIES_MAX) {

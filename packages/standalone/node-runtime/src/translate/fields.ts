@@ -50,7 +50,7 @@ function computeAmount(container: Container, resource: string): number {
   return parseQuantity(quantity ?? "0") ?? 0;
 }
 
-/** Returns the amount in units of the divisor, rounded up. */
+/** Returns a container's request or limit in units of the divisor, rounded up. */
 export function findResourceField(
   pod: Pod,
   { containerName, resource, divisor }: ResourceFieldSelector,
