@@ -296,7 +296,7 @@ export function withDisksOfVolumes(
   ];
 }
 
-/** Lists the spec's disks that have a volume, then the volumes without a disk. Replaces unknown buses, cache modes, etc. with the default. */
+/** Lists the spec's disks that have a volume, then the volumes without a disk. An unknown bus or cache mode becomes the default. */
 export function listDisks(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>
