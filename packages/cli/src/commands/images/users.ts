@@ -100,7 +100,7 @@ export function listUsers(image: string, all: PossibleUsers): readonly string[] 
   ];
 }
 
-/** Finds the users of an image. Returns undefined if the machine does not run, because its objects cannot be read then. */
+/** Finds the users of an image. Returns undefined if the machine does not run, because the objects of a stopped machine cannot be read. */
 export async function findImageUsers(
   context: Pick<Context, "global" | "err" | "signal">,
   image: string,

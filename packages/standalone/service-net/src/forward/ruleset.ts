@@ -53,8 +53,8 @@ function baseChain(name: string, hook: string, rules: readonly string[]): readon
 }
 
 /**
- * Builds the base chains. They masquerade forwarded connections. Otherwise a pod would answer another pod directly over
- * the bridge, and the host could not translate the addresses of the answer.
+ * Builds the base chains. The chains masquerade forwarded connections: otherwise, a pod would answer another pod directly
+ * over the bridge, and the host could not translate the addresses of the answer.
  */
 function printBaseChains(settings: TableSettings): readonly string[] {
   const { serviceNetwork, podNetwork, dns, bridge } = settings;

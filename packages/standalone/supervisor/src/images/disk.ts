@@ -110,7 +110,7 @@ function checkFormatSupported(
   return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
 }
 
-/** Rejects a suffix that contradicts the format, because a guest can write a qcow2 header that names host files to its raw disk. */
+/** Rejects a suffix that contradicts the format. A guest could write a qcow2 header, which may name files of the host, to a raw disk. */
 function checkSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
   const [, suffix = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
   const expectedFormat = suffix.toLowerCase() === "qcow2" ? "qcow2" : "raw";
