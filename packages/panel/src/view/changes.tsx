@@ -24,7 +24,7 @@ const OUTCOMES = {
   failed: "failed",
 } as const;
 
-/** Returns the verdict to show: the change's own if it is a refusal or there is no combined verdict, otherwise the combined verdict. */
+/** Returns the verdict to show. The combined verdict takes precedence over the change's own verdict, unless the latter is a refusal. */
 function effectiveVerdict({ verdict, combinedVerdict }: PendingChange): PendingChange["verdict"] {
   return verdict?.kind === "refused" ? verdict : (combinedVerdict ?? verdict);
 }

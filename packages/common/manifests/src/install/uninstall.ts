@@ -16,7 +16,7 @@ import { KUBECTL_APPLIED } from "./merge-objects.ts";
 import { definesExclusiveKind, isShared, describeObject } from "./foreign-objects.ts";
 
 const PATCHBAY_SELECTOR = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
-/** Maximum number of objects that a message names. Of further objects, it only states the number. */
+/** Maximum number of objects that a message names. For further objects, the message states only how many there are. */
 const DESCRIBED_MAX = 5;
 
 export interface Removal {
