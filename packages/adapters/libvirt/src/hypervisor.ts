@@ -312,7 +312,7 @@ function timedOutError(call: string, timeoutMs: number): AppError {
 
 /** Delay before the second consecutive restart, in milliseconds. Each further restart doubles the delay. */
 const RESTART_DELAY_MS = 500;
-/** Maximum delay before a restart, in milliseconds. It is short, because no VM of the node can be managed during the delay. */
+/** Maximum delay before the child is restarted, in milliseconds. During this delay, no VM of the node can be managed. */
 const RESTART_DELAY_MAX_MS = 30_000;
 /** If a child lived at least this long, in milliseconds, its end restarts the failure count at 1. */
 const HEALTHY_LIFETIME_MS = 60_000;

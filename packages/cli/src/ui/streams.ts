@@ -58,7 +58,7 @@ export class GuestStreams {
     this.#client = client;
   }
 
-  /** Connects the browser to the guest's console or screen. If another client uses it, virt-handler disconnects that client. */
+  /** Connects the browser to the guest's console or screen. virt-handler disconnects a client that already uses the console or screen. */
   open(stream: ForwardedStream, { request, socket, head }: Upgrade): void {
     this.#server.handleUpgrade(request, socket, head, (page) => {
       page.pause();

@@ -34,7 +34,7 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
   };
 }
 
-/** Batches with fewer CNI operations are not logged. */
+/** Minimum number of CNI operations in a batch that is logged. */
 const LOGGED_OPERATIONS_MIN = 20;
 
 /** Collects statistics of batches. A batch starts with a reconcile pass, and ends when no pass runs and the queue is empty. */

@@ -35,7 +35,7 @@ function describeErrorKind(error: unknown): string {
 }
 
 interface Report {
-  /** Kind of failure and inputs of the step. The report is reused while the key stays the same. */
+  /** Describes the kind of failure and the inputs of the step. The report is reused while this description stays the same. */
   readonly key: string;
   readonly error: AttachmentError;
   readonly sinceMs: number;

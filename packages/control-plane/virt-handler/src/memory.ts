@@ -66,7 +66,7 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
 interface UnplugRequests {
   /**
    * Records an unplug request, and returns a function that undoes the record. `before` is the number of earlier requests according to the
-   * VMI's status. It is used only if this process has recorded no request.
+   * VMI's status. `before` is ignored if this process has already recorded a request for the interface.
    */
   record(uid: string, iface: string, before: number): () => void;
   /** Records that libvirt reported the failure of the last request. Does nothing if no request is recorded. */

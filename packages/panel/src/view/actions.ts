@@ -38,7 +38,7 @@ import {
   type SentState,
 } from "./state.ts";
 
-/** Maximum time to wait until a plug is in use, in milliseconds. */
+/** Maximum time to wait until a plugged interface is in use, in milliseconds. */
 const IN_USE_TIMEOUT_MS = 60_000;
 /** Time for the guest to start using the plug, in milliseconds. Lost frames do not count during this time. */
 const GRACE_MS = 15_000;
@@ -91,8 +91,8 @@ async function unplug(session: Session, { unit, iface }: PlugChange): Promise<st
 }
 
 /**
- * Checks a plug. If frames do not pass, unplugs the interface unless findReasonToStay returns a reason. A plug that cannot be checked stays
- * plugged.
+ * Checks a plugged interface. If frames do not pass, unplugs the interface unless findReasonToStay returns a reason. Does not unplug an
+ * interface that cannot be checked.
  */
 async function examinePlug(
   change: PlugChange,

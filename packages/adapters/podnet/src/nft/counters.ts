@@ -85,7 +85,7 @@ export function parseRefusals(text: string): readonly Refusal[] {
   );
 }
 
-/** Matches of requests from DHCP clients. Source: RFC 2131 section 4.1, RFC 8415 section 7.2 */
+/** nft expressions that match requests from DHCP clients. Source: RFC 2131 section 4.1, RFC 8415 section 7.2 */
 export const DHCP_REQUESTS = { ipv4: "udp dport 67", ipv6: "udp dport 547" } as const;
 
 const COUNTED_REQUEST =

@@ -203,7 +203,7 @@ function describeOther(claim: IpamClaim, nic: PersistentNic): string {
 }
 
 /**
- * Checks whether the claim was created for these addresses, or a NIC with the claim may get them. The latter avoids endless replacements:
+ * Returns whether the claim requests these addresses. A claim without requests fits unless it was assigned other addresses, because
  * ipam-extensions creates claims without requests, and the API server drops `ipRequests` if the claims' definition lacks the field.
  */
 function isForAddresses(

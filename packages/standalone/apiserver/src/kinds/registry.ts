@@ -106,7 +106,7 @@ export class Registry {
     }
   }
 
-  /** Returns the change's revision if spec.versions has changed, so that older objects are pruned again; otherwise the known revision. */
+  /** If spec.versions has changed, returns the change's revision, so that older objects are pruned again. Otherwise, keeps the revision. */
   #schemaRevision(change: Change): number {
     const previous = change.previous?.view();
     const isUnchanged = equalJson(

@@ -29,7 +29,7 @@ export interface Reserve {
   close(): void;
 }
 
-/** Used without a file: a store in memory needs none, and a store that was opened on a full disk has no room for one. */
+/** Substitute for a reserve file. A store in memory needs no file, and a store that was opened on a full disk has no room for one. */
 const NO_RESERVE: Reserve = {
   isFullSize: true,
   release: () => false,

@@ -141,7 +141,7 @@ async function bindWithClaims(
 /** Interval between reads of a pod's resource claims. They are not watched, because few pods have any. */
 const DEVICE_CLAIMS_INTERVAL_MS = 1000;
 
-/** Prepares the pod's resource claims. Returns undefined if the pod may be bound; otherwise, whether and when the binder must retry. */
+/** Prepares the pod's resource claims. If the pod may be bound, returns undefined. Otherwise, returns when the binder retries, if ever. */
 async function prepareDevices(
   deps: BinderDeps,
   { pods }: BinderState,

@@ -8,7 +8,7 @@ interface LabelRequirement {
   readonly values?: readonly string[];
 }
 
-/** Selects all objects if it is empty. */
+/** An empty selector selects all objects. */
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly LabelRequirement[];

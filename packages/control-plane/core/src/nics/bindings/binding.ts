@@ -251,7 +251,7 @@ const TAP: BindingModule = {
   // If no tap named `tapName` exists, the pod NIC itself is the tap. Source: KubeVirt network/setup/podinterface.go
   findTap: ({ podInterfaceName, tapName }, links) =>
     links.has(tapName) ? tapName : podInterfaceName,
-  // The plugin of each network creates its own tap, so a network swap would need a new device.
+  // Each network's plugin creates another tap, so a network swap would need a new device.
   live: { canPlug: true, canSetLink: true, canSwapNetwork: false },
   // A tap has its own MAC, so the guest's MAC cannot be read from it.
   macSource: "random",

@@ -134,7 +134,7 @@ export function buildContainerDiskPart(
   };
 }
 
-/** Builds the pod parts for a disk in a node directory, which must exist. If the kubelet created it, only root could write to it. */
+/** Builds the pod parts for a disk in an existing directory of the node. Only root could write to a directory that the kubelet creates. */
 export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,

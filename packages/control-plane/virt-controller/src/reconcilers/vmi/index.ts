@@ -124,7 +124,7 @@ function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
   };
 }
 
-/** Checks whether a missing pod would count as the end of the guest or of the VMI. */
+/** Returns whether a missing launcher pod would mean that the guest has ended or that the VMI can be removed. */
 function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   if (vmi.metadata.deletionTimestamp !== undefined) {
     return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;

@@ -104,7 +104,7 @@ function withInfoFile(
   return { device: { infoPath }, request: { ...request, capabilityArgs } };
 }
 
-/** Returns the pod's devices by resource. If the kubelet does not answer and the pod cannot have the device, returns an empty map. */
+/** Returns the pod's devices by resource. If the kubelet does not answer, returns an empty map for a pod that cannot have a device. */
 async function listPodDevices(
   deviceRequest: DeviceRequest,
   facts: PodFacts,

@@ -30,7 +30,7 @@ export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly L
   }
 }
 
-/** Opens the row's network namespace, which the caller must close. Returns undefined if it was deleted or its path was reused. */
+/** Opens the row's network namespace, which the caller must close. Returns undefined if the namespace is unknown or no longer exists. */
 export function openRowNetns(row: JournalRow, deps: Deps): OpenNetns | undefined {
   const { netnsPath } = row.request;
   if (netnsPath === undefined || row.bootId !== deps.bootId) return undefined;

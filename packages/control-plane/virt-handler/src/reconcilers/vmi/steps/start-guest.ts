@@ -15,7 +15,7 @@ export function isDomainAction(action: NodeAction): action is DomainAction {
 
 export const START_STEP = "startGuest";
 
-/** Returns the state of the hook calls for the domain. Without hooks, returns an answer with the unchanged domain. */
+/** Starts the hook calls for the domain unless they were started, and returns their state. Without hooks, returns the domain unchanged. */
 function callHooks(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
