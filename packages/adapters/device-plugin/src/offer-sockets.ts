@@ -127,7 +127,7 @@ async function sweepPeriodically(
   }
 }
 
-/** Offers one directory per pod until aborted, and deletes the directories of deleted pods. */
+/** Offers one directory per pod, and deletes the directories of deleted pods, until `signal` aborts. */
 export async function offerSockets(
   offer: Offer,
   options: SocketOfferOptions,
@@ -140,7 +140,7 @@ export async function offerSockets(
   ]);
 }
 
-/** Until aborted, offers a resource with which the node's dataplane gets a mount of all socket directories. */
+/** Offers a resource with which the node's dataplane gets a mount of all socket directories, until `signal` aborts. */
 export function offerAllSockets(
   offer: Offer,
   options: DirectoryOfferOptions,

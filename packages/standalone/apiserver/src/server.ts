@@ -278,7 +278,7 @@ async function closeServer(server: Server): Promise<void> {
   await closeEvent;
 }
 
-/** Starts the server. Throws an AppError STORE_UNUSABLE, APISERVER_LISTEN_FAILED or APISERVER_TLS_INVALID. */
+/** Starts the server. @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED or APISERVER_TLS_INVALID */
 export async function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {
   const store = openStore(options.storePath, (error) => {
     options.logger.error("a store listener failed", { err: messageOf(error) });

@@ -282,8 +282,8 @@ export interface ContainerRuntime {
   removeImage(id: string): Promise<void>;
 
   /**
-   * Until aborted, calls `onChange` with the ID of each sandbox or container that was started, stopped or removed. Calls
-   * `onChange` without an ID after each connection to the runtime, because events may have been missed. Events may be repeated.
+   * Calls `onChange` with the ID of each sandbox or container that was started, stopped or removed, until `signal` aborts. Calls `onChange`
+   * without an ID after each connection to the runtime, because events may have been missed. Events may be repeated.
    */
   watch(onChange: (id: string | undefined) => void, signal: AbortSignal): void;
   close(): void;

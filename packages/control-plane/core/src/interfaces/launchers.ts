@@ -30,6 +30,6 @@ export interface Launchers {
    * on the socket, OS_PATH_REFUSED if the path, the listening process or the UID fails verification
    */
   open(pod: LauncherPod): Promise<Launcher>;
-  /** Until aborted, calls `onChange` when the launcher's socket may have been created or removed. */
+  /** Calls `onChange` whenever the launcher's socket may have been created or removed, until `signal` aborts. */
   watch(pod: LauncherPod, onChange: () => void, signal: AbortSignal): void;
 }

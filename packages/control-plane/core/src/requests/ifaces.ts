@@ -195,7 +195,7 @@ function toPlan(
   };
 }
 
-/** Returns the running VMI's interface with the requested name. The VM's spec must lack it, which means that it is being unplugged. */
+/** Returns the running VMI's interface with the requested name. Must be called only if the VM's spec does not contain this interface. */
 function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);

@@ -107,7 +107,7 @@ function removeHeaders(request: IncomingMessage): void {
   }
 }
 
-/** Returns the impersonated user, or `user` if no headers request impersonation. Throws a StatusError 403 or MissingImpersonatedUser. */
+/** Returns the impersonated user, or `user` if no headers request impersonation. @throws StatusError 403 or MissingImpersonatedUser */
 export function impersonate(request: IncomingMessage, user: User, authorize: Authorize): User {
   if (!Object.keys(request.headers).some((name) => name.startsWith(HEADER_PREFIX))) {
     return user;

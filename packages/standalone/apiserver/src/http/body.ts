@@ -75,7 +75,7 @@ function checkSize(text: string, isYaml: boolean): void {
   }
 }
 
-/** Parses JSON or YAML. Throws a StatusError 400 or 413. */
+/** Parses JSON or YAML. @throws StatusError 400 or 413 */
 export function parseText(text: string, contentType: string): unknown {
   const isYaml = contentType === "application/yaml" || contentType.endsWith("+yaml");
   checkSize(text, isYaml);
@@ -86,7 +86,7 @@ export function parseText(text: string, contentType: string): unknown {
   }
 }
 
-/** Parses the body as an object. Throws a StatusError 400, 413 or 415. */
+/** Parses the body as an object. @throws StatusError 400, 413 or 415 */
 export function parseObject(body: Body): Fields {
   if (body.contentType !== "" && !OBJECT_TYPES.includes(body.contentType)) {
     throw unsupportedMediaType(body.contentType, OBJECT_TYPES);

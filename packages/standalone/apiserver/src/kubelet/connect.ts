@@ -37,7 +37,7 @@ const DEFAULT_KUBELET_PORT = 10250;
 /** Address types in order of preference. Source: kubeadm, --kubelet-preferred-address-types. */
 const PREFERRED_ADDRESS_TYPES: readonly string[] = ["InternalIP", "ExternalIP", "Hostname"];
 
-/** Returns the address of the node's kubelet, whose certificate must contain the node's name. Throws a StatusError 404 or 500. */
+/** Returns the address of the node's kubelet, whose certificate must contain the node's name. @throws StatusError 404 or 500 */
 export function findKubelet(store: Store, nodeName: string, caPem: string): Peer {
   const node = store.find({ bucket: "/nodes", namespace: "", name: nodeName })?.view();
   if (node === undefined) {
@@ -174,7 +174,7 @@ function toStatusError(code: number, text: string, pod: string): StatusError {
   return new StatusError({ code, reason: code === 404 ? "NotFound" : "", message, details });
 }
 
-/** Opens a log request. Throws a StatusError 500 with a message like that of Go's HTTP client. */
+/** Opens a log request. @throws StatusError 500 on failure, with a message like that of Go's HTTP client */
 async function openLogRequest(forwarding: Forwarding): Promise<ClientRequest> {
   try {
     return await openRequest(forwarding);

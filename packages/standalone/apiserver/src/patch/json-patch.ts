@@ -53,7 +53,7 @@ function withCanonicalTests(operations: readonly Operation[], text: string): rea
   );
 }
 
-/** Parses the operations. `text` is the JSON from which `patch` was parsed. Throws a StatusError 400 or 413. */
+/** Parses the operations. `text` is the JSON from which `patch` was parsed. @throws StatusError 400 or 413 */
 export function parseOperations(patch: unknown, text: string): readonly Operation[] {
   if (!Array.isArray(patch)) {
     throw badRequest(

@@ -117,7 +117,7 @@ export interface DecodedShape {
   readonly unknownPaths: readonly string[];
 }
 
-/** Decodes a value. `basePath` is its path, or empty for a whole object. Throws a DecodeError. */
+/** Decodes a value. `basePath` is its path, or empty for a whole object. @throws DecodeError */
 export function decodeShape(value: Fields, shape: ObjectShape, basePath = ""): DecodedShape {
   const unknownPaths: string[] = [];
   const fields = readObject(value, shape, {

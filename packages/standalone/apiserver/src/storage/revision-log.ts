@@ -158,7 +158,7 @@ export class RevisionLog {
   readonly #compactStatements: readonly StatementSync[];
   readonly #updateMark: StatementSync;
 
-  /** Opens the log. `:memory:` persists nothing. Throws an AppError STORE_UNUSABLE. */
+  /** Opens the log. `:memory:` persists nothing. @throws AppError with STORE_UNUSABLE */
   constructor(path: string) {
     const database = openDatabase(path);
     this.#database = database;
@@ -197,7 +197,7 @@ export class RevisionLog {
     return Number(row?.["revision"] ?? 0);
   }
 
-  /** Appends rows and compacts `compactRange`, in one durable transaction. Throws an AppError STORE_WRITE_FAILED. */
+  /** Appends rows and compacts `compactRange`, in one durable transaction. @throws AppError with STORE_WRITE_FAILED */
   append(rows: readonly LogRow[], compactRange?: readonly [after: number, upTo: number]): void {
     this.#runTransaction(() => {
       rows.forEach((row) => {
@@ -210,7 +210,7 @@ export class RevisionLog {
     });
   }
 
-  /** Replaces all rows. Marks all revisions up to `revision` as compacted. Throws an AppError STORE_WRITE_FAILED. */
+  /** Replaces all rows. Marks all revisions up to `revision` as compacted. @throws AppError with STORE_WRITE_FAILED */
   replace(rows: Iterable<LogRow>, revision: number): void {
     this.#runTransaction(() => {
       this.#database.exec("DELETE FROM revisions");

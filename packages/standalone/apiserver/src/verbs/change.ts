@@ -273,7 +273,7 @@ async function retryChange(call: Call, deps: VerbDeps, change: ObjectChange): Pr
   throw modified(toResourceRef(call.kind), call.name);
 }
 
-/** Changes an object. After a conflict, runs `edit` on the latest version. Throws a StatusError 404, 409 or 422. */
+/** Changes an object. After a conflict, runs `edit` on the latest version. @throws StatusError 404, 409 or 422 */
 export async function changeObject(
   call: Call,
   deps: VerbDeps,

@@ -110,7 +110,7 @@ export function decodeObject(kind: Kind, fields: Fields): DecodedObject {
   };
 }
 
-/** Decodes an object, and ignores unknown fields. Throws a StatusError 400 or 422. */
+/** Decodes an object, and ignores unknown fields. @throws StatusError 400 or 422 */
 export function toObject(kind: Kind, fields: Fields): KubeObject {
   return decodeObject(kind, fields).object;
 }

@@ -179,7 +179,7 @@ function applyDeletion(transaction: Transaction, step: DeletionStep): DeletionRe
   return { object, isRemoved };
 }
 
-/** Deletes an object, or marks it if finalizers or a grace period delay removal. Throws a StatusError 404 or 409. */
+/** Deletes an object, or marks it if finalizers or a grace period delay removal. @throws StatusError 404 or 409 */
 export async function deleteOne(
   call: Call,
   deps: VerbDeps,

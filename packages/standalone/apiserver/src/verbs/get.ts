@@ -5,7 +5,7 @@ import { type Call, type Reply, toResourceRef, toAddress } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { assertRevisionReached, parseRevision } from "./options/list-options.ts";
 
-/** Returns the stored object. Throws a StatusError 400, 404 or 504. */
+/** Returns the stored object. @throws StatusError 400, 404 or 504 */
 export function getStored(call: Call, deps: VerbDeps): StoredObject {
   assertRevisionReached(
     parseRevision(call.query.get("resourceVersion")) ?? 0,

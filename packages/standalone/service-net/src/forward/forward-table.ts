@@ -36,7 +36,7 @@ export class ForwardTable {
     return this.#writtenForwards?.length ?? 0;
   }
 
-  /** Writes the forwards without interrupting connections. Throws an AppError SERVICE_RULES_REFUSED. */
+  /** Writes the forwards without interrupting connections. @throws AppError with SERVICE_RULES_REFUSED */
   async write(forwards: readonly Forward[]): Promise<void> {
     const { log, settings, countWrite } = this.#deps;
     const previousForwards = this.#writtenForwards;

@@ -120,7 +120,7 @@ interface PolicyTableDeps {
   readonly table: string;
 }
 
-/** Returns a function that writes the table if it has changed. The function throws an AppError SERVICE_RULES_REFUSED. */
+/** Returns a function that writes the table if it has changed. The function throws an AppError SERVICE_RULES_REFUSED if nft fails. */
 export function createPolicyTable({ runner, log, table }: PolicyTableDeps) {
   let written = "";
   return async (pods: readonly PolicyOfPod[]): Promise<void> => {

@@ -18,7 +18,7 @@ export interface WatchedLinks {
 /** Equivalent to: `ip monitor link address neigh`. */
 export interface LinkWatch {
   /**
-   * Until aborted, calls `onChange` after link changes: immediately for the first change, and within a second for later changes.
+   * Calls `onChange` after link changes until `signal` aborts: immediately for the first change, and within a second for later changes.
    * @throws AppError with OS_FILE_FAILED when the limit of watched namespaces is reached, OS_DESCRIPTOR_STALE
    */
   watch(

@@ -20,7 +20,10 @@ export interface ArpReplies {
 }
 
 export interface PodReplies {
-  /** Addresses of the bridge, as ADDRESS/LENGTH. In their families, the pod drops replies of other DHCP servers and IPv6 routers. */
+  /**
+   * Addresses of the bridge, as ADDRESS/LENGTH. The pod drops replies of other DHCP servers and IPv6 routers in the families of these
+   * addresses.
+   */
   readonly addresses: readonly string[];
   /** MAC of the IPv6 gateway to which the bridge forwards the guest's packets. Unset if the bridge is not the guest's router. */
   readonly gatewayMac?: string;

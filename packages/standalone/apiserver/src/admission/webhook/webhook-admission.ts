@@ -61,7 +61,7 @@ function completeObject(object: KubeObject, complete: Complete): KubeObject {
   }
 }
 
-/** Applies the webhook's patch, then decodes and defaults the object with `complete`. Throws a StatusError 400, 422 or 500. */
+/** Applies the webhook's patch, then decodes and defaults the object with `complete`. @throws StatusError 400, 422 or 500 */
 function applyWebhookPatch(request: Mutation, patch: string, complete: Complete): MutationResult {
   const { object, kind, bodyKind } = request;
   const result = applyPatch(object, patch);

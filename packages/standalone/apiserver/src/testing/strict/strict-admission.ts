@@ -57,7 +57,7 @@ function checkFinalizerRight(
   }
 }
 
-/** Throws a StatusError 403. */
+/** @throws StatusError 403 */
 export function checkOwnerRights(request: AdmissionRequest, deps: AdmissionDeps): void {
   const { object, oldObject, kind, subresource } = request;
   const isPodStatus = kind.group === "" && kind.resource === "pods" && subresource === "status";

@@ -95,7 +95,7 @@ function parseGrace(options: Fields): number | undefined {
   return grace < 0 ? 1 : grace;
 }
 
-/** Reads the options from the body, or from the query if the body is empty. Throws a StatusError 400 or 422. */
+/** Reads the options from the body, or from the query if the body is empty. @throws StatusError 400 or 422 */
 export function parseDeleteOptions(call: Call): DeleteOptions {
   const options = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
   checkTypes(options);

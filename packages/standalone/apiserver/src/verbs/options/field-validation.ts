@@ -98,7 +98,7 @@ function truncatePath(path: string): string {
   return path.length > PATH_MAX_LENGTH ? `${path.slice(0, PATH_MAX_LENGTH)}...` : path;
 }
 
-/** Rejects unknown and duplicate fields, or warns about them, according to fieldValidation. Throws a StatusError 400. */
+/** Rejects unknown and duplicate fields, or warns about them, according to fieldValidation. @throws StatusError 400 */
 export function checkFields(call: Call, unknownPaths: readonly string[]): void {
   const mode = parseMode(call);
   if (mode === "Ignore") {

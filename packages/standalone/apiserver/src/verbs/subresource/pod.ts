@@ -129,7 +129,7 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   return CREATED_REPLY;
 }
 
-/** Runs admission for a port-forward request, then rejects the request. Throws a StatusError 404 or 501. */
+/** Runs admission for a port-forward request, then rejects the request. @throws StatusError 404 or 501 */
 export async function refusePortForward(call: Call, deps: VerbDeps): Promise<never> {
   const kind = { group: "", version: "v1", kind: "PodPortForwardOptions" };
   await admitBody(call, deps, { kind, body: {}, operation: "CONNECT" });
