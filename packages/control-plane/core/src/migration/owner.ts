@@ -19,7 +19,7 @@ export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: stri
   return `virt-launcher-${name.slice(0, VMI_PART_MAX)}-${sha256Hex(uids).slice(0, 5)}`;
 }
 
-/** Returns the migration until virt-controller closes it by setting `completed`. Returns undefined for a VMI without a migration. */
+/** Returns the state of an open migration. Returns undefined if there is none, or if virt-controller has marked it as `completed`. */
 export function migrationIn(migration: MigrationState | undefined): MigrationState | undefined {
   if (migration?.migrationUid === undefined || migration.completed === true) return undefined;
   return migration;

@@ -45,7 +45,7 @@ function trackHold(signal: AbortSignal, onHeld: () => void): () => boolean {
     if (isHeld) event.preventDefault();
   };
   window.addEventListener("touchmove", preventDefaultIfHeld, { signal, passive: false });
-  // Otherwise, a long press would open the context menu.
+  // Without this listener, a long press would open the context menu.
   window.addEventListener("contextmenu", preventDefaultIfHeld, { signal });
   void sleep(TOUCH_HOLD_MS).then(() => {
     if (signal.aborted) return;

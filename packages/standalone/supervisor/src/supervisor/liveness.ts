@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects by health checks that a component's event loop is blocked, like a kubelet's liveness probe.
+// Checks the health of components, like a kubelet's liveness probe, to detect a blocked event loop.
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import type { Clock } from "@patchbay/base";
