@@ -91,7 +91,7 @@ class Subscription<T extends KubeObject> {
   #isUnpaged = false;
   /** Whether the last request failed because the kind is missing or forbidden. */
   #isRefused = false;
-  /** Result of the first list of an optional kind. */
+  /** `none`: no list was emitted yet. `missing`: an empty list was emitted, because an optional kind is missing. */
   #listState: "none" | "missing" | "listed" = "none";
 
   constructor(

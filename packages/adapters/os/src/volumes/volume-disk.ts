@@ -132,7 +132,7 @@ export async function publishFiles(
 
 const MOUNT_TIMEOUT_MS = 30_000;
 const WALK_TIMEOUT_MS = 120_000;
-/** The image gets the data's size divided by this number, plus OVERHEAD_BYTES, as space for ext4's metadata. */
+/** For ext4's metadata, the image is larger than the data: by OVERHEAD_BYTES, and by the data's size divided by this number. */
 const OVERHEAD_DIVISOR = 32;
 const OVERHEAD_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;

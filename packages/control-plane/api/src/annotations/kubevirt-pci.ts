@@ -27,7 +27,7 @@ function readBoth({ annotations = {} }: Pick<ObjectMeta, "annotations">): {
   };
 }
 
-/** Returns undefined if the metadata has neither annotation, or if an annotation is invalid. */
+/** Parses KubeVirt's PCI annotations. Returns undefined if both are missing, or if one is invalid. */
 export function parseKubeVirtPci(
   metadata: Pick<ObjectMeta, "annotations">,
 ): KubeVirtPci | undefined {

@@ -66,7 +66,7 @@ export const listUnsupportedVmFields: (spec: VmSpec) => UnsupportedFields = memo
 });
 
 export const effectiveVmiSpec: (spec: VmiSpec) => VmiSpec = memoize(
-  // The cast is safe, because harmless fields are optional, so the result is still a VmiSpec.
+  // The cast is safe, because all removed fields are optional in a VmiSpec.
   (spec) => withoutHarmlessFields(VmiSpecSchema, { ...spec }) as unknown as VmiSpec,
 );
 

@@ -132,7 +132,7 @@ export function findIncomingFaults(
 /** Condition type of a VMI and its migration. Set while the guest is paused on the target because of unexpected devices. */
 export const GUEST_PAUSED_ON_TARGET = "GuestHeld";
 
-/** Describes devices that differ from what the target prepared and keep the guest paused. Returns undefined if no device differs. */
+/** Returns a message if the guest is paused because its devices differ from what the target prepared. Otherwise returns undefined. */
 export function findPausedGuestMessage(state: MigrationState | undefined): string | undefined {
   const { targetNodeDomainFaults: faults = [], targetNode = "" } = state ?? {};
   if (faults.length === 0) return undefined;

@@ -64,7 +64,7 @@ function listDifferingLeaves(wanted: unknown, actual: unknown, path: string): re
   );
 }
 
-/** Interface fields whose changes need no support by the guest. */
+/** Interface fields that can be changed in any running guest. */
 const GUEST_INDEPENDENT_FIELDS: readonly string[] = ["state", "bandwidth"];
 
 /** Lists the fields of an interface that change without a restart. A network swap also changes {@link NETWORK_FIELDS}. */

@@ -70,7 +70,7 @@ export class Budget {
   }
 }
 
-/** Maximum number of bytes for which work starts without a reservation. */
+/** Maximum amount that need not be reserved, in bytes. */
 const UNRESERVED_MAX = 16 * 1024;
 
 /**

@@ -112,7 +112,7 @@ function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly 
   return causes.filter((cause) => !storedCauses.has(printCause(cause)));
 }
 
-/** Validates a change. Skips validateUpdate if `part` is `all`: a Binding, for example, sets spec.nodeName, which clients cannot update. */
+/** Validates a change. Skips validateUpdate if `part` is `all`, so that a Binding, for example, can set the immutable spec.nodeName. */
 function validateChange(
   kind: Kind,
   part: ChangedPart,

@@ -43,7 +43,7 @@ async function readLayer(
     const bytes = parseLayerBytes(await ctr(deps, [...snapshotsCommand, "usage", "-b", key]));
     return [{ key, reference, bytes }];
   } catch (error) {
-    if (isAppError(error, "CONTAINERD_FAILED")) return []; // Assumes that the unpacking has ended, so that the key no longer exists.
+    if (isAppError(error, "CONTAINERD_FAILED")) return []; // Assumes that the key no longer exists, because the unpacking has ended.
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors that occur on a node, with the container runtime, files, processes and Services.
+// Errors on a node: of the container runtime, files, processes and Services.
 import type { ErrorEntry } from "../entry.ts";
 
 export const RUNTIME_ERRORS = {

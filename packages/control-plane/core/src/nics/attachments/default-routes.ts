@@ -24,7 +24,7 @@ function isClaimedBy(
   return listFamilies(gateways).includes(version);
 }
 
-/** Returns the first element that requests default routes, unless it is `element`. Only one element may request default routes. */
+/** Returns the first element that requests default routes; undefined if this is `element`. Only the first request is allowed. */
 export function findEarlierRouteRequest(
   elements: readonly NetworkSelection[],
   element: NetworkSelection,

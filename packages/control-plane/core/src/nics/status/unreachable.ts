@@ -47,7 +47,7 @@ function buildReportedDevice(reported: IfaceStatus | undefined): DeviceFacts | u
   };
 }
 
-/** Returns the pending network swap. The state of its new pod NIC comes from the VMI's status. */
+/** Returns the pending network swap. Derives from the VMI's status which links of the new pod NIC exist. */
 function buildReportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
   if (swap === undefined) return {};
   const hasBridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;

@@ -36,7 +36,7 @@ async function listOwnAttachments(
   for (const uid of new Set(trackedPods.keys().flatMap((key) => trackedPods.listUids(key)))) {
     for (const { network, request, state } of await journal.list(uid)) {
       const { containerId, interfaceName } = request;
-      // The row's CNI name is unknown, so the list of attachments may be incomplete.
+      // A row without a configuration does not show its CNI name, so its attachment may be one of those to list.
       if (request.config.plugins.length === 0 && network === name) {
         throw toHeldError(
           config.name,

@@ -39,7 +39,7 @@ function openFrame(token: string, parent: Frame | undefined): Frame {
   };
 }
 
-/** Reads a key. Returns its path if it is a duplicate. */
+/** Reads an object's key. Returns the key's path if the object already has the same key. */
 function readKey(frame: Frame, token: string): string | undefined {
   // Calls JSON.parse, which is slow, only for the few keys that contain escapes.
   frame.key = token.includes("\\") ? (JSON.parse(token) as string) : token.slice(1, -1);

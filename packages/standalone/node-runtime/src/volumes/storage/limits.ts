@@ -18,7 +18,7 @@ const WALK_INTERVAL_MIN_MS = 10_000;
 const NORMAL_WRITES_BYTES = 2 ** 20;
 
 export interface PodUsage {
-  /** Bytes by volume, without volumes in memory. */
+  /** Used bytes by volume. Omits volumes in memory. */
   readonly volumes: ReadonlyMap<string, number>;
   /** Bytes of logs and writable layers, by container. */
   readonly containers: ReadonlyMap<string, number>;

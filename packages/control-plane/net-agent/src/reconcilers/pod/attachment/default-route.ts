@@ -145,7 +145,7 @@ export async function restoreRoutes(row: JournalRow, facts: PodFacts, deps: Deps
   const claim = toClaim(row);
   if (claim === undefined || facts.attachments.podState === "ended") return;
   const netns = openRowNetns(row, deps);
-  if (netns === undefined) return; // The namespace was deleted, and its routes with it.
+  if (netns === undefined) return; // The routes no longer exist, because the namespace was deleted.
   try {
     const ownRoutes = (await deps.defaultRoutes.list(netns)).filter(
       ({ link, gateway = "" }) => link === claim.interfaceName && claim.gateways.includes(gateway),
