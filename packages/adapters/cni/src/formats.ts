@@ -13,7 +13,7 @@ type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
   | { readonly ok: false; readonly causes: readonly Cause[] };
 
-/** Field of a NetworkAttachmentDefinition that contains the configuration. By default, paths in error causes begin with it. */
+/** Field of a NetworkAttachmentDefinition that contains the configuration. This is the default prefix of the paths in error causes. */
 const DEFAULT_FIELD = "spec.config";
 /** Source: CNI pkg/utils ValidateNetworkName */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;

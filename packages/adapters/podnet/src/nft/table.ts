@@ -14,7 +14,7 @@ export interface Chain {
   readonly rules: readonly string[];
 }
 
-/** A named set. nft lists sets without their elements, so the name of a set with fixed elements must depend on them. */
+/** A named set. The name must depend on the fixed elements, because `nft -t` lists no elements and thus cannot show that they changed. */
 export interface NamedSet {
   readonly name: string;
   /** Type, size, flags and timeout, as nft prints them. */

@@ -129,7 +129,7 @@ function withConditions(object: KubeObject): KubeObject {
   return changed;
 }
 
-/** Returns whether the API server supports match conditions. Before 1.28, servers reject or drop them by default. */
+/** Returns whether the API server supports match conditions. By default, servers before 1.28 reject or drop these conditions. */
 async function supportsConditions(store: Store, objects: readonly KubeObject[]): Promise<boolean> {
   const sample = objects.find(({ kind }) => kind === MUTATING_WEBHOOKS.kind);
   if (sample === undefined) return false;

@@ -231,8 +231,8 @@ function judgePodRoutes(
 type Through = NonNullable<ObservedPath["through"]>;
 
 /**
- * Returns the trace of a connection that arrived at the pod and got no answer, neither from the guest nor from a proxy in
- * the pod. Undefined if another fault may explain the loss.
+ * Returns the trace of the probe `through` if the probe reached the pod NIC and no answer left this NIC, although the guest answers
+ * neighbor requests. Returns undefined if another fault may explain the loss.
  */
 function findThrough(facts: PathFacts, observed: ObservedPath): Through | undefined {
   const { through, neighbors = [] } = observed;

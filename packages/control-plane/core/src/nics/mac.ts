@@ -397,7 +397,7 @@ export function requestMac(
   return last === undefined ? {} : { mac: last.macAddress, "io.patchbay.kept-mac": true };
 }
 
-/** Returns the requested MAC if the network assigned another MAC. Undefined if the requested MAC was only preferred. */
+/** Returns the requested MAC if the network assigned a different one. Otherwise, or if the MAC was only preferred, returns undefined. */
 export function findUnmetMac(
   element: NetworkSelection | undefined,
   assigned: string | undefined,

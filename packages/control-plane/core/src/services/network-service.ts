@@ -39,7 +39,7 @@ interface NetworkServicePlan {
   readonly refusal?: string;
 }
 
-/** Each slice name contains this number of digits of a hash of the Service's UID, so that a re-created Service gets new slice names. */
+/** Number of hash digits in slice names. The hash of the Service's UID gives the slices of a re-created Service new names. */
 const UID_DIGITS = 10;
 /** Valid hostname of an endpoint. Source: Kubernetes validation (RFC 1123 label). */
 const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;

@@ -372,7 +372,7 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
   const portAddresses = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge with bus number N needs root port N - 1 and replaces root port N. The list contains both; the last line omits port N.
+  // A bridge with bus number N needs root port N - 1 and takes the place of root port N. Both ports count as used, but port N is not built.
   const buses = [
     ...portAddresses.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),

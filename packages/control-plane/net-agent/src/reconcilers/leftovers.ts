@@ -74,7 +74,7 @@ export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
 /** Queue key for all pods; other keys are uids of pods. */
 const ALL_PODS = "*";
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** Delay in milliseconds between the end of a pod or sandbox and the sweep. Until then, Multus may still remove attachments. */
+/** Delay in milliseconds from the end of a pod or sandbox to the sweep. During this delay, Multus may still remove attachments itself. */
 const SETTLE_MS = 10_000;
 
 /** Returns the pod's addresses on the pod network, which change when the runtime replaces the sandbox. */

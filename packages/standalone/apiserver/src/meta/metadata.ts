@@ -151,7 +151,7 @@ export function decodeMeta(value: unknown, kind: string): Meta {
   return { name: "", ...meta };
 }
 
-/** Maximum total size of an object's labels, and of its annotations: 256 KiB each. Kubernetes limits only the annotations. */
+/** Maximum total bytes of an object's labels. The same limit applies to the object's annotations. Kubernetes does not limit labels. */
 const MAP_MAX_BYTES = 262_144;
 
 const EVENT_OWNER_FORBIDDEN = "/v1, Kind=Event is disallowed from being an owner";

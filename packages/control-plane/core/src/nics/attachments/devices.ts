@@ -72,7 +72,7 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
   const ids = facts.allocated.get(resource) ?? [];
   if (ids.length === 0) {
-    // A vhost-user NIC needs a device, its socket directory. Any other resource may have no devices and only affect scheduling.
+    // A vhost-user NIC needs its device, the socket directory. Other resources may have no devices and only affect scheduling.
     if (!isShared(resource)) return { ok: true };
     return { ok: false, reason: `the kubelet gave the pod no device of ${resource}` };
   }

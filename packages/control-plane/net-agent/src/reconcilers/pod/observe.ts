@@ -136,7 +136,7 @@ async function findSandbox(
   const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
   if (isOwn) return { sandbox };
   if (hasPodEnded || pod?.spec.hostNetwork === true) return {};
-  // Before the pod runs, no retry is needed, because its change to Running triggers the next pass.
+  // Before the pod is Running, no retry is needed, because the pod's change to this phase triggers the next pass.
   const error =
     pod?.status?.phase === "Running" ? new AppError("SANDBOX_NOT_FOUND", { pod: key }) : undefined;
   return { missingSandbox: { error, isReleasable: await hasOnlyFormerRows(rows, deps) } };

@@ -294,7 +294,7 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
     const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
     deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });
   } catch (error) {
-    // Ignores an existing VMI that the cache does not contain yet. Its watch event causes another reconcile pass.
+    // Ignores the error if the VMI exists but is not in the cache yet. The VMI's watch event triggers another reconcile pass.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }

@@ -223,7 +223,7 @@ interface AddedAttachment {
   readonly rejection?: string;
 }
 
-/** Records the routes and permanent neighbors of the NIC after ADD. virt-handler may move them to the guest; `detach` restores them. */
+/** Adds the NIC's routes and permanent neighbors to the row after ADD, so that `detach` can restore them if virt-handler moved them. */
 async function withPaths(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return row;
