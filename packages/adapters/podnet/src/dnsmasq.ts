@@ -193,7 +193,7 @@ interface AddressServersOptions {
   readonly processFamily: string;
 }
 
-/** Milliseconds after which a new process replaces a server process: 25 days, the maximum timer delay. Source: Node.js, setTimeout */
+/** Time limit of a server process, which is then restarted: the maximum timer delay, in milliseconds. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
 const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;

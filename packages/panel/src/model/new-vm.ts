@@ -126,8 +126,8 @@ function isNewSecret(body: object): body is NewSecret {
 }
 
 /**
- * Makes the VM the owner of a new Secret. Finds the VM in `answers`, the bodies of earlier responses. Returns `body` unchanged if it is no
- * Secret, or if `answers` contain no VM.
+ * Returns the new Secret `body` with the VM as its owner. `answers` are the bodies of earlier responses, one of which contains the
+ * created VM. Returns `body` unchanged if it is not a Secret, or if no response contains a VM.
  */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;

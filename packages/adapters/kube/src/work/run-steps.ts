@@ -22,8 +22,8 @@ export interface Explanation<T> {
 }
 
 /**
- * Why an action is not attempted. `skip` means that the action waits for a failed step that was already reported. Otherwise, the action
- * is added to the failed steps.
+ * Reason not to attempt an action. `skip` means that the action waits for a failed step that was already reported. For any other reason,
+ * the action is added to the failed steps.
  */
 export type WaitReason<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 

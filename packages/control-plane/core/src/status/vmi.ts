@@ -424,7 +424,7 @@ export function podNetworkFacts(pod: Pod, claimedNics?: ClaimedNics): PodNetwork
   };
 }
 
-/** Returns the final phase after the launcher container has ended, even if other containers run. Otherwise returns undefined. */
+/** Returns the final phase if the launcher container has ended, even if other containers still run. Otherwise returns undefined. */
 export function findGuestEnd(pod: Pod): VmiPhase | undefined {
   if (isPodFinished(pod)) return pod.status?.phase === "Succeeded" ? "Succeeded" : "Failed";
   const { containerStatuses = [] } = pod.status ?? {};

@@ -50,7 +50,7 @@ async function findInDirectory(
 export const NO_DEFAULT_NETWORK = "none";
 
 /**
- * Reads the network. `source` is a file, a directory, a name in `confDir`, or {@link NO_DEFAULT_NETWORK}.
+ * Reads the default network of pods. `source` is a file, a directory, a name in `confDir`, or {@link NO_DEFAULT_NETWORK}.
  * @throws AppError with CNI_DEFAULT_NETWORK_MISSING
  */
 export function readDefaultNetwork(

@@ -69,7 +69,7 @@ async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<bo
   }
 }
 
-/** Returns the expected paths of the domain. For a guest with hooks, returns the actual paths, because hooks may add any path. */
+/** Returns the expected paths of the domain. If the guest has hooks, any path is allowed, so that the actual paths are returned. */
 function findExpectedPaths(
   { vmi, run, launcher, deps }: IncomingMigration,
   actual: readonly string[],

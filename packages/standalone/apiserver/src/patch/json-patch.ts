@@ -77,7 +77,7 @@ function invalidPatch(reason: string): StatusError {
 
 const MISSING = Symbol("missing");
 
-/** Returns the value at a path. Ignores inherited properties, which the library would return. */
+/** Returns the value at a path, or MISSING. Unlike `Pointer.get` of the library, does not read inherited properties. */
 function findValue(target: unknown, tokens: readonly string[]): unknown {
   let value = target;
   for (const token of tokens) {

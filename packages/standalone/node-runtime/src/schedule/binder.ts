@@ -78,7 +78,7 @@ async function bind(
     deps.log.info("pod bound", { pod: `${namespace}/${name}`, node: nodeName });
   } catch (error) {
     nodeNameByUid.delete(uid);
-    // If another client deleted or bound the pod, the watch will report this change.
+    // These errors mean that another client deleted or bound the pod. The watch will report this change.
     if (!isAppError(error, "KUBE_CONFLICT") && !isAppError(error, "KUBE_NOT_FOUND")) throw error;
   }
 }

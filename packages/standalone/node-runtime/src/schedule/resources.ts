@@ -44,7 +44,7 @@ export function parseAllocatable(node: KubeNode | undefined): Amounts | undefine
   return new Map(amounts);
 }
 
-/** Resource that is insufficient for a pod, in the units of {@link Amounts}. */
+/** Resource of which a node has too little for a pod. The numbers have the units of {@link Amounts}. */
 interface Shortage {
   readonly resource: string;
   readonly requested: number;

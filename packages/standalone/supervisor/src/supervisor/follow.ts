@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the steps of a supervisor until the supervisor reaches a phase or ends.
+// Prints the steps of a supervisor until the supervisor reaches a given phase or ends.
 import { AppError } from "@patchbay/base";
 import { waitForProcessEnd } from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";

@@ -130,7 +130,7 @@ function withoutPorts(status: VmiStatus = {}): VmiStatus {
   return Object.fromEntries(otherFields) as VmiStatus;
 }
 
-/** Returns the VMI from which the target pod is built. It has the migrating NICs, but no reported interfaces. */
+/** Returns the VMI from which the target pod is built. It has only the NICs that migrate, and its status has no interfaces. */
 export function buildTargetPodView(
   vmi: VirtualMachineInstance,
   definitions: Definitions = new Map(),

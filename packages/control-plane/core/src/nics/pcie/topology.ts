@@ -169,7 +169,7 @@ function findAddressProblems(
   ];
 }
 
-/** Reports invalid annotations of KubeVirt's PCI layout, except causes that the old VMI already had. */
+/** Reports invalid annotations of KubeVirt's PCI layout. Omits problems that the old VMI already had. */
 function listAnnotationCauses(
   { vmi, base }: Requested,
   old: VirtualMachineInstance | undefined,

@@ -19,7 +19,7 @@ export interface ResourceFacts extends MemoryFacts {
 
 type ResourceAmounts = Readonly<Record<string, string>>;
 
-/** Checks whether the pod copies this resource from the VM. Patchbay computes memory and disk space itself, and supports no hugepages. */
+/** Checks whether the pod gets the VM's amount of a resource. Patchbay computes memory and disk space. It does not support hugepages. */
 function isUserResource(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
@@ -179,7 +179,7 @@ function readOverheadMiB(registry: BindingRegistry, name: string): number {
   return Math.ceil((parseQuantity(memory) ?? 0) / BYTES_PER_MIB);
 }
 
-/** Returns the bindings' memory overhead. Counts each binding once, rounded up. Source: KubeVirt pkg/network/resources memory.go. */
+/** Returns the memory overhead of all binding plugins that the ifaces use. Source: KubeVirt pkg/network/resources memory.go. */
 export function computeBindingsMiB(spec: VmiSpec, registry: BindingRegistry): number {
   const boundIfaces = ifacesOf(spec).filter((iface) => canBind(spec, iface, registry));
   const names = new Set(boundIfaces.flatMap(({ binding }) => binding?.name ?? []));

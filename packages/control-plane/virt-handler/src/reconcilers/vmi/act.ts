@@ -375,7 +375,7 @@ export function callsLibvirt(action: NodeAction): boolean {
   return isDeviceAction(action) || isDomainAction(action);
 }
 
-/** Returns whether further calls would fail, because the domain is busy or the connection to libvirt is lost. */
+/** Returns whether further libvirt calls would fail, because the domain is busy or the connection to libvirt is lost. */
 function stopsDeviceSteps(error: unknown): error is AppError {
   return isConnectionLost(error) || isDomainBusy(error);
 }

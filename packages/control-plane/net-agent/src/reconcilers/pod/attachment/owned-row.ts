@@ -50,7 +50,7 @@ export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   );
 }
 
-/** Returns the device of a row. For an adopted row, reads the device from the configuration. */
+/** Returns the device of a row. If the row has none, as after an adoption, reads the device from the configuration. */
 export function readDevice({ device, request }: JournalRow): UsedDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {
