@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks existing user data of cloud-init, finds its logins and adds SSH keys to it. Source: cloud-init, "Cloud config examples", cc_set_passwords.
+// Checks user data of cloud-init, finds its logins and adds SSH keys. Source: cloud-init, "Cloud config examples", cc_set_passwords.
 import { AppError } from "@patchbay/base";
 import {
   CLOUD_CONFIG_HEADER,

@@ -24,7 +24,7 @@ function parsePair(text: string): PortPair | undefined {
   return isPort ? { local, remote } : undefined;
 }
 
-/** Parses pairs of a local port and a guest's port. Requires exactly one pair if `isSinglePair` is set. @throws AppError with FLAG_INVALID */
+/** Parses pairs of a local port and a guest's port. If `isSinglePair` is set, requires one pair. @throws AppError with FLAG_INVALID */
 export function parsePorts(texts: readonly string[], isSinglePair: boolean): readonly PortPair[] {
   const wrong = texts.filter((text) => parsePair(text) === undefined);
   if (wrong.length > 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs of the annotations that report a pod's networks, their gateways, and failed attachments. Source: NPWG de-facto standard 1.3 section 5.
+// Codecs of the annotations that report a pod's networks, their gateways, and failed attachments. Source: NPWG 1.3 section 5.
 import { parseIp } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
 import { isLinkName } from "../values/name-syntax.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for JSON of unknown shape. They have an entry point of their own, `@patchbay/api/json`, so that importers do not load the schemas.
+// Helpers for JSON of unknown shape. Their separate entry point `@patchbay/api/json` lets importers avoid loading the schemas.
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isJsonObject(value: unknown): value is JsonObject {

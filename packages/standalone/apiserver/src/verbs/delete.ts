@@ -83,7 +83,7 @@ function shortenGrace({ metadata }: KubeObject, grace: number): void {
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-/** Returns `begun` after starting or shortening the grace period, `pending` if it is unchanged, `none` if it is unsupported or already 0. */
+/** Returns `begun` after starting or shortening the grace period, `pending` if it is unchanged, `none` if it is unsupported or 0. */
 function applyGrace(
   kind: Kind,
   object: KubeObject,
