@@ -144,7 +144,7 @@ function buildPathRequests(index: number, { routes, neighbors }: NicPaths): read
 /** EEXIST: the NIC still has the route. Source: errno(3) */
 const EXISTS = 17;
 
-/** Restores routes and neighbors, which the kernel removed with the NIC's addresses and MAC. Sets the NIC up, because routes need it. */
+/** Sets the NIC up, then restores the routes and neighbors that the kernel removed with the NIC's addresses and MAC. */
 export async function restorePaths(
   { netlink, pod }: { readonly netlink: Netlink; readonly pod: Pod },
   netns: NetnsHandle,

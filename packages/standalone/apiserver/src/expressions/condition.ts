@@ -27,7 +27,7 @@ function toCel(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, toCel(member)]));
 }
 
-/** Compiles a CEL expression. Throws an Error if it is invalid or not boolean. */
+/** Compiles a CEL expression. @throws Error if the expression is invalid or not boolean */
 export function compileCondition(expression: string): Condition {
   const evaluate = ENVIRONMENT.parse(expression);
   const { valid, type, error } = evaluate.check();

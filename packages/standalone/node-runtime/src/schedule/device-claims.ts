@@ -118,7 +118,7 @@ async function reserve(
   await store.patch(RESOURCE_CLAIMS, keyOf(claim), patch, { subresource: "status" });
 }
 
-/** Creates, awaits and reserves the pod's claims. The pod may be bound when they are ready. Idempotent. */
+/** Creates, awaits and reserves the pod's claims. The pod may be bound when the claims are ready. Idempotent. */
 export async function prepareDeviceClaims(deps: DeviceClaimDeps, pod: Pod): Promise<ClaimsState> {
   const created = await createClaims(deps, pod);
   if (created !== undefined) return created;

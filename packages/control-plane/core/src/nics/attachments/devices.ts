@@ -22,7 +22,7 @@ export interface DeviceFacts {
 /** A request for a device. At least one field is set. */
 export interface DeviceRequest {
   readonly resource?: string;
-  /** Device ID from the annotation's element. If set, no device with another ID is assigned. */
+  /** Device ID from the pod's annotation of requested networks. If set, no device with another ID is assigned. */
   readonly id?: string;
 }
 

@@ -61,7 +61,7 @@ interface ConfigMember {
   readonly value: unknown;
 }
 
-/** Maximum length of a tenant's string in messages. Otherwise tenants could make messages arbitrarily long. */
+/** Maximum length of a tenant's string in messages. Without a limit, tenants could make messages arbitrarily long. */
 const TEXT_LENGTH_MAX = 128;
 /** Length of a member's path above which names of nested members are no longer appended to the path. */
 const FIELD_LENGTH_MAX = 4 * TEXT_LENGTH_MAX;

@@ -105,7 +105,7 @@ export interface MasqueradeWiring extends TapOnBridge {
   readonly kind: "masquerade";
   readonly ipv4?: NatSubnet;
   readonly ipv6?: NatSubnet;
-  /** Ports that are forwarded to the guest. Empty: all ports. */
+  /** Ports that are forwarded to the guest. An empty list means all ports. */
   readonly ports: readonly ForwardedPorts[];
   /** Set if a service mesh's proxy in the pod receives the guest's TCP connections. */
   readonly mesh?: MeshWiring;

@@ -104,7 +104,7 @@ export function listVhostSockets(
   });
 }
 
-/** Patchbay cannot enforce port security on a vhost-user NIC, because the NIC's frames bypass the kernel. */
+/** Reported if port security is requested for a vhost-user NIC, whose frames bypass the kernel and thus Patchbay's filters. */
 export const PORT_SECURITY_NOT_ENFORCED: ReasonMessage<SocketReason> = {
   reason: "PortSecurityNotKept",
   message:
