@@ -32,7 +32,7 @@ function loadLibvirt(): LibvirtNative {
   return loadAddon("../build/libvirt.node");
 }
 
-// Loads the addon before the process drops its privileges, because only root may be able to read the file.
+// Loads the addon before the process drops its privileges, because the addon's file may be readable only by root.
 const { Connection, eventLoopAgeMs } = loadLibvirt();
 
 export function main(channel: ChildChannel): void {

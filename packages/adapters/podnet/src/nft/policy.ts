@@ -65,9 +65,7 @@ function versionOf(address: string): Version {
   return address.includes(":") ? 6 : 4;
 }
 
-/**
- * Builds a set whose name contains a digest of its elements. Rules refer to the set by name, so a comparison of rules detects new elements.
- */
+/** Builds a set. Its name contains a digest of its elements, because a comparison of rules sees only the names of sets. */
 function buildAddressSet(version: Version, addresses: readonly string[]): NamedSet {
   const digest = createHash("sha256").update(addresses.join(" ")).digest("hex").slice(0, 16);
   return {

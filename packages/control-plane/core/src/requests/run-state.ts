@@ -315,7 +315,9 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-/** Plans a restart. Returns a conflict for Halted, Once and a missing VMI, and a refusal if the VM cannot start again. */
+/**
+ * Plans a restart. Returns a conflict if the strategy is Halted or Once or no VMI exists; returns a refusal if the VM cannot start again.
+ */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be restarted";
   const strategy = runStrategyOf(facts.vm);

@@ -77,7 +77,7 @@ export class WakeFilter {
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
-  /** Marks the start of an observation. Earlier events then do not wake the loop. */
+  /** Marks the start of an observation, after which earlier events do not wake the loop. */
   markObserved(): void;
   markLinksObserved(): void;
   wakeOnlyFor: WakeFilter["wakeOnlyFor"];

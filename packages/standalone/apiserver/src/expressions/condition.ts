@@ -11,7 +11,7 @@ export interface Variables {
   readonly request: unknown;
 }
 
-/** Evaluates a condition. Throws an Error if the evaluation fails. */
+/** Evaluates a condition. @throws Error if the evaluation fails */
 export type Condition = (variables: Variables) => boolean;
 
 const ENVIRONMENT = new Environment()

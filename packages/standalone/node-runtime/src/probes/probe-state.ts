@@ -18,7 +18,7 @@ export interface ProbeSettings {
 }
 
 export interface ProbeState {
-  /** Whether the last reached threshold is successThreshold. Before that: true if the probe initially counts as success, else undefined. */
+  /** Whether the last reached threshold is successThreshold. If none was reached yet, true for a probe with `countsAsSuccess`. */
   readonly isSuccess: boolean | undefined;
   readonly lastResult: "success" | "failure" | undefined;
   readonly streak: number;

@@ -19,7 +19,7 @@ export interface HealthChecks {
 }
 
 /**
- * Resolves when a component hangs. Counts failed checks, because a time limit could expire while this process is suspended.
+ * Resolves when a component hangs. Counts failed checks, because this process could be suspended until a single time limit expires.
  * @throws the signal's reason
  */
 export async function waitUntilHung({ clock, check, signal }: HealthChecks): Promise<void> {

@@ -149,7 +149,7 @@ function checkAllowedType(response: Fields): void {
   }
 }
 
-/** Parses the webhook's response. Throws an Error if it is malformed. */
+/** Parses the webhook's response. @throws Error if the response is malformed */
 export function parseReview(review: unknown, webhook: Webhook, uid: string): Verdict {
   const response = valueAt(review, "response");
   if (!isFields(response)) {

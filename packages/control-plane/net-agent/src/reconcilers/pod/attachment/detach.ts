@@ -102,7 +102,7 @@ async function prepareRemoval(
   return { containerId, interfaceName, config, args, capabilityArgs };
 }
 
-/** Removes the NIC from the pod without its plugin, to free the NIC's name. */
+/** Removes the NIC from the pod without calling the CNI plugin, to free the NIC's name. */
 async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return;
