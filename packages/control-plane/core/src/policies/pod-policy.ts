@@ -161,7 +161,7 @@ function toTrafficRule(
   ];
 }
 
-/** Named ports of egress rules have different numbers in different peers, so each number gets a rule of its own. */
+/** Plans one rule for each number of a named port, because a port name can stand for different numbers in different peers. */
 function planNamedEgress(
   ports: readonly PolicyPort[],
   pods: readonly PolicyPod[],

@@ -99,7 +99,8 @@ export function readCertificates(secret: Pick<Secret, "data">): ValidCertificate
 }
 
 /**
- * Returns the end of virt-handlers' certificate. Undefined if the certificate or its CA is invalid, or the Secret's CA bundle is outdated.
+ * Returns when virt-handlers' certificate expires. Undefined if the certificate or its CA is invalid, or the Secret's CA bundle is
+ * outdated.
  */
 export function findHandlersEnd(
   secret: Pick<Secret, "data">,

@@ -7,7 +7,7 @@ import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import type { Sweeper } from "../pods/deps.ts";
 import type { VolumeMachine } from "./volumes.ts";
 
-/** Delays of the sweeps after a new connection to containerd. Later sweeps find what containerd was still undoing at the first sweep. */
+/** Delays of the sweeps after a new connection to containerd. At the first sweep, containerd may still be undoing interrupted starts. */
 const SWEEP_DELAYS_MS: readonly number[] = [0, 3000, 30_000];
 
 /** Returns a function that kills orphaned shims. The function does nothing when another program manages containerd. */
