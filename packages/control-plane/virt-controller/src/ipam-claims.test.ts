@@ -26,17 +26,26 @@ const NAD: NetworkAttachmentDefinition = {
 };
 const stage = useStage();
 
+const SECOND_NETWORK = { namespace: "default", name: "second" };
+const SECOND_NAD = {
+  ...NAD,
+  metadata: SECOND_NETWORK,
+  spec: { config: JSON.stringify({ ...CONFIG, name: "tenant-second" }) },
+};
+
 beforeAll(async () => {
   await stage.admin.store.create(NETWORK_ATTACHMENT_DEFINITIONS, NAD);
+  await stage.admin.store.create(NETWORK_ATTACHMENT_DEFINITIONS, SECOND_NAD);
 });
 
 afterAll(async () => {
   await stage.admin.store.delete(NETWORK_ATTACHMENT_DEFINITIONS, NETWORK);
+  await stage.admin.store.delete(NETWORK_ATTACHMENT_DEFINITIONS, SECOND_NETWORK);
 });
 
-function findClaim(): Promise<IpamClaim | undefined> {
+function findClaim(suffix = "one"): Promise<IpamClaim | undefined> {
   const { namespace, name } = stage.scene.key;
-  return stage.admin.store.find(IPAM_CLAIMS, { namespace, name: `${name}.one` });
+  return stage.admin.store.find(IPAM_CLAIMS, { namespace, name: `${name}.${suffix}` });
 }
 
 async function claimed(): Promise<readonly (string | undefined)[]> {
@@ -48,7 +57,7 @@ async function createClaimingVm(): Promise<IpamClaim> {
   await stage.scene.boot();
   await stage.scene.attachAll();
   await stage.scene.vmiWhen(({ status }) => status?.attachments?.[0]?.state === "Attached");
-  return eventually(findClaim, SOON);
+  return eventually(() => findClaim(), SOON);
 }
 
 test("a claim lasts as long as its VM, and ends after the guest", async () => {
@@ -96,6 +105,38 @@ test("a claim ends when its VM loses the NIC", async () => {
   await stage.scene.attachAll();
   await stage.scene.vmiWhen(({ status }) => status?.attachments === undefined);
   await eventually(async () => (await findClaim()) === undefined || undefined, SOON);
+});
+
+test("a network swap claims addresses of the new network, then releases those of the former", async () => {
+  await createClaimingVm();
+  const { name } = stage.scene.key;
+  const suffix = "one.ee422c09";
+  const path = "/spec/template/spec/networks/0/multus/networkName";
+  await stage.scene.patchVm([{ op: "replace", path, value: SECOND_NETWORK.name }]);
+  const references = [`${name}.one`, `${name}.${suffix}`];
+  await eventually(async () => (await claimed()).length === 2 || undefined, SOON);
+  expect(await claimed()).toEqual(references);
+  await stage.scene.attachAll();
+  const { status } = await stage.scene.vmiWhen((vmi) => vmi.status?.attachments?.length === 2);
+  expect(status?.attachments?.map(({ reason }) => reason)).toEqual([undefined, undefined]);
+  expect((await findClaim())?.metadata.deletionTimestamp).toBeUndefined();
+  // virt-handler uses the new pod NIC.
+  const [, element] = await stage.scene.elements();
+  const podInterfaceName = element?.interface ?? "";
+  await stage.scene.reportVmi({ interfaces: [{ name: "one", podInterfaceName }] });
+  await eventually(async () => (await claimed()).length === 1 || undefined, SOON);
+  await stage.scene.attachAll();
+  await eventually(async () => (await findClaim()) === undefined || undefined, SOON);
+  const claim = await findClaim(suffix);
+  expect(claim?.spec.network).toBe("tenant-second");
+  // The next launcher uses the claim with the NIC's addresses.
+  const { uid } = (await stage.scene.vmi()).metadata;
+  await stage.scene.deleteVmi();
+  await stage.scene.removePod();
+  await stage.scene.vmiWhen((vmi) => vmi.metadata.uid !== uid);
+  await eventually(async () => (await claimed()).includes(`${name}.${suffix}`) || undefined, SOON);
+  expect((await findClaim(suffix))?.metadata.uid).toBe(claim?.metadata.uid);
+  expect(await findClaim()).toBeUndefined();
 });
 
 describe("a VMI on a network with persistent addresses", () => {

@@ -15,6 +15,7 @@ export {
   listIpamClaimNames,
   planIpamClaims,
   type IpamClaimAction,
+  type IpamClaimNames,
 } from "./ipam-claims.ts";
 export { hasImageVolume, hasMissingImage } from "./pod/image-files.ts";
 export { listNetworkNames } from "./pod/pod-networks.ts";

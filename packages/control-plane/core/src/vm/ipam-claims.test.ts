@@ -28,6 +28,8 @@ const NOW = "2026-01-01T00:00:00Z";
 const NIC: NicSketch = { name: "one" };
 /** The usual pod NIC of interface `one`. */
 const POD_NIC = "pod7692c3ad354";
+/** Claim of interface `one` on network `tenant-blue` after a network swap. */
+const SWAP_NAME = "vm1.one.96bdbf68";
 
 function definition(config: unknown, name = "blue"): NetworkAttachmentDefinition {
   const metadata = { namespace: "default", name };
@@ -181,8 +183,19 @@ describe("the claim of an interface", () => {
       want: { kind: "ending" },
     },
     {
-      name: "for another network remains while a NIC uses it",
+      name: "has another name while a NIC uses the claim of the former network",
       found: [claim({}, otherNetwork)],
+      vmi: attached(vmiWith()),
+      want: { kind: "missing", claim: claim({ name: SWAP_NAME }) },
+    },
+    {
+      name: "of a network swap is used from then on",
+      found: [claim({ name: SWAP_NAME })],
+      want: { kind: "usable", name: SWAP_NAME },
+    },
+    {
+      name: "for another network is not used if a user created it",
+      found: [claim({ ownerReferences: [] }, otherNetwork)],
       vmi: attached(vmiWith()),
       want: {
         kind: "unusable",
@@ -304,6 +317,11 @@ describe("a launcher", () => {
       ["one", { kind: "usable", name: "vm1.one" }],
     ]);
     expect([...findIpamClaimsInUse(attachments, [ELEMENT])]).toEqual([]);
+    const other = { ...CLAIMING, interface: "pod0123456789a", "ipam-claim-reference": SWAP_NAME };
+    const next = { name: "one", podInterfaceName: other.interface, state: "Attached" } as const;
+    expect([...findIpamClaimsInUse([...attachments, next], [CLAIMING, other])]).toEqual([
+      ["one", { kind: "usable", name: "vm1.one" }],
+    ]);
   });
 });
 
@@ -333,9 +351,22 @@ describe("an attached NIC without a claim", () => {
   });
 });
 
+const ATTACHMENTS = attached(vmiWith()).status?.attachments ?? [];
+const FORMER = {
+  name: "one",
+  podInterfaceName: "pod0123456789a",
+  networkName: "default/red",
+  state: "Removing",
+} as const;
+
 describe("the end of a claim", () => {
   const deleted = claim({ deletionTimestamp: NOW });
   const vm = aVm({ nics: [NIC] });
+  const swapping = aPod({
+    [names.NETWORKS_ANNOTATION]: printNetworks([
+      { ...CLAIMING, "ipam-claim-reference": SWAP_NAME },
+    ]),
+  });
   const bare = aVm();
   const owners = { vm, vmi: undefined, pod: undefined, definitions: DEFINITIONS };
   const referencing = aPod({ [names.NETWORKS_ANNOTATION]: printNetworks([CLAIMING]) });
@@ -372,6 +403,31 @@ describe("the end of a claim", () => {
     {
       name: "comes when the network's name has changed",
       claim: claim({}, { network: "tenant-red", interface: POD_NIC }),
+      want: ["deleteIpamClaim"],
+    },
+    {
+      name: "comes after a network swap, when the NIC has the claim of its new network",
+      claim: claim({}, { network: "tenant-red", interface: POD_NIC }),
+      owners: { vmi: attached(vmiWith()), pod: swapping },
+      want: ["deleteIpamClaim"],
+    },
+    {
+      name: "waits in a network swap until the former NIC is detached",
+      claim: claim({}, { network: "tenant-red", interface: POD_NIC }),
+      owners: {
+        vmi: { ...vmiWith(), status: { attachments: [FORMER, ...ATTACHMENTS] } },
+        pod: swapping,
+      },
+      want: [],
+    },
+    {
+      name: "does not come to the claim of a network swap",
+      claim: claim({ name: SWAP_NAME }),
+      want: [],
+    },
+    {
+      name: "comes to the claim of an earlier network swap",
+      claim: claim({ name: "vm1.one.06416dd8" }, { network: "tenant-red", interface: POD_NIC }),
       want: ["deleteIpamClaim"],
     },
     {

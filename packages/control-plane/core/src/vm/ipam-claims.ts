@@ -31,6 +31,7 @@ import type { Definitions } from "../node/definitions.ts";
 import { hasOwnAddressing } from "../nics/addresses/retained-addresses.ts";
 import { readText } from "../nics/definition/needs.ts";
 import { buildPodInterfaceName } from "../nics/names.ts";
+import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../nics/nics.ts";
 import { addressNotClaimed, requestNotClaimed } from "../reasons/messages.ts";
 import { toLabelValue } from "./spec/guest-names.ts";
@@ -120,17 +121,41 @@ function listPersistentNics(
   });
 }
 
+/** Number of hex digits in the names of {@link buildSwapClaimName}. */
+const SWAP_HASH_LENGTH = 8;
+
 function buildClaimName({ metadata }: KubeObject, networkName: string): string {
   return `${metadata.name}.${networkName}`;
+}
+
+/** Returns the name of a claim during a network swap. The claim of the former network still has the usual name. */
+function buildSwapClaimName(owner: KubeObject, networkName: string, configName: string): string {
+  const hash = sha256Hex(configName).slice(0, SWAP_HASH_LENGTH);
+  return `${buildClaimName(owner, networkName)}.${hash}`;
+}
+
+/** Names of a NIC's claim. */
+export interface IpamClaimNames {
+  readonly usual: string;
+  /** Name after a network swap. */
+  readonly swap: string;
+  /** Name in the CNI configuration of the NIC's network. */
+  readonly configName: string;
+}
+
+function buildClaimNames(
+  owner: KubeObject,
+  { network, configName }: PersistentNic,
+): IpamClaimNames {
+  const usual = buildClaimName(owner, network.name);
+  return { usual, swap: buildSwapClaimName(owner, network.name, configName), configName };
 }
 
 export function listIpamClaimNames(
   vmi: VirtualMachineInstance,
   definitions: Definitions,
-): readonly string[] {
-  return listPersistentNics(vmi, definitions).map(({ network }) =>
-    buildClaimName(vmi, network.name),
-  );
+): readonly IpamClaimNames[] {
+  return listPersistentNics(vmi, definitions).map((nic) => buildClaimNames(vmi, nic));
 }
 
 function buildOwner(vmi: VirtualMachineInstance) {
@@ -146,12 +171,13 @@ function buildOwner(vmi: VirtualMachineInstance) {
 function buildIpamClaim(
   vmi: VirtualMachineInstance,
   { network, configName, ipRequests = [] }: PersistentNic,
+  name: string,
 ): IpamClaim {
   return {
     apiVersion: apiVersionOf(IPAM_CLAIMS),
     kind: IPAM_CLAIMS.kind,
     metadata: {
-      name: buildClaimName(vmi, network.name),
+      name,
       namespace: vmi.metadata.namespace ?? "",
       labels: { [names.IPAM_CLAIM_VM_LABEL]: toLabelValue(vmi.metadata.name) },
       finalizers: [names.IPAM_CLAIM_FINALIZER],
@@ -179,19 +205,34 @@ interface ClaimUsers {
   readonly pod: Pod | undefined;
 }
 
-function listReferences(pod: Pod | undefined): readonly string[] {
+function listElements(pod: Pod | undefined): readonly NetworkSelection[] {
   const annotation = parseNetworks(pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
-  if (!annotation.ok) return [];
-  return annotation.elements.flatMap((element) => element["ipam-claim-reference"] ?? []);
+  return annotation.ok ? annotation.elements : [];
 }
 
-/** Checks whether a NIC has, or may get, addresses of the claim. */
-function isInUse({ metadata }: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
+function hasNameOf({ metadata, spec }: IpamClaim, owner: KubeObject, networkName: string): boolean {
+  const names = [
+    buildClaimName(owner, networkName),
+    buildSwapClaimName(owner, networkName, spec.network),
+  ];
+  return names.includes(metadata.name);
+}
+
+/**
+ * Checks whether a NIC has, or may get, addresses of the claim. The element of an attached NIC names the NIC's claim. An attachment
+ * without an element is being detached, and may have any claim of its interface.
+ */
+function isInUse(claim: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
   if (vmi === undefined) return false;
+  const elements = listElements(pod);
   const attachments = vmi.status?.attachments ?? [];
   return (
-    attachments.some(({ name }) => buildClaimName(vmi, name) === metadata.name) ||
-    listReferences(pod).includes(metadata.name)
+    elements.some((element) => element["ipam-claim-reference"] === claim.metadata.name) ||
+    attachments.some(
+      ({ name, podInterfaceName }) =>
+        hasNameOf(claim, vmi, name) &&
+        !elements.some((element) => element.interface === podInterfaceName),
+    )
   );
 }
 
@@ -227,7 +268,7 @@ function resolveExisting(
     // The garbage collector deletes a claim of an earlier VM with the same name. Then the new claim can be created.
     const isPredecessor =
       OWNER_KINDS.includes(owner.kind) && owner.name === users.vmi.metadata.name;
-    if (isPredecessor) return { kind: "missing", claim: buildIpamClaim(users.vmi, nic) };
+    if (isPredecessor) return { kind: "missing", claim: buildIpamClaim(users.vmi, nic, name) };
     const message = `IPAMClaim ${namespace}/${name} belongs to ${owner.kind} ${owner.name}`;
     return { kind: "unusable", message };
   }
@@ -243,6 +284,34 @@ function resolveExisting(
     : { kind: "unusable", message: describeOther(claim, nic) };
 }
 
+/** Checks whether the VM's claim serves the NIC's former network until a network swap has ended. */
+function isOfFormerNetwork(
+  claim: IpamClaim,
+  { configName }: PersistentNic,
+  users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
+): boolean {
+  const isOwn = findController(claim)?.uid === buildOwner(users.vmi).uid;
+  return isOwn && claim.spec.network !== configName && isInUse(claim, users);
+}
+
+/** Resolves a NIC's claim. A claim of an earlier network swap has the NIC's addresses, so it retains its name. */
+function resolveOne(
+  nic: PersistentNic,
+  users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
+  { claims, unavailable }: IpamClaimFacts,
+): IpamClaimState {
+  const { usual, swap } = buildClaimNames(users.vmi, nic);
+  const usualClaim = claims.get(usual);
+  const needsSwapName =
+    claims.has(swap) || (usualClaim !== undefined && isOfFormerNetwork(usualClaim, nic, users));
+  const name = needsSwapName ? swap : usual;
+  const claim = claims.get(name);
+  if (claim !== undefined) return resolveExisting(claim, nic, users);
+  return unavailable === undefined
+    ? { kind: "missing", claim: buildIpamClaim(users.vmi, nic, name) }
+    : { kind: "unusable", message: unavailable };
+}
+
 /** Returns the states of the claims that the VMI's networks require. `facts` is undefined if no network requires a claim. */
 export function resolveIpamClaims(
   users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
@@ -250,7 +319,6 @@ export function resolveIpamClaims(
   facts: IpamClaimFacts | undefined,
 ): IpamClaimStates {
   if (facts === undefined) return new Map();
-  const { claims, unavailable } = facts;
   return new Map(
     listPersistentNics(users.vmi, definitions).map((nic): [string, IpamClaimState] => {
       const { name } = nic.network;
@@ -258,11 +326,7 @@ export function resolveIpamClaims(
         const message = `network ${nic.configName} has no subnet for ${nic.requested.join(", ")}`;
         return [name, { kind: "unusable", message }];
       }
-      const claim = claims.get(buildClaimName(users.vmi, name));
-      if (claim !== undefined) return [name, resolveExisting(claim, nic, users)];
-      return unavailable === undefined
-        ? [name, { kind: "missing", claim: buildIpamClaim(users.vmi, nic) }]
-        : [name, { kind: "unusable", message: unavailable }];
+      return [name, resolveOne(nic, users, facts)];
     }),
   );
 }
@@ -272,17 +336,19 @@ export function isAwaited(state: IpamClaimState | undefined): boolean {
   return state?.kind === "missing" || state?.kind === "ending";
 }
 
-/** Returns the claims that a source pod's NICs use, so that the target pod uses the same claims. */
+/** Returns the claims that a source pod's NICs use, so that the target pod uses the same claims. The attachment in use is the first. */
 export function findIpamClaimsInUse(
   attachments: readonly Attachment[],
   elements: readonly NetworkSelection[],
 ): IpamClaimStates {
   return new Map(
-    attachments.flatMap(({ name, podInterfaceName }): readonly [string, IpamClaimState][] => {
-      const element = elements.find((each) => each.interface === podInterfaceName);
-      const claimName = element?.["ipam-claim-reference"];
-      return claimName === undefined ? [] : [[name, { kind: "usable", name: claimName }]];
-    }),
+    attachments
+      .toReversed()
+      .flatMap(({ name, podInterfaceName }): readonly [string, IpamClaimState][] => {
+        const element = elements.find((each) => each.interface === podInterfaceName);
+        const claimName = element?.["ipam-claim-reference"];
+        return claimName === undefined ? [] : [[name, { kind: "usable", name: claimName }]];
+      }),
   );
 }
 
@@ -335,9 +401,7 @@ interface ClaimOwner {
  */
 function isWanted(claim: IpamClaim, { owner, nics, requested, definitions }: ClaimOwner): boolean {
   const { metadata } = claim;
-  const network = listClaimingNetworks(nics).find(
-    ({ name }) => buildClaimName(owner, name) === metadata.name,
-  );
+  const network = listClaimingNetworks(nics).find(({ name }) => hasNameOf(claim, owner, name));
   if (network === undefined) return false;
   const nad = definitions.get(networkNameOf(network, metadata.namespace ?? "") ?? "");
   if (nad === undefined) return true;

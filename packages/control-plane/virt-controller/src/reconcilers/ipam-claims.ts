@@ -7,6 +7,7 @@ import {
   listIpamClaimNames,
   planIpamClaims,
   type IpamClaimAction,
+  type IpamClaimNames,
   type VmiFacts,
 } from "@patchbay/core/vm";
 import { ownerPodName } from "@patchbay/core/migration";
@@ -28,21 +29,39 @@ function explainUnavailable(error: unknown): string {
   throw error;
 }
 
-/** Finds the claims that the VMI's networks require. Reads a claim that the cache lacks from the API server, because it may be new. */
+/**
+ * Finds a NIC's claims. If a claim is not in the cache, reads it from the API server: it may be new. A claim with the name for a network
+ * swap is new only while the usual claim is for another network.
+ */
+async function findNicClaims(
+  { usual, swap, configName }: IpamClaimNames,
+  namespace: string,
+  { ipamClaims, store }: Deps,
+): Promise<readonly IpamClaim[]> {
+  const find = async (name: string): Promise<IpamClaim | undefined> =>
+    ipamClaims.find({ namespace, name }) ?? (await store.find(IPAM_CLAIMS, { namespace, name }));
+  const claim = await find(usual);
+  const isOfOtherNetwork = claim !== undefined && claim.spec.network !== configName;
+  const swapClaim = isOfOtherNetwork
+    ? await find(swap)
+    : ipamClaims.find({ namespace, name: swap });
+  return [claim, swapClaim].flatMap((found) => found ?? []);
+}
+
+/** Finds the claims that the VMI's networks require. */
 export async function observeIpamClaims(
   vmi: VirtualMachineInstance,
   definitions: Definitions,
-  { ipamClaims, store }: Deps,
+  deps: Deps,
 ): Promise<Pick<VmiFacts, "ipamClaims">> {
   const { namespace = "" } = vmi.metadata;
-  const claimNames = listIpamClaimNames(vmi, definitions);
-  if (claimNames.length === 0) return {};
+  const nicNames = listIpamClaimNames(vmi, definitions);
+  if (nicNames.length === 0) return {};
   const claims = new Map<string, IpamClaim>();
   try {
-    for (const name of claimNames) {
-      const key = { namespace, name };
-      const claim = ipamClaims.find(key) ?? (await store.find(IPAM_CLAIMS, key));
-      if (claim !== undefined) claims.set(name, claim);
+    for (const each of nicNames) {
+      for (const claim of await findNicClaims(each, namespace, deps))
+        claims.set(claim.metadata.name, claim);
     }
     return { ipamClaims: { claims } };
   } catch (error) {
