@@ -56,6 +56,7 @@ function controller(surroundings: Surroundings): Promise<void> {
       sidecarShimImage: "shim",
       concurrency: 4,
       podNetworkPassesAnyMac: true,
+      ovnDefaultNetwork: "ovn-kubernetes/default",
     } as const),
     leaderElect: false,
     leaseNamespace: "patchbay",

@@ -132,6 +132,8 @@ export const RELAY_GROUP = "patchbay.io:migration";
 export const REQUESTED_ADDRESSES_ANNOTATION = "network.kubevirt.io/addresses";
 /** Finalizer that retains an IPAMClaim until no pod uses its addresses. Source: KubeVirt ipam-extensions. */
 export const IPAM_CLAIM_FINALIZER = "kubevirt.io/persistent-ipam";
+/** Annotation of a pod. Its value is the name of the IPAMClaim of its pod network. Source: OVN-Kubernetes OvnUDNIPAMClaimName. */
+export const PRIMARY_CLAIM_ANNOTATION = "k8s.ovn.org/primary-udn-ipamclaim";
 /** Label of an IPAMClaim. Its value is the name of the VM. Source: KubeVirt VirtualMachineLabel. */
 export const IPAM_CLAIM_VM_LABEL = "kubevirt.io/vm";
 /** Finalizer that retains a VMI until its launcher pod is deleted; owner: virt-controller. Source: KubeVirt. */

@@ -33,6 +33,8 @@ import {
 } from "@patchbay/api/kubernetes";
 import {
   findIpamClaimOwner,
+  findPodNetwork,
+  isPrimaryNetwork,
   listClaimNames,
   listNetworkNames,
   trimLauncher,
@@ -84,7 +86,7 @@ import {
   type InstancetypeCaches,
 } from "./instancetype-caches.ts";
 import { createLeadership, leadingFamily, type Leadership } from "./leadership.ts";
-import { BY_OWNER } from "./reconcilers/ipam-claims.ts";
+import { BY_OWNER, BY_PRIMARY } from "./reconcilers/ipam-claims.ts";
 import { reconcile, reconcileInstallation } from "./reconcilers/index.ts";
 import { BY_MAC } from "./reconcilers/vm/create-vmi.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
@@ -165,6 +167,13 @@ function enqueueNetworkVmis({ nads, vmis }: Caches, queue: Queue): void {
   nads.onChange((change) => {
     const nad = change.kind === "deleted" ? change.previous : change.current;
     for (const vmi of vmis.listBy(BY_NETWORK, toKey(nad))) queue.add(toKey(vmi));
+    const wasPrimary = change.kind === "updated" && isPrimaryNetwork(change.previous);
+    if (!wasPrimary && !isPrimaryNetwork(nad)) return;
+    // A primary network carries the pod network of its namespace.
+    for (const vmi of vmis.list()) {
+      const isInNamespace = vmi.metadata.namespace === nad.metadata.namespace;
+      if (isInNamespace && findPodNetwork(vmi.spec) !== undefined) queue.add(toKey(vmi));
+    }
   });
 }
 
@@ -229,7 +238,12 @@ function createCaches({ client, log }: DaemonContext): Caches {
     // This cache is optional, because clusters without Multus lack the kind.
     nads: createCache(
       client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: trimDefinition, isOptional: true }),
-      { logger },
+      {
+        indexes: {
+          [BY_PRIMARY]: (nad) => (isPrimaryNetwork(nad) ? [nad.metadata.namespace ?? ""] : []),
+        },
+        logger,
+      },
     ),
     ipamClaims: createCache(client.reflect(IPAM_CLAIMS, { isOptional: true }), {
       indexes: { [BY_OWNER]: (claim) => [findIpamClaimOwner(claim)].flatMap((key) => key ?? []) },
@@ -274,6 +288,7 @@ function createDeps(
     log,
     randomBytes,
     podNetwork: { passesAnyMac: flags.podNetworkPassesAnyMac },
+    ovnDefaultNetwork: flags.ovnDefaultNetwork,
     launcherImage: flags.launcherImage,
     sidecarShimImage: flags.sidecarShimImage,
     imageVolumes: createImageVolumes({ store, log }),

@@ -13,6 +13,8 @@ export interface Flags extends CommonFlags {
   readonly leaderElect: boolean;
   readonly leaseNamespace: string;
   readonly podNetworkPassesAnyMac: boolean;
+  /** NAMESPACE/NAME of OVN-Kubernetes' definition of its default network. */
+  readonly ovnDefaultNetwork: string;
 }
 
 export function parseFlags(argv: readonly string[]): Flags {
@@ -37,6 +39,11 @@ export function parseFlags(argv: readonly string[]): Flags {
       "--pod-network-passes-any-mac",
       "the pods' default network passes frames of any MAC, so that VMs on it keep their MAC over restarts",
       false,
+    )
+    .option(
+      "--ovn-default-network <namespace/name>",
+      "OVN-Kubernetes' NetworkAttachmentDefinition of its default network, which launchers on a primary network name to request addresses; on OpenShift openshift-ovn-kubernetes/default",
+      "ovn-kubernetes/default",
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();

@@ -27,6 +27,7 @@ export interface Deps {
   readonly policies: Cache<MigrationPolicy>;
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
+  /** Cache of NetworkAttachmentDefinitions. The keys of its index `primary` are the namespaces of primary networks. */
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
@@ -46,6 +47,8 @@ export interface Deps {
   readonly log: Logger;
   readonly randomBytes: (count: number) => Uint8Array;
   readonly podNetwork: PodNetworkPolicy;
+  /** NAMESPACE/NAME of OVN-Kubernetes' definition of its default network. */
+  readonly ovnDefaultNetwork: string;
   readonly launcherImage: string;
   readonly sidecarShimImage: string;
   readonly imageVolumes: ImageVolumes;

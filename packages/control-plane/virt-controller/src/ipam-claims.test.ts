@@ -3,14 +3,19 @@
 import {
   IPAM_CLAIMS,
   names,
+  NAMESPACES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
   type IpamClaim,
   type NetworkAttachmentDefinition,
+  type VirtualMachineInstance,
 } from "@patchbay/api";
-import { findSyncError } from "@patchbay/core/status";
-import { aVmi, eventually } from "@patchbay/support";
+import { parseJson } from "@patchbay/api/json";
+import { AppError } from "@patchbay/base";
+import { findSyncError, pointerToken } from "@patchbay/core/status";
+import { aVm, aVmi, eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Bench } from "./testing/bench.ts";
 import { useStage } from "./testing/component-environment.ts";
@@ -137,6 +142,169 @@ test("a network swap claims addresses of the new network, then releases those of
   await eventually(async () => (await claimed()).includes(`${name}.${suffix}`) || undefined, SOON);
   expect((await findClaim(suffix))?.metadata.uid).toBe(claim?.metadata.uid);
   expect(await findClaim()).toBeUndefined();
+});
+
+/** Definition that OVN-Kubernetes creates for a namespace's UserDefinedNetwork. */
+const PRIMARY_NAD = {
+  ...NAD,
+  metadata: { namespace: "default", name: "tenant" },
+  spec: {
+    config: JSON.stringify({
+      ...CONFIG,
+      name: "default_tenant",
+      topology: "layer2",
+      role: "primary",
+      subnets: "10.100.0.0/16",
+    }),
+  },
+};
+/** Definition of the default network. Source: OVN-Kubernetes EnsureDefaultNetworkNAD. */
+const DEFAULT_NAD = {
+  ...NAD,
+  metadata: { namespace: "ovn-kubernetes", name: "default" },
+  spec: {
+    config: '{"cniVersion": "0.4.0", "name": "ovn-kubernetes", "type": "ovn-k8s-cni-overlay"}',
+  },
+};
+const PRIMARY_CLAIM = "k8s.ovn.org/primary-udn-ipamclaim";
+const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
+const POD_NETWORK = {
+  metadata: { annotations: { "network.kubevirt.io/addresses": '{"podnet": ["10.100.0.9"]}' } },
+  networks: [{ name: "podnet", pod: {} }],
+  interfaces: [{ name: "podnet", bridge: {} }],
+};
+
+describe("a VM on the pod network", () => {
+  async function createVm(): Promise<void> {
+    const vm = aVm();
+    const { metadata, networks, interfaces } = POD_NETWORK;
+    const { spec } = vm.spec.template;
+    const domain = { ...spec.domain, devices: { interfaces } };
+    const template = { metadata, spec: { ...spec, networks, domain } };
+    await stage.admin.store.create(VIRTUAL_MACHINES, {
+      ...vm,
+      metadata: stage.scene.key,
+      spec: { runStrategy: "Always", template },
+    });
+  }
+
+  async function readAnnotations(): Promise<readonly unknown[]> {
+    const { annotations = {} } = (await stage.scene.pod()).metadata;
+    const request = annotations[DEFAULT_NETWORK];
+    return [annotations[PRIMARY_CLAIM], parseJson(request)];
+  }
+
+  /** The network's controller assigns the addresses. */
+  async function assign(ips: readonly string[]): Promise<void> {
+    const key = { namespace: "default", name: `${stage.scene.key.name}.podnet` };
+    const status = { ips, ownerPod: "launcher" };
+    const patch = { type: "merge", fields: { status } } as const;
+    await stage.admin.store.patch(IPAM_CLAIMS, key, patch, { subresource: "status" });
+  }
+
+  test("has no claim and no annotation without a primary network", async () => {
+    await createVm();
+    expect(await readAnnotations()).toEqual([undefined, undefined]);
+    await stage.scene.boot();
+    expect(await findClaim("podnet")).toBeUndefined();
+    expect(stage.controller.calls.filter((call) => call.includes("ipamclaims"))).toEqual([]);
+  });
+
+  test("reports that it has no claim when the primary network is created later", async () => {
+    await createVm();
+    await stage.scene.boot();
+    const path = `/metadata/annotations/${pointerToken(names.NETWORK_STATUS_ANNOTATION)}`;
+    const value = JSON.stringify([
+      { name: "ovn-kubernetes", interface: "ovn-udn1", ips: ["10.100.0.3"], default: true },
+    ]);
+    await stage.scene.patchPodStatus([{ op: "add", path, value }]);
+    const isAttached = (reason: string | undefined) => (vmi: VirtualMachineInstance) =>
+      vmi.status?.attachments?.some(
+        (each) => each.state === "Attached" && each.reason === reason,
+      ) === true;
+    await stage.scene.vmiWhen(isAttached(undefined));
+    await stage.admin.store.create(NETWORK_ATTACHMENT_DEFINITIONS, PRIMARY_NAD);
+    try {
+      const { status } = await stage.scene.vmiWhen(isAttached("AddressNotClaimed"));
+      expect(status?.attachments?.[0]?.message).toContain("network default/tenant");
+    } finally {
+      await stage.admin.store.delete(NETWORK_ATTACHMENT_DEFINITIONS, PRIMARY_NAD.metadata);
+    }
+    await stage.scene.vmiWhen(isAttached(undefined));
+  });
+
+  test("keeps its addresses on the namespace's primary network", async () => {
+    const { store } = stage.admin;
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "ovn-kubernetes" } };
+    await store.create(NAMESPACES, namespace);
+    await store.create(NETWORK_ATTACHMENT_DEFINITIONS, DEFAULT_NAD);
+    await store.create(NETWORK_ATTACHMENT_DEFINITIONS, PRIMARY_NAD);
+    try {
+      await createVm();
+      const { name } = stage.scene.key;
+      const request = {
+        name: "default",
+        namespace: "ovn-kubernetes",
+        ips: ["10.100.0.9/16"],
+        "ipam-claim-reference": `${name}.podnet`,
+      };
+      expect(await readAnnotations()).toEqual([`${name}.podnet`, [request]]);
+      const claim = await eventually(() => findClaim("podnet"), SOON);
+      expect(claim).toMatchObject({
+        metadata: { ownerReferences: [{ kind: "VirtualMachine", name, controller: true }] },
+        spec: { network: "default_tenant" },
+      });
+      await assign(["10.100.0.9/16"]);
+      await stage.scene.boot();
+      // Another launcher uses the same claim.
+      const { uid } = (await stage.scene.vmi()).metadata;
+      await stage.scene.deleteVmi();
+      await stage.scene.removePod();
+      await stage.scene.vmiWhen((vmi) => vmi.metadata.uid !== uid);
+      expect(await readAnnotations()).toEqual([`${name}.podnet`, [request]]);
+      expect((await findClaim("podnet"))?.metadata.uid).toBe(claim.metadata.uid);
+      // The network may give the addresses to others only after the guest has ended.
+      await stage.scene.boot();
+      await store.delete(IPAM_CLAIMS, claim.metadata);
+      await stage.scene.reportVmi({ phase: "Running" });
+      expect((await findClaim("podnet"))?.metadata.deletionTimestamp).toBeDefined();
+      await stage.scene.end();
+      await eventually(async () => (await findClaim("podnet")) === undefined || undefined, SOON);
+    } finally {
+      await store.delete(NETWORK_ATTACHMENT_DEFINITIONS, PRIMARY_NAD.metadata);
+      await store.delete(NETWORK_ATTACHMENT_DEFINITIONS, DEFAULT_NAD.metadata);
+    }
+  });
+
+  test.each<{ message: string; want: readonly (string | undefined)[] }>([
+    {
+      // Source: ipam-extensions, validateDefaultMultusNetworkRequest.
+      message: `admission webhook "ipam-claims.k8s.cni.cncf.io" denied the request: multus default network annotation "${DEFAULT_NETWORK}" is not allowed on pod creation`,
+      want: ["vm1.podnet"],
+    },
+    { message: "exceeded quota", want: [] },
+  ])("leaves requests to ipam-extensions only if it rejects them: $message", async (row) => {
+    const bench = new Bench();
+    const vmi = aVmi();
+    const { metadata, networks, interfaces } = POD_NETWORK;
+    const domain = { ...vmi.spec.domain, devices: { interfaces } };
+    await bench.put(NETWORK_ATTACHMENT_DEFINITIONS, DEFAULT_NAD);
+    await bench.put(NETWORK_ATTACHMENT_DEFINITIONS, PRIMARY_NAD);
+    await bench.put(VIRTUAL_MACHINE_INSTANCES, {
+      ...vmi,
+      metadata: { ...vmi.metadata, ...metadata },
+      spec: { ...vmi.spec, networks, domain },
+    });
+    bench.refuseWith(
+      "create pods",
+      new AppError("KUBE_FORBIDDEN", { message: row.message }),
+      ({ annotations = {} }) => annotations[DEFAULT_NETWORK] !== undefined,
+    );
+    await bench.settleVmi().catch(() => undefined);
+    const { items } = await bench.server.list(PODS);
+    expect(items.map((pod) => pod.metadata.annotations?.[PRIMARY_CLAIM])).toEqual(row.want);
+    for (const pod of items) expect(pod.metadata.annotations).not.toHaveProperty(DEFAULT_NETWORK);
+  });
 });
 
 describe("a VMI on a network with persistent addresses", () => {

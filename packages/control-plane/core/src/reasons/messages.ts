@@ -274,14 +274,14 @@ export function addressNotClaimed(
   return { reason: "AddressNotClaimed", message };
 }
 
-/** Describes that a network ignored the addresses that a claim requests. */
+/** Describes that a network ignored the addresses that a NIC with a claim requests. */
 export function requestNotClaimed(
   network: string,
   requested: readonly string[],
   assigned: readonly string[],
 ): ReasonMessage<"AddressNotClaimed"> {
   const current = assigned.length === 0 ? "no address" : assigned.join(", ");
-  const message = `network ${network} assigned ${current} instead of ${requested.join(", ")}, which the NIC's IPAMClaim requests`;
+  const message = `network ${network} assigned ${current} instead of ${requested.join(", ")}, which annotation ${names.REQUESTED_ADDRESSES_ANNOTATION} requests`;
   return { reason: "AddressNotClaimed", message };
 }
 

@@ -400,7 +400,7 @@ const REASONS_ON_NODE = {
     ...WARNING_ON_NODE,
     phases: "`Ready`",
     meaning:
-      "the network offers persistent addresses, but the NIC has no IPAMClaim, so the network may assign other addresses at the next start; or the network ignored the addresses that the claim requests; the message has the cause",
+      "the network offers persistent addresses, but the NIC has no IPAMClaim, so the network may assign other addresses at the next start; or the network ignored the addresses that the NIC requests; the message has the cause",
     owner: "user, administrator",
     next: "the NIC is unplugged and plugged again, or the VM is restarted, when a claim can be used",
     advice:

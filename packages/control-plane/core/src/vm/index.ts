@@ -17,6 +17,12 @@ export {
   type IpamClaimAction,
   type IpamClaimNames,
 } from "./ipam-claims.ts";
+export {
+  findPodNetwork,
+  findPrimaryNetwork,
+  isPrimaryNetwork,
+  withoutPrimaryRequest,
+} from "./primary-network.ts";
 export { hasImageVolume, hasMissingImage } from "./pod/image-files.ts";
 export { listNetworkNames } from "./pod/pod-networks.ts";
 export { trimLauncher } from "./pod/trimmed-launcher.ts";

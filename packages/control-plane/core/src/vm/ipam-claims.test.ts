@@ -575,7 +575,7 @@ describe("addresses that the annotation requests", () => {
       state: "Attached",
       reason: "AddressNotClaimed",
       message:
-        "network default/blue assigned 10.100.200.3, fd10:100:200::9 instead of 10.100.200.9, fd10:100:200::9, which the NIC's IPAMClaim requests",
+        "network default/blue assigned 10.100.200.3, fd10:100:200::9 instead of 10.100.200.9, fd10:100:200::9, which annotation network.kubevirt.io/addresses requests",
     });
     expect(report(["10.100.200.9", "fd10:100:200::9"])?.reason).toBeUndefined();
   });

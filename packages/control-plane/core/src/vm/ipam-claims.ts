@@ -9,6 +9,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type Attachment,
+  type Iface,
   type IpamClaim,
   type Network,
   type NetworkAttachmentDefinition,
@@ -34,6 +35,12 @@ import { buildPodInterfaceName } from "../nics/names.ts";
 import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../nics/nics.ts";
 import { addressNotClaimed, requestNotClaimed } from "../reasons/messages.ts";
+import {
+  buildPrimaryRequest,
+  findPrimaryNetwork,
+  PRIMARY_POD_INTERFACE,
+  readPrimaryClaim,
+} from "./primary-network.ts";
 import { toLabelValue } from "./spec/guest-names.ts";
 
 /** Member of a CNI configuration with which OVN-Kubernetes offers persistent addresses. */
@@ -43,14 +50,30 @@ export interface IpamClaimFacts {
   readonly claims: ReadonlyMap<string, IpamClaim>;
   /** Why virt-controller cannot use IPAMClaims. Unset if it can. */
   readonly unavailable?: string;
+  /** NAMESPACE/NAME of OVN-Kubernetes' definition of its default network. Unset if this definition does not exist. */
+  readonly defaultNetwork?: string;
+}
+
+interface PrimaryState {
+  /** Primary network that carries the pod network. Unset for secondary networks. */
+  readonly primary?: {
+    /** NAMESPACE/NAME of its definition. */
+    readonly networkName: string;
+    /** Whether the launcher references a claim for it. */
+    readonly isClaimed: boolean;
+  };
 }
 
 /** State of a NIC's claim. `missing`: it must be created. `ending`: a new claim can be created after this claim has been deleted. */
-export type IpamClaimState =
+export type IpamClaimState = PrimaryState & ClaimState;
+
+type ClaimState =
   | {
       readonly kind: "usable";
       readonly name: string;
       readonly requested?: readonly string[];
+      /** Request for addresses and MAC of a primary network. */
+      readonly request?: NetworkSelection;
     }
   | { readonly kind: "missing"; readonly claim: IpamClaim }
   | { readonly kind: "ending" }
@@ -60,11 +83,14 @@ export type IpamClaimState =
 export type IpamClaimStates = ReadonlyMap<string, IpamClaimState>;
 
 interface PersistentNic {
+  readonly iface: Iface;
   readonly network: Network;
+  /** NAMESPACE/NAME of the network's definition. */
+  readonly networkName: string;
   readonly configName: string;
   /** Requested addresses without prefix length. */
   readonly requested: readonly string[];
-  /** Requested addresses with prefix length. Undefined if the network has no subnet for one of the addresses. */
+  /** Requested addresses with prefix length. Undefined if the network cannot assign them. */
   readonly ipRequests: readonly string[] | undefined;
 }
 
@@ -83,14 +109,36 @@ export function findPersistentNetwork(
   return isPersistent ? (readText(config, "name") ?? nad.metadata.name) : undefined;
 }
 
-/** Adds prefix lengths of the network's subnets; undefined if an address has no subnet. Source: ipam-extensions VmiInterfaceIPRequests. */
-function withPrefixLengths(
-  addresses: readonly string[],
-  nad: NetworkAttachmentDefinition | undefined,
+function isOnPrimaryNetwork({ pod }: Network): boolean {
+  return pod !== undefined;
+}
+
+function findDefinition(
+  network: Network,
+  namespace: string,
+  definitions: Definitions,
+): NetworkAttachmentDefinition | undefined {
+  return isOnPrimaryNetwork(network)
+    ? findPrimaryNetwork(definitions.values(), namespace)
+    : definitions.get(networkNameOf(network, namespace) ?? "");
+}
+
+/**
+ * Adds to each address the prefix length of the first subnet of its IP version. Returns undefined if a version has no subnet. On a
+ * primary network, each IP version of the network also needs an address. Sources: ipam-extensions VmiInterfaceIPRequests;
+ * OVN-Kubernetes validateIPFamilyMatchesNetwork.
+ */
+function buildIpRequests(
+  network: Network,
+  nad: NetworkAttachmentDefinition,
+  addresses: readonly string[] = [],
 ): readonly string[] | undefined {
-  const config = parseJson(nad?.spec?.config);
+  if (addresses.length === 0) return [];
+  const config = parseJson(nad.spec?.config);
   const subnets = isJsonObject(config) ? (readText(config, "subnets") ?? "").split(",") : [];
   const prefixes = subnets.flatMap((subnet) => parseIp(subnet.trim()) ?? []);
+  const versions = new Set(prefixes.map(({ version }) => version));
+  if (isOnPrimaryNetwork(network) && versions.size !== addresses.length) return undefined;
   const requests = addresses.flatMap((address) => {
     const version = parseIp(address)?.version;
     const prefix = prefixes.find((each) => each.version === version);
@@ -99,12 +147,18 @@ function withPrefixLengths(
   return requests.length === addresses.length ? requests : undefined;
 }
 
-/** Lists the networks that may use a claim: secondary networks of interfaces without address settings of their own. */
-function listClaimingNetworks(spec: VmiSpec): readonly Network[] {
+interface ClaimingNic {
+  readonly iface: Iface;
+  readonly network: Network;
+}
+
+/** Lists the NICs that may use a claim: those without address settings of their own, on secondary networks or the pod network. */
+function listClaimingNics(spec: VmiSpec): readonly ClaimingNic[] {
   return ifacesOf(spec).flatMap((iface) => {
     const network = findByName(networksOf(spec), iface.name);
-    if (network?.multus === undefined || isDefaultNetwork(network)) return [];
-    return isAbsent(iface) || hasOwnAddressing(iface) ? [] : [network];
+    if (network === undefined || network.multus?.default === true) return [];
+    if (network.multus === undefined && !isOnPrimaryNetwork(network)) return [];
+    return isAbsent(iface) || hasOwnAddressing(iface) ? [] : [{ iface, network }];
   });
 }
 
@@ -112,16 +166,18 @@ function listPersistentNics(
   { metadata, spec }: VirtualMachineInstance,
   definitions: Definitions,
 ): readonly PersistentNic[] {
-  return listClaimingNetworks(spec).flatMap((network) => {
-    const nad = definitions.get(networkNameOf(network, metadata.namespace ?? "") ?? "");
+  const { namespace = "" } = metadata;
+  return listClaimingNics(spec).flatMap(({ iface, network }) => {
+    const nad = findDefinition(network, namespace, definitions);
     const configName = findPersistentNetwork(nad);
-    if (configName === undefined) return [];
+    if (nad === undefined || configName === undefined) return [];
     const requested = parseRequestedAddresses(metadata).get(network.name) ?? [];
-    return [{ network, configName, requested, ipRequests: withPrefixLengths(requested, nad) }];
+    const ipRequests = buildIpRequests(network, nad, requested);
+    const networkName = `${namespace}/${nad.metadata.name}`;
+    return [{ iface, network, networkName, configName, requested, ipRequests }];
   });
 }
 
-/** Number of hex digits in the names of {@link buildSwapClaimName}. */
 const SWAP_HASH_LENGTH = 8;
 
 function buildClaimName({ metadata }: KubeObject, networkName: string): string {
@@ -134,7 +190,6 @@ function buildSwapClaimName(owner: KubeObject, networkName: string, configName: 
   return `${buildClaimName(owner, networkName)}.${hash}`;
 }
 
-/** Names of a NIC's claim. */
 export interface IpamClaimNames {
   readonly usual: string;
   /** Name after a network swap. */
@@ -185,7 +240,9 @@ function buildIpamClaim(
     },
     spec: {
       network: configName,
-      interface: buildPodInterfaceName(network),
+      interface: isOnPrimaryNetwork(network)
+        ? PRIMARY_POD_INTERFACE
+        : buildPodInterfaceName(network),
       ...(ipRequests.length > 0 && { ipRequests: [...ipRequests] }),
     },
   };
@@ -211,11 +268,10 @@ function listElements(pod: Pod | undefined): readonly NetworkSelection[] {
 }
 
 function hasNameOf({ metadata, spec }: IpamClaim, owner: KubeObject, networkName: string): boolean {
-  const names = [
+  return [
     buildClaimName(owner, networkName),
     buildSwapClaimName(owner, networkName, spec.network),
-  ];
-  return names.includes(metadata.name);
+  ].includes(metadata.name);
 }
 
 /**
@@ -227,6 +283,7 @@ function isInUse(claim: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
   const elements = listElements(pod);
   const attachments = vmi.status?.attachments ?? [];
   return (
+    readPrimaryClaim(pod)?.name === claim.metadata.name ||
     elements.some((element) => element["ipam-claim-reference"] === claim.metadata.name) ||
     attachments.some(
       ({ name, podInterfaceName }) =>
@@ -249,11 +306,13 @@ function describeOther(claim: IpamClaim, nic: PersistentNic): string {
  */
 function isForAddresses(
   { spec, status }: IpamClaim,
+  network: Network,
   ipRequests: readonly string[] | undefined,
 ): boolean {
-  if (spec.ipRequests !== undefined) return isEqual(spec.ipRequests, ipRequests);
-  const assigned = normalizeAddresses(status?.ips ?? []);
-  const requested = normalizeAddresses(ipRequests ?? []);
+  if (isEqual(spec.ipRequests ?? [], ipRequests)) return true;
+  if (spec.ipRequests !== undefined && !isOnPrimaryNetwork(network)) return false;
+  const assigned = normalizeAddresses(status?.ips);
+  const requested = normalizeAddresses(ipRequests);
   return assigned.length === 0 || requested.every((address) => assigned.includes(address));
 }
 
@@ -261,7 +320,7 @@ function resolveExisting(
   claim: IpamClaim,
   nic: PersistentNic,
   users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
-): IpamClaimState {
+): ClaimState {
   const { name, namespace = "", deletionTimestamp } = claim.metadata;
   const owner = findController(claim);
   if (owner !== undefined && owner.uid !== buildOwner(users.vmi).uid) {
@@ -275,7 +334,7 @@ function resolveExisting(
   const isReplaceable = owner !== undefined && !isInUse(claim, users);
   if (deletionTimestamp !== undefined && isReplaceable) return { kind: "ending" };
   // A claim without an owner was created by a user. Such a claim is usable even if it requests other addresses than the annotation.
-  const isMatching = owner === undefined || isForAddresses(claim, nic.ipRequests);
+  const isMatching = owner === undefined || isForAddresses(claim, nic.network, nic.ipRequests);
   const { requested } = nic;
   if (claim.spec.network === nic.configName && isMatching)
     return { kind: "usable", name, ...(requested.length > 0 && { requested }) };
@@ -284,7 +343,7 @@ function resolveExisting(
     : { kind: "unusable", message: describeOther(claim, nic) };
 }
 
-/** Checks whether the VM's claim serves the NIC's former network until a network swap has ended. */
+/** Checks whether a NIC still uses the VM's claim on another network, as during a network swap. */
 function isOfFormerNetwork(
   claim: IpamClaim,
   { configName }: PersistentNic,
@@ -294,19 +353,47 @@ function isOfFormerNetwork(
   return isOwn && claim.spec.network !== configName && isInUse(claim, users);
 }
 
-/** Resolves a NIC's claim. A claim of an earlier network swap has the NIC's addresses, so it retains its name. */
+function withRequest(
+  state: ClaimState,
+  { iface, network, ipRequests: ips = [] }: PersistentNic,
+  { defaultNetwork }: IpamClaimFacts,
+): ClaimState {
+  if (state.kind !== "usable" || !isOnPrimaryNetwork(network)) return state;
+  const request = buildPrimaryRequest(iface, { claimName: state.name, ips, defaultNetwork });
+  return { ...state, ...(request !== undefined && { request }) };
+}
+
+/** Describes why the network cannot assign the requested addresses. Undefined if it can. */
+function findRequestProblem(
+  { network, configName, requested, ipRequests }: PersistentNic,
+  { defaultNetwork }: IpamClaimFacts,
+): string | undefined {
+  const addresses = requested.join(", ");
+  const isPrimary = isOnPrimaryNetwork(network);
+  if (ipRequests === undefined) {
+    return isPrimary
+      ? `network ${configName} assigns one address of each of its IP versions, and ${addresses} is requested`
+      : `network ${configName} has no subnet for ${addresses}`;
+  }
+  return isPrimary && requested.length > 0 && defaultNetwork === undefined
+    ? `${addresses} cannot be requested from network ${configName}, because the definition that virt-controller's --ovn-default-network names does not exist`
+    : undefined;
+}
+
+/** Resolves a NIC's claim. A claim of an earlier network swap is used further, because it has the NIC's addresses. */
 function resolveOne(
   nic: PersistentNic,
   users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
-  { claims, unavailable }: IpamClaimFacts,
-): IpamClaimState {
+  facts: IpamClaimFacts,
+): ClaimState {
+  const { claims, unavailable } = facts;
   const { usual, swap } = buildClaimNames(users.vmi, nic);
   const usualClaim = claims.get(usual);
   const needsSwapName =
     claims.has(swap) || (usualClaim !== undefined && isOfFormerNetwork(usualClaim, nic, users));
   const name = needsSwapName ? swap : usual;
   const claim = claims.get(name);
-  if (claim !== undefined) return resolveExisting(claim, nic, users);
+  if (claim !== undefined) return withRequest(resolveExisting(claim, nic, users), nic, facts);
   return unavailable === undefined
     ? { kind: "missing", claim: buildIpamClaim(users.vmi, nic, name) }
     : { kind: "unusable", message: unavailable };
@@ -321,12 +408,13 @@ export function resolveIpamClaims(
   if (facts === undefined) return new Map();
   return new Map(
     listPersistentNics(users.vmi, definitions).map((nic): [string, IpamClaimState] => {
-      const { name } = nic.network;
-      if (nic.ipRequests === undefined) {
-        const message = `network ${nic.configName} has no subnet for ${nic.requested.join(", ")}`;
-        return [name, { kind: "unusable", message }];
-      }
-      return [name, resolveOne(nic, users, facts)];
+      const message = findRequestProblem(nic, facts);
+      const state: ClaimState =
+        message === undefined ? resolveOne(nic, users, facts) : { kind: "unusable", message };
+      if (!isOnPrimaryNetwork(nic.network)) return [nic.network.name, state];
+      const isClaimed = readPrimaryClaim(users.pod) !== undefined;
+      const primary = { networkName: nic.networkName, isClaimed };
+      return [nic.network.name, { ...state, primary }];
     }),
   );
 }
@@ -354,7 +442,8 @@ export function findIpamClaimsInUse(
 
 function findUnmetRequest(
   claim: IpamClaimState,
-  { networkName = "", ips = [] }: Attachment,
+  networkName: string,
+  { ips = [] }: Attachment,
 ): Pick<Attachment, "reason" | "message"> {
   const requested = claim.kind === "usable" ? normalizeAddresses(claim.requested ?? []) : [];
   const assigned = normalizeAddresses(ips);
@@ -363,17 +452,19 @@ function findUnmetRequest(
     : requestNotClaimed(networkName, requested, assigned);
 }
 
-/** Returns a warning if an attached NIC lacks the claim that its network supports, or has other addresses than the claim requests. */
+/** Returns a warning if an attached NIC lacks the claim that its network supports, or has other addresses than it requests. */
 export function findClaimWarning(
   attachment: Attachment,
   states: IpamClaimStates | undefined,
   elements: readonly NetworkSelection[],
 ): Pick<Attachment, "reason" | "message"> {
-  const { name, state, networkName = "", podInterfaceName } = attachment;
+  const { name, state, podInterfaceName } = attachment;
   const claim = states?.get(name);
   if (claim === undefined || state !== "Attached") return {};
+  const networkName = claim.primary?.networkName ?? attachment.networkName ?? "";
   const element = elements.find((each) => each.interface === podInterfaceName);
-  if (element?.["ipam-claim-reference"] !== undefined) return findUnmetRequest(claim, attachment);
+  const isClaimed = claim.primary?.isClaimed ?? element?.["ipam-claim-reference"] !== undefined;
+  if (isClaimed) return findUnmetRequest(claim, networkName, attachment);
   const cause =
     claim.kind === "unusable" ? claim.message : "the NIC was attached before its IPAMClaim existed";
   return addressNotClaimed(networkName, cause);
@@ -400,13 +491,14 @@ interface ClaimOwner {
  * definition is missing, assumes that the network and the requests are unchanged.
  */
 function isWanted(claim: IpamClaim, { owner, nics, requested, definitions }: ClaimOwner): boolean {
-  const { metadata } = claim;
-  const network = listClaimingNetworks(nics).find(({ name }) => hasNameOf(claim, owner, name));
-  if (network === undefined) return false;
-  const nad = definitions.get(networkNameOf(network, metadata.namespace ?? "") ?? "");
+  const { metadata, spec } = claim;
+  const nic = listClaimingNics(nics).find(({ network }) => hasNameOf(claim, owner, network.name));
+  if (nic === undefined) return false;
+  const { network } = nic;
+  const nad = findDefinition(network, metadata.namespace ?? "", definitions);
   if (nad === undefined) return true;
-  const ipRequests = withPrefixLengths(requested.get(network.name) ?? [], nad);
-  return findPersistentNetwork(nad) === claim.spec.network && isForAddresses(claim, ipRequests);
+  const ipRequests = buildIpRequests(network, nad, requested.get(network.name));
+  return findPersistentNetwork(nad) === spec.network && isForAddresses(claim, network, ipRequests);
 }
 
 /** Checks whether the owner exists, but none of its NICs needs the claim. The garbage collector deletes the claims of deleted owners. */
@@ -440,6 +532,8 @@ function explainUnused(spec: VmiSpec, name: string): string | undefined {
   const iface = findByName(ifacesOf(spec), name);
   const network = findByName(networksOf(spec), name);
   if (iface === undefined || network === undefined) return `there is no interface "${name}"`;
+  if (isOnPrimaryNetwork(network))
+    return `interface "${name}" is on the pod network, which assigns them only if the namespace has a primary network of OVN-Kubernetes`;
   if (isDefaultNetwork(network)) return `interface "${name}" is on the pods' default network`;
   return hasOwnAddressing(iface)
     ? `interface "${name}" has addresses in the specification`

@@ -37,6 +37,7 @@ import {
   type IpamClaimFacts,
   type IpamClaimState,
 } from "./ipam-claims.ts";
+import { withoutPrimaryRequest } from "./primary-network.ts";
 import type { ClaimedNics } from "../nics/claimed-nics.ts";
 import { planOwnNics } from "../nics/spec-plan.ts";
 import { findVmiStartProblems } from "./start-problems.ts";
@@ -172,7 +173,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
 export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
-    action.kind === "createPod" ? [action.pod] : [],
+    action.kind === "createPod" ? [withoutPrimaryRequest(action.pod)] : [],
   );
   return pods.find(hasImageVolume);
 }

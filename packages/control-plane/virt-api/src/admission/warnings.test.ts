@@ -205,7 +205,7 @@ describe("unsupported fields", () => {
     expect(await judge({ green: ["10.0.0.5"], default: ["10.0.0.6"] })).toEqual({
       allowed: true,
       warnings: [
-        `stored without effect: ${field} (there is no interface "green"), ${field} (interface "default" is on the pods' default network)`,
+        `stored without effect: ${field} (there is no interface "green"), ${field} (interface "default" is on the pod network, which assigns them only if the namespace has a primary network of OVN-Kubernetes)`,
       ],
     });
     const message = '"10.0.0.5/24" of interface "green" is not an IP address without prefix length';

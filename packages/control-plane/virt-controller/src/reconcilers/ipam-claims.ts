@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observes and creates the IPAMClaims for a VMI's NICs, and deletes an IPAMClaim when the VM no longer has the NIC.
-import { IPAM_CLAIMS, names, type IpamClaim, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  IPAM_CLAIMS,
+  names,
+  type IpamClaim,
+  type NetworkAttachmentDefinition,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/base";
 import {
   findIpamClaimOwner,
+  findPodNetwork,
+  findPrimaryNetwork,
   listIpamClaimNames,
   planIpamClaims,
   type IpamClaimAction,
@@ -19,6 +28,19 @@ import type { Deps } from "../deps.ts";
 
 /** Index of IPAMClaims by NAMESPACE/NAME of the VM or VMI that owns them. */
 export const BY_OWNER = "owner";
+/** Index of NetworkAttachmentDefinitions by the namespace whose primary network they are. */
+export const BY_PRIMARY = "primary";
+
+/** Returns the namespace's primary network by NAMESPACE/NAME. Empty if no specification has the pod network. */
+export function listPrimaryDefinitions(
+  specs: readonly VmiSpec[],
+  namespace: string,
+  { nads }: Deps,
+): readonly (readonly [string, NetworkAttachmentDefinition])[] {
+  if (specs.every((spec) => findPodNetwork(spec) === undefined)) return [];
+  const nad = findPrimaryNetwork(nads.listBy(BY_PRIMARY, namespace), namespace);
+  return nad === undefined ? [] : [[printKey(keyOf(nad)), nad]];
+}
 
 const NOT_SERVED = `the cluster does not serve ${IPAM_CLAIMS.resource}.${IPAM_CLAIMS.group}; install their CustomResourceDefinition`;
 const FORBIDDEN = `virt-controller may not read ${IPAM_CLAIMS.resource}.${IPAM_CLAIMS.group}; apply the roles of this version of Patchbay`;
@@ -30,8 +52,8 @@ function explainUnavailable(error: unknown): string {
 }
 
 /**
- * Finds a NIC's claims. If a claim is not in the cache, reads it from the API server: it may be new. A claim with the name for a network
- * swap is new only while the usual claim is for another network.
+ * Finds a NIC's claims. Reads a claim that the cache lacks from the API server, because it may be new. The claim of a network swap can
+ * be new only while the usual claim is for another network.
  */
 async function findNicClaims(
   { usual, swap, configName }: IpamClaimNames,
@@ -48,7 +70,6 @@ async function findNicClaims(
   return [claim, swapClaim].flatMap((found) => found ?? []);
 }
 
-/** Finds the claims that the VMI's networks require. */
 export async function observeIpamClaims(
   vmi: VirtualMachineInstance,
   definitions: Definitions,
@@ -58,14 +79,17 @@ export async function observeIpamClaims(
   const nicNames = listIpamClaimNames(vmi, definitions);
   if (nicNames.length === 0) return {};
   const claims = new Map<string, IpamClaim>();
+  const { ovnDefaultNetwork: defaultNetwork, nads } = deps;
+  const hasDefault = nads.find(parseKey(defaultNetwork)) !== undefined;
+  const facts = { claims, ...(hasDefault && { defaultNetwork }) };
   try {
     for (const each of nicNames) {
       for (const claim of await findNicClaims(each, namespace, deps))
         claims.set(claim.metadata.name, claim);
     }
-    return { ipamClaims: { claims } };
+    return { ipamClaims: facts };
   } catch (error) {
-    return { ipamClaims: { claims, unavailable: explainUnavailable(error) } };
+    return { ipamClaims: { ...facts, unavailable: explainUnavailable(error) } };
   }
 }
 
@@ -113,12 +137,13 @@ export async function reconcileIpamClaims(key: string, deps: Deps): Promise<Next
   const networkNames = specs
     .flatMap(networksOf)
     .flatMap((network) => networkNameOf(network, namespace) ?? []);
-  const definitions: Definitions = new Map(
-    networkNames.flatMap((name) => {
+  const definitions: Definitions = new Map([
+    ...networkNames.flatMap((name) => {
       const nad = deps.nads.find(parseKey(name));
       return nad === undefined ? [] : [[name, nad] as const];
     }),
-  );
+    ...listPrimaryDefinitions(specs, namespace, deps),
+  ]);
   for (const action of planIpamClaims(claims, { vm, vmi, pod, definitions })) {
     await performOne(action, deps);
   }

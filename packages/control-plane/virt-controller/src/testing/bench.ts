@@ -20,7 +20,13 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import type { KubeNode, KubeObject, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
+import type {
+  KubeNode,
+  KubeObject,
+  ObjectMeta,
+  PersistentVolumeClaim,
+  Pod,
+} from "@patchbay/api/kubernetes";
 import { AppError, KeyedMutex } from "@patchbay/base";
 import { trimLauncher } from "@patchbay/core/vm";
 
@@ -65,6 +71,11 @@ class FilledCache<T extends KubeObject> implements Cache<T> {
   }
 }
 
+interface Refusal {
+  readonly error: Error;
+  readonly isRefused: (metadata: Partial<ObjectMeta>) => boolean;
+}
+
 export class Bench {
   /** Store that rejects nothing, for other writers and for assertions. */
   readonly server: FakeStore = createFakeStore();
@@ -87,7 +98,7 @@ export class Bench {
   calls: readonly string[] = [];
   writes = 0;
   #lostAt = 0;
-  readonly #refusals = new Map<string, Error>();
+  readonly #refusals = new Map<string, Refusal>();
   #judge: (object: KubeObject) => AppError["code"] | undefined = () => undefined;
   readonly #deps: Deps;
 
@@ -132,6 +143,7 @@ export class Bench {
       log,
       randomBytes: (count) => new Uint8Array(count).fill(1),
       podNetwork: { passesAnyMac: false },
+      ovnDefaultNetwork: "ovn-kubernetes/default",
       launcherImage: "virt-launcher",
       sidecarShimImage: "shim",
       imageVolumes: createImageVolumes({ store, log }),
@@ -169,8 +181,13 @@ export class Bench {
     else this.refuseWith(call, new AppError(code, { message: `${call} refused` }));
   }
 
-  refuseWith(call: string, error: Error): void {
-    this.#refusals.set(call, error);
+  /** Rejects calls on objects for which `isRefused` returns true. */
+  refuseWith(
+    call: string,
+    error: Error,
+    isRefused: (metadata: Partial<ObjectMeta>) => boolean = () => true,
+  ): void {
+    this.#refusals.set(call, { error, isRefused });
   }
 
   /** Executes the write with this number and discards its response, as if the process crashed. */
@@ -243,7 +260,7 @@ export class Bench {
   #try(verb: string, { resource }: ResourceType<KubeObject>, key: ObjectKey): void {
     this.calls = [...this.calls, `${verb} ${resource} ${key.namespace ?? ""}/${key.name}`];
     const refusal = this.#refusals.get(`${verb} ${resource}`);
-    if (refusal !== undefined) throw refusal;
+    if (refusal?.isRefused(key) === true) throw refusal.error;
   }
 
   #answer<T>(answer: T): T {

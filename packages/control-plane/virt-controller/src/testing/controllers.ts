@@ -156,6 +156,7 @@ export async function startController(
   const flags = {
     logLevel: "info" as const,
     podNetworkPassesAnyMac: false,
+    ovnDefaultNetwork: "ovn-kubernetes/default",
     launcherImage: "virt-launcher",
     sidecarShimImage: "shim",
     concurrency: 2,

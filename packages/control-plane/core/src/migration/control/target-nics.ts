@@ -24,6 +24,7 @@ import type { Reason } from "../../reasons/table.ts";
 import { isEqual } from "@patchbay/base";
 import { attachmentStatuses, podNetworkFacts } from "../../status/vmi.ts";
 import { findIpamClaimsInUse, type IpamClaimStates } from "../../vm/ipam-claims.ts";
+import { findPodNetwork, readPrimaryClaim } from "../../vm/primary-network.ts";
 import { readPodNetworkElements, type VmiFacts } from "../../vm/vmi.ts";
 import type { MigrationFacts } from "./facts.ts";
 
@@ -156,7 +157,11 @@ export function buildTargetPodView(
 
 export function findSourceClaims({ vmi, pod }: VmiFacts): IpamClaimStates {
   const elements = pod === undefined ? [] : readPodNetworkElements(pod);
-  return findIpamClaimsInUse(vmi.status?.attachments ?? [], elements);
+  const secondary = findIpamClaimsInUse(vmi.status?.attachments ?? [], elements);
+  const network = findPodNetwork(vmi.spec);
+  const claim = readPrimaryClaim(pod);
+  if (network === undefined || claim === undefined) return secondary;
+  return new Map([...secondary, [network.name, { kind: "usable", ...claim }]]);
 }
 
 export function targetAttachments(

@@ -6,6 +6,7 @@ import { readRetainedAddresses } from "../../nics/addresses/retained-addresses.t
 import { buildMeshAnnotations } from "../../nics/bindings/service-mesh.ts";
 import { readRetainedMacs } from "../../nics/mac.ts";
 import { toLabelValue, buildHostname } from "../spec/guest-names.ts";
+import { buildPrimaryAnnotations, findPodNetwork } from "../primary-network.ts";
 import { findDefaultNetworkName, planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../nics/addresses/resolver.ts";
 
@@ -39,6 +40,7 @@ export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<strin
   const retainedMacs = readRetainedMacs(vmi);
   const elements = planPodNetworks({ ...owner, retainedAddresses, retainedMacs }, []);
   const defaultNetwork = findDefaultNetworkName(vmi);
+  const claim = owner.ipamClaims?.get(findPodNetwork(vmi.spec)?.name ?? "");
   const inheritedAnnotations = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !EXCLUDED_ANNOTATIONS.includes(key),
   );
@@ -48,6 +50,7 @@ export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<strin
     [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
     [names.DEFAULT_CONTAINER_ANNOTATION]: names.LAUNCHER_CONTAINER,
     ...(defaultNetwork === undefined ? {} : { [names.DEFAULT_NETWORK_ANNOTATION]: defaultNetwork }),
+    ...(claim?.kind === "usable" && buildPrimaryAnnotations(claim)),
     ...(elements.length === 0 ? {} : { [names.NETWORKS_ANNOTATION]: printNetworks(elements) }),
   };
 }

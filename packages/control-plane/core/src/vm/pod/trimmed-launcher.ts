@@ -5,6 +5,8 @@ import type { ContainerStatus, ObjectMeta, Pod } from "@patchbay/api/kubernetes"
 
 const ANNOTATIONS: readonly string[] = [
   names.NETWORKS_ANNOTATION,
+  names.DEFAULT_NETWORK_ANNOTATION,
+  names.PRIMARY_CLAIM_ANNOTATION,
   names.NETWORK_STATUS_ANNOTATION,
   names.ATTACHMENT_ERRORS_ANNOTATION,
   names.CNI_GATEWAYS_ANNOTATION,

@@ -28,6 +28,7 @@ import {
   type VmiAction,
   planVmi,
   readPodNetworkElements,
+  withoutPrimaryRequest,
 } from "@patchbay/core/vm";
 import {
   isNodeUnresponsive,
@@ -55,7 +56,7 @@ import {
   rethrowFirst,
 } from "@patchbay/kube";
 import { AppError, isAppError } from "@patchbay/base";
-import { createIpamClaim, observeIpamClaims } from "../ipam-claims.ts";
+import { createIpamClaim, listPrimaryDefinitions, observeIpamClaims } from "../ipam-claims.ts";
 import {
   pointerToken,
   versionTest,
@@ -155,13 +156,14 @@ async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> 
 function findDefinitions(
   vmi: VirtualMachineInstance,
   { bindings }: NetworkConfig,
-  { nads }: Deps,
+  deps: Deps,
 ): Definitions {
   const found = listNetworkNames(vmi, bindings).flatMap((network) => {
-    const nad = nads.find(parseKey(network));
+    const nad = deps.nads.find(parseKey(network));
     return nad === undefined ? [] : [[network, nad] as const];
   });
-  return new Map(found);
+  const { namespace = "" } = vmi.metadata;
+  return new Map([...found, ...listPrimaryDefinitions([vmi.spec], namespace, deps)]);
 }
 
 /** Reads the object. Returns undefined if it does not exist, or if the cluster does not serve its kind. */
@@ -229,6 +231,23 @@ async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Prom
   return existing === undefined || isControlledBy(existing, vmi);
 }
 
+/**
+ * Creates the pod. If ipam-extensions rejects the pod's request for addresses of the primary network, creates the pod without it:
+ * ipam-extensions then adds its own. Source: ipam-extensions validateDefaultMultusNetworkRequest.
+ */
+async function createPod(pod: Pod, { store }: Deps): Promise<Pod> {
+  const bare = withoutPrimaryRequest(pod);
+  try {
+    return await store.create(PODS, pod);
+  } catch (error) {
+    const isDenied =
+      isAppError(error, "KUBE_FORBIDDEN") &&
+      error.message.includes(names.DEFAULT_NETWORK_ANNOTATION);
+    if (!isDenied || bare === pod) throw error;
+    return await store.create(PODS, bare);
+  }
+}
+
 /** Creates the pod. @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN if another owner has a pod with this name */
 export async function createLauncher(
   pod: Pod,
@@ -237,7 +256,7 @@ export async function createLauncher(
 ): Promise<void> {
   const object = printKey(keyOf(pod));
   try {
-    deps.mutationCache.note(await deps.store.create(PODS, pod));
+    deps.mutationCache.note(await createPod(pod, deps));
     deps.log.info("created launcher pod", { pod: object });
   } catch (error) {
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
