@@ -46,6 +46,16 @@ function specOf(nics: readonly NicSketch[]): VirtualMachineInstance["spec"] {
   };
 }
 
+/** Reference of objects that {@link aVm} owns. */
+export const VM_OWNER = {
+  apiVersion: "kubevirt.io/v1",
+  kind: "VirtualMachine",
+  name: "vm1",
+  uid: "vm-uid",
+  controller: true,
+  blockOwnerDeletion: true,
+} as const;
+
 /** A running VMI `default/vm1` of uid `vmi-uid`. */
 export function aVmi(
   sketch: {
@@ -54,7 +64,6 @@ export function aVmi(
     readonly ownedByVm?: boolean;
   } = {},
 ): VirtualMachineInstance {
-  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "vm1" };
   return {
     apiVersion: "kubevirt.io/v1",
     kind: "VirtualMachineInstance",
@@ -64,9 +73,7 @@ export function aVmi(
       uid: "vmi-uid",
       resourceVersion: "1",
       finalizers: ["foregroundDeleteVirtualMachine"],
-      ...(sketch.ownedByVm === true
-        ? { ownerReferences: [{ ...owner, uid: "vm-uid", controller: true }] }
-        : {}),
+      ...(sketch.ownedByVm === true && { ownerReferences: [VM_OWNER] }),
     },
     spec: specOf(sketch.nics ?? []),
     ...(sketch.status === undefined ? {} : { status: sketch.status }),

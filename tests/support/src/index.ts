@@ -14,7 +14,7 @@ export { eventually } from "./eventually.ts";
 export { findFreePort } from "./free-port.ts";
 export { openInode } from "./open-inode.ts";
 export { openGuestConsole, type GuestConsole } from "./guest-console.ts";
-export { aPod, aVm, aVmi, type NicSketch } from "./builders.ts";
+export { aPod, aVm, aVmi, VM_OWNER, type NicSketch } from "./builders.ts";
 export { Machine, type CommandResult } from "./machine/machine.ts";
 export {
   bridgeNetworkManifest,

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about a cluster with default settings.
-import { networkConfigOf, readOvercommitConfig, readStorageConfig } from "@patchbay/api";
+import {
+  networkConfigOf,
+  readOvercommitConfig,
+  readStorageConfig,
+  type IpamClaim,
+} from "@patchbay/api";
 import type { PersistentVolumeClaim } from "@patchbay/api/kubernetes";
+import { VM_OWNER } from "@patchbay/support";
 import type { LauncherSettings } from "../vm/pod/launcher-pod.ts";
 import type { StorageFacts } from "../vm/storage.ts";
 
@@ -41,5 +47,24 @@ export function aClaim(
     spec: { resources: { requests: { storage: "1Gi" } } },
     status: { phase: "Bound", capacity: { storage: "1Gi" } },
     ...others,
+  };
+}
+
+/** An IPAMClaim of the VM `vm1`. */
+export function anIpamClaim(
+  metadata: Partial<IpamClaim["metadata"]> & Pick<IpamClaim["metadata"], "name">,
+  spec: IpamClaim["spec"],
+): IpamClaim {
+  return {
+    apiVersion: "k8s.cni.cncf.io/v1alpha1",
+    kind: "IPAMClaim",
+    metadata: {
+      namespace: "default",
+      labels: { "kubevirt.io/vm": "vm1" },
+      finalizers: ["kubevirt.io/persistent-ipam"],
+      ownerReferences: [VM_OWNER],
+      ...metadata,
+    },
+    spec,
   };
 }

@@ -8,9 +8,9 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { printNetworks } from "@patchbay/api/annotations";
-import { aPod, aVm, aVmi, type NicSketch } from "@patchbay/support";
+import { aPod, aVm, aVmi, VM_OWNER, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
+import { anIpamClaim, CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
 import { attachmentStatuses } from "../status/vmi.ts";
 import {
   findIpamClaimOwner,
@@ -94,32 +94,11 @@ describe("a network offers persistent addresses", () => {
   });
 });
 
-const VM_OWNER = {
-  apiVersion: "kubevirt.io/v1",
-  kind: "VirtualMachine",
-  name: "vm1",
-  uid: "vm-uid",
-  controller: true,
-  blockOwnerDeletion: true,
-};
-
 function claim(
   more: Partial<IpamClaim["metadata"]> = {},
   spec: IpamClaim["spec"] = { network: "tenant-blue", interface: POD_NIC },
 ): IpamClaim {
-  return {
-    apiVersion: "k8s.cni.cncf.io/v1alpha1",
-    kind: "IPAMClaim",
-    metadata: {
-      name: "vm1.one",
-      namespace: "default",
-      labels: { "kubevirt.io/vm": "vm1" },
-      finalizers: ["kubevirt.io/persistent-ipam"],
-      ownerReferences: [VM_OWNER],
-      ...more,
-    },
-    spec,
-  };
+  return anIpamClaim({ name: "vm1.one", ...more }, spec);
 }
 
 function vmiWith(more: Partial<Iface> = {}, nic: NicSketch = NIC): VirtualMachineInstance {

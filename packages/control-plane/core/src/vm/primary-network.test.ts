@@ -11,7 +11,7 @@ import { aPod, aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { findSourceClaims } from "../migration/control/target-nics.ts";
 import { attachmentStatuses, podNetworkFacts } from "../status/vmi.ts";
-import { CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
+import { anIpamClaim, CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
 import {
   findUnusedAddresses,
   planIpamClaims,
@@ -75,28 +75,10 @@ function vmiWith(iface: Partial<Iface> = { bridge: {} }, addresses?: readonly st
   };
 }
 
-function claim(ips?: string[], more: Partial<IpamClaim["metadata"]> = {}): IpamClaim {
+function claim(ips?: string[]): IpamClaim {
+  const spec = { network: "default_tenant", interface: "ovn-udn1" };
   return {
-    apiVersion: "k8s.cni.cncf.io/v1alpha1",
-    kind: "IPAMClaim",
-    metadata: {
-      name: CLAIM_NAME,
-      namespace: "default",
-      labels: { "kubevirt.io/vm": "vm1" },
-      finalizers: ["kubevirt.io/persistent-ipam"],
-      ownerReferences: [
-        {
-          apiVersion: "kubevirt.io/v1",
-          kind: "VirtualMachine",
-          name: "vm1",
-          uid: "vm-uid",
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
-      ...more,
-    },
-    spec: { network: "default_tenant", interface: "ovn-udn1" },
+    ...anIpamClaim({ name: CLAIM_NAME }, spec),
     ...(ips !== undefined && { status: { ips } }),
   };
 }

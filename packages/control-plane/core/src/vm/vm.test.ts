@@ -2,7 +2,7 @@
 // What is done next for one VM, and of what the VMI that it starts is made.
 import type { VirtualMachine, VirtualMachineInstance, VmStatus } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { aVm, aVmi, type NicSketch } from "@patchbay/support";
+import { aVm, aVmi, VM_OWNER, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { nicsOf, withNics } from "../nics/nics.ts";
 import { isOwnedBy, nextReconcileMs, findOwnerVm, planVm, vmiOf, type VmFacts } from "./vm.ts";
@@ -192,16 +192,7 @@ describe("the VMI of a VM", () => {
           }),
         },
         finalizers: ["foregroundDeleteVirtualMachine"],
-        ownerReferences: [
-          {
-            apiVersion: "kubevirt.io/v1",
-            kind: "VirtualMachine",
-            name: "vm1",
-            uid: "vm-uid",
-            controller: true,
-            blockOwnerDeletion: true,
-          },
-        ],
+        ownerReferences: [VM_OWNER],
       },
       spec: template.spec,
     });
