@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // On a network with persistent addresses, a VM keeps its address over stop, start, the deletion of its launcher, and a migration,
-// while other VMs want addresses of the same pool. A VM without an address starts, and gets its NIC later.
+// while other VMs want addresses of the same pool. A VM without an address starts, and gets its NIC later. A network swap moves the NIC
+// to a claim of the new network.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { IPAM_CLAIMS, type IpamClaim } from "@patchbay/api";
@@ -28,10 +29,13 @@ import { moveByCommand } from "../migration/two-nodes.ts";
 import { ROOT } from "../standalone.ts";
 
 const NETWORK = "lasting";
-const BRIDGE = "pbt-lasting";
+const SUBNET = "10.87.5";
+/** Network of the swap. */
+const OTHER = "second";
+const OTHER_SUBNET = "10.87.6";
 const [VM, LATE, HOLDER] = ["keeper", "latecomer", "alpha"] as const;
 /** The pool's only addresses. The VM requests the second, which the network would assign last. */
-const [FIRST, SECOND] = ["10.87.5.2", "10.87.5.3"] as const;
+const [FIRST, SECOND] = [`${SUBNET}.2`, `${SUBNET}.3`] as const;
 const ANNOTATIONS = { "network.kubevirt.io/addresses": JSON.stringify({ [NETWORK]: [SECOND] }) };
 const NICS = [{ name: NETWORK, network: NETWORK }] as const;
 
@@ -39,36 +43,35 @@ const cni = installThirdPartyCni();
 const leases = mkdtempSync(join(tmpdir(), "patchbay-claims-"));
 let node: SecondNode | undefined;
 
-function definition(): object {
-  mkdirSync(join(leases, NETWORK));
+function definition(name: string, subnet: string): object {
+  mkdirSync(join(leases, name));
+  const ranges = { subnet: `${subnet}.0/29`, rangeStart: `${subnet}.2`, rangeEnd: `${subnet}.3` };
   const config = {
     cniVersion: "1.0.0",
-    name: NETWORK,
+    name,
     type: cni.type,
     behavior: "claims",
     allowPersistentIPs: true,
-    subnets: "10.87.5.0/29",
-    bridge: BRIDGE,
+    subnets: ranges.subnet,
+    bridge: `pbt-${name}`,
     isGateway: true,
-    gateway: "10.87.5.1",
+    gateway: `${subnet}.1`,
     kubeconfig: join(machine.dataDir, "kubeconfig"),
     kubectl: execFileSync("sh", ["-c", "command -v kubectl"], { encoding: "utf8" }).trim(),
-    pool: {
-      dataDir: leases,
-      ranges: [[{ subnet: "10.87.5.0/29", rangeStart: FIRST, rangeEnd: SECOND }]],
-    },
+    pool: { dataDir: leases, ranges: [[ranges]] },
   };
   return {
     apiVersion: "k8s.cni.cncf.io/v1",
     kind: "NetworkAttachmentDefinition",
-    metadata: { name: NETWORK, namespace: "default" },
+    metadata: { name, namespace: "default" },
     spec: { config: JSON.stringify(config) },
   };
 }
 
 beforeAll(async () => {
   machine.apply(
-    definition(),
+    definition(NETWORK, SUBNET),
+    definition(OTHER, OTHER_SUBNET),
     vmManifest({
       name: VM,
       image: "agent",
@@ -87,16 +90,24 @@ beforeAll(async () => {
 afterAll(async () => {
   machine.deleteIfPresent("vm", VM, LATE);
   await node?.end();
-  machine.deleteIfPresent("net-attach-def", NETWORK);
-  execFileSync("ip", ["link", "del", BRIDGE]);
+  machine.deleteIfPresent("net-attach-def", NETWORK, OTHER);
+  // The bridges exist on the nodes whose VMs used the networks. Those of the second node are deleted with its namespace.
+  const bridges = [NETWORK, OTHER].map((name) => `pbt-${name}`);
+  for (const bridge of bridges.filter((name) => existsSync(`/sys/class/net/${name}`)))
+    execFileSync("ip", ["link", "del", bridge]);
   cni.remove();
   rmSync(leases, { recursive: true });
 });
 
-function findClaim(vm: string): IpamClaim | undefined {
+function listClaims(vm: string): readonly IpamClaim[] {
   const { group, version, resource } = IPAM_CLAIMS;
-  const path = `/apis/${group}/${version}/namespaces/default/${resource}/${vm}.${NETWORK}`;
-  return machine.read(path) as IpamClaim | undefined;
+  const path = `/apis/${group}/${version}/namespaces/default/${resource}`;
+  const { items } = machine.read(path) as { readonly items: readonly IpamClaim[] };
+  return items.filter(({ metadata }) => metadata.name.startsWith(`${vm}.${NETWORK}`));
+}
+
+function findClaim(vm: string): IpamClaim | undefined {
+  return listClaims(vm).find(({ metadata }) => metadata.name === `${vm}.${NETWORK}`);
 }
 
 /** Expects that the attachment, the claim and the guest have the address. Returns the claim's uid. */
@@ -173,7 +184,28 @@ test("the NIC that lacked an address is plugged when a claim is deleted", async 
   expect(findClaim(LATE)?.status?.ips).toEqual([`${FIRST}/29`]);
 });
 
+test("a network swap gives the NIC a claim of the new network, which replaces the former claim", async () => {
+  const index = machine
+    .findVm(LATE)
+    ?.spec.template.spec.networks?.findIndex(({ name }) => name === NETWORK);
+  const path = `/spec/template/spec/networks/${String(index)}/multus/networkName`;
+  machine.patch("vm", LATE, [{ op: "replace", path, value: OTHER }]);
+  await eventually(
+    () => {
+      const claims = listClaims(LATE).map(({ spec, status }) => [spec.network, status?.ips]);
+      expect(claims).toEqual([[OTHER, [`${OTHER_SUBNET}.2/29`]]]);
+      return true;
+    },
+    { withinMs: ALL_MS },
+  );
+  await expectReady(LATE, NETWORK);
+  const [attachment, ...others] = machine.findVmi(LATE)?.status?.attachments ?? [];
+  expect(others).toEqual([]);
+  expect(attachment).toMatchObject({ networkName: `default/${OTHER}`, ips: [`${OTHER_SUBNET}.2`] });
+  expect(attachment?.reason).toBeUndefined();
+});
+
 test("the claim of a deleted VM is deleted", async () => {
   machine.deleteIfPresent("vm", LATE);
-  await eventually(() => findClaim(LATE) === undefined, { withinMs: ALL_MS });
+  await eventually(() => listClaims(LATE).length === 0, { withinMs: ALL_MS });
 });
