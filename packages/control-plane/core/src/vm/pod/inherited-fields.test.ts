@@ -4,7 +4,8 @@ import type { VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { withNics } from "../../nics/nics.ts";
-import { buildPodAnnotations, buildPodLabels, buildPodSettings } from "./inherited-fields.ts";
+import { buildPodAnnotations, buildPodSettings } from "./inherited-fields.ts";
+import { buildPodLabels } from "./selected-fields.ts";
 
 function vmiWithMetadata(
   metadata: Partial<VirtualMachineInstance["metadata"]>,

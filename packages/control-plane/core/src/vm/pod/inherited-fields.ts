@@ -5,7 +5,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 import { readRetainedAddresses } from "../../nics/addresses/retained-addresses.ts";
 import { buildMeshAnnotations } from "../../nics/bindings/service-mesh.ts";
 import { readRetainedMacs } from "../../nics/mac.ts";
-import { toLabelValue, buildHostname } from "../spec/guest-names.ts";
+import { buildHostname } from "../spec/guest-names.ts";
 import { buildPrimaryAnnotations, findPodNetwork } from "../primary-network.ts";
 import { findDefaultNetworkName, planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../nics/addresses/resolver.ts";
@@ -21,18 +21,6 @@ const EXCLUDED_ANNOTATIONS = [
   names.CNI_GATEWAYS_ANNOTATION,
   names.NETWORK_INFO_ANNOTATION,
 ];
-
-/** Returns the VMI's labels and Patchbay's, which take precedence. The pod has the VMI's labels, so that Services can select it. */
-export function buildPodLabels({
-  metadata,
-}: VirtualMachineInstance): Readonly<Record<string, string>> {
-  return {
-    ...metadata.labels,
-    [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE,
-    [names.CREATED_BY_LABEL]: metadata.uid ?? "",
-    [names.VM_NAME_LABEL]: toLabelValue(metadata.name),
-  };
-}
 
 export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<string, string>> {
   const { vmi } = owner;

@@ -19,7 +19,6 @@ import { computeBindingsMiB, computeLauncherResources } from "./launcher-resourc
 import { networkResources, type Definitions } from "../../node/definitions.ts";
 import { launcherPodName } from "../../migration/owner.ts";
 import { readTopologyVersion } from "../../nics/pcie/devices.ts";
-import { ifacesOf } from "../../nics/nics.ts";
 import { isForVhostUser } from "../../nics/bindings/resolve-binding.ts";
 import { hasDisplay, hasConsole } from "../spec/guest-devices.ts";
 import type { DiskFacts } from "./disk-parts.ts";
@@ -30,7 +29,8 @@ import type { IpamClaimStates } from "../ipam-claims.ts";
 import { printMi, joinParts, buildStateParts, type PodParts } from "./parts.ts";
 import { buildNetworkInfoVolume } from "./network-info.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
-import { buildPodAnnotations, buildPodLabels, buildPodSettings } from "./inherited-fields.ts";
+import { buildPodAnnotations, buildPodSettings } from "./inherited-fields.ts";
+import { buildPodLabels, listContainerPorts } from "./selected-fields.ts";
 import { domainNameOf } from "../domain/domain.ts";
 
 export interface LauncherSettings {
@@ -90,23 +90,6 @@ function buildContainerClaims({
 }: VmiSpec): Pick<NonNullable<Container["resources"]>, "claims"> {
   if (resourceClaims.length === 0) return {};
   return { claims: resourceClaims.map(({ name }) => ({ name })) };
-}
-
-/** Valid names of container ports. Source: Kubernetes IsValidPortName. */
-const PORT_NAME = /^(?=.*[a-z])[a-z0-9]+(?:-[a-z0-9]+)*$/;
-const PORT_NAME_LENGTH_MAX = 15;
-
-/** Lists the interfaces' ports, which Services and NetworkPolicies may select by name. Source: KubeVirt containerPortsFromVMI. */
-function listContainerPorts({ spec }: VirtualMachineInstance): NonNullable<Container["ports"]> {
-  const usedNames = new Set<string>();
-  return ifacesOf(spec)
-    .flatMap(({ ports = [] }) => ports)
-    .map(({ name = "", port: containerPort, protocol = "TCP" }) => {
-      const isValid = name.length <= PORT_NAME_LENGTH_MAX && PORT_NAME.test(name);
-      const hasName = isValid && !usedNames.has(name);
-      usedNames.add(name);
-      return { ...(hasName && { name }), containerPort, protocol: protocol.toUpperCase() };
-    });
 }
 
 function buildContainer(
