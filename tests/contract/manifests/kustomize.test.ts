@@ -53,6 +53,22 @@ test.each(["base", "net-agent-only"] as const)(
   },
 );
 
+test("kustomize renders multi-network-policies as base, with rights and a flag of virt-handler", async () => {
+  const read = parseManifests(await readManifests(createFiles(), "multi-network-policies"));
+  const [wanted, rendered] = [read, await kustomize("multi-network-policies")].map(byName);
+  const added = [...(rendered?.keys() ?? [])].filter((name) =>
+    name.includes("multi-network-policies"),
+  );
+  expect(added).toHaveLength(4);
+  const agent = "DaemonSet patchbay/virt-handler";
+  const flag = '"--metrics-secure","--multi-network-policies"';
+  const text = JSON.stringify(wanted?.get(agent)).replace('"--metrics-secure"', flag);
+  expect(rendered?.get(agent)).toEqual(JSON.parse(text));
+  const others = (objects: ReadonlyMap<string, KubeObject> | undefined) =>
+    new Map([...(objects ?? [])].filter(([name]) => name !== agent));
+  expect(others(rendered)).toEqual(others(wanted));
+});
+
 test.each(["base", "net-agent-only"] as const)(
   "kustomize renders pod-creation/%s like install --pod-creation",
   async (folder) => {

@@ -2,10 +2,18 @@
 // Network policies at the taps of guests: each form of policy decides on connections of real namespaces.
 import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { promisify } from "node:util";
+import { names } from "@patchbay/api";
 import type { NetworkPolicy } from "@patchbay/api/kubernetes";
 import type { NetnsHandle } from "@patchbay/core/interfaces";
-import { planPodPolicy, type NicPolicy, type PolicyPod } from "@patchbay/core/policies";
-import { eventually, run } from "@patchbay/support";
+import {
+  planNetworkPolicies,
+  planPodPolicy,
+  toPolicyVm,
+  type NicPolicy,
+  type PolicyPod,
+  type PolicyVm,
+} from "@patchbay/core/policies";
+import { aVmi, eventually, run } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { addGuest, addHost, guestWiring, makeNetwork, Namespaces, ping, PREFIX } from "./links.ts";
 
@@ -86,6 +94,41 @@ function plan(...specs: readonly Spec[]): NicPolicy | undefined {
   }));
   const findNamespaceLabels = (name: string) => NAMESPACE_LABELS[name];
   return planPodPolicy({ pod, policies, pods: PODS, findNamespaceLabels }).policy;
+}
+
+const [LAN, OTHER_LAN] = ["blue/lan", "blue/other"];
+
+/** The pod as a VM. Its status has the addresses on the network of these guests, and its annotation those of another guest. */
+function toVm({ addresses, ...pod }: PolicyPod): PolicyVm {
+  const { namespace, name, uid, labels } = pod;
+  const forged = JSON.stringify([{ name: LAN, ips: ["10.9.0.2", "10.9.0.3"] }]);
+  const attachment = { name: "lan", networkName: LAN, podInterfaceName: "pod1" };
+  const vmi = aVmi({
+    status: { attachments: [{ ...attachment, state: "Attached", ips: [...addresses] }] },
+  });
+  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: forged };
+  const vm = toPolicyVm({ ...vmi, metadata: { namespace, name, uid, labels, annotations } });
+  if (vm === undefined) throw new Error("the VM has ended");
+  return vm;
+}
+
+function planOnLan(networks: string, spec: Spec): NicPolicy | undefined {
+  const vms = PODS.map(toVm);
+  const [vm] = vms;
+  if (vm === undefined) throw new Error("there is no VM");
+  const policy = {
+    apiVersion: "k8s.cni.cncf.io/v1beta1",
+    kind: "MultiNetworkPolicy",
+    metadata: {
+      name: "policy",
+      namespace: "blue",
+      annotations: { [names.POLICY_FOR_ANNOTATION]: networks },
+    },
+    spec,
+  };
+  const findNamespaceLabels = (name: string) => NAMESPACE_LABELS[name];
+  const facts = { vm, vms, policies: [policy], findNamespaceLabels, isGuarded: () => false };
+  return planNetworkPolicies(facts).policies[LAN];
 }
 
 async function restrict(policy: NicPolicy | undefined): Promise<void> {
@@ -231,6 +274,33 @@ describe("connections between guests", () => {
       portsOf(third),
       out.map((target) => target.split("/")[1]?.at(-1)).join(" "),
     ]).toEqual(want);
+  });
+});
+
+describe("a policy of a secondary network", () => {
+  const fromPeers = async (): Promise<readonly number[]> => {
+    const [, two = "", three = ""] = guests;
+    const reached = await Promise.all(
+      [two, three].map((guest) => answers(guest, "tcp/10.9.0.1/80", "udp/10.9.0.1/8080")),
+    );
+    return reached.map(({ length }) => length);
+  };
+
+  test("allows VMs by the addresses in their status, and ignores annotations", async () => {
+    await restrict(planOnLan("lan", { ...EVERYONE, ingress: [{ from: [PEERS.ownWeb] }] }));
+    expect(await fromPeers()).toEqual([2, 0]);
+    await restrict(planOnLan("lan", { ...EVERYONE, ingress: [{ from: [PEERS.redPods] }] }));
+    expect(await fromPeers()).toEqual([0, 2]);
+    const self = { podSelector: { matchLabels: { app: "db" } } };
+    await restrict(planOnLan("lan", { ...EVERYONE, ingress: [{ from: [self] }] }));
+    expect(await fromPeers()).toEqual([0, 0]);
+  });
+
+  test("isolates the guest on the networks that it names, and on no other", async () => {
+    await restrict(planOnLan(OTHER_LAN, EVERYONE));
+    expect(await fromPeers()).toEqual([2, 2]);
+    await restrict(planOnLan(`${OTHER_LAN}, ${LAN}`, EVERYONE));
+    expect(await fromPeers()).toEqual([0, 0]);
   });
 });
 

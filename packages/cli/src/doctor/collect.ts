@@ -16,6 +16,7 @@ import {
   MUTATING_WEBHOOKS,
   names,
   IPAM_CLAIMS,
+  MULTI_NETWORK_POLICIES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES,
   isDataplaneEnabled,
@@ -102,10 +103,12 @@ async function readJson({ client }: Session, path: string): Promise<JsonObject> 
   return isJsonObject(value) ? value : {};
 }
 
+/** Kinds that only clusters with persistent addresses, and clusters with policies on secondary networks serve. */
+const OPTIONAL_KINDS: readonly string[] = [IPAM_CLAIMS.kind, MULTI_NETWORK_POLICIES.kind];
+
 function wantedApis(): readonly WantedApi[] {
-  // Does not require IPAMClaims, because only clusters whose network offers persistent addresses serve them.
   const kinds = customResourceDefinitions()
-    .filter(({ spec }) => spec.names.kind !== IPAM_CLAIMS.kind)
+    .filter(({ spec }) => !OPTIONAL_KINDS.includes(spec.names.kind))
     .flatMap(({ spec }) =>
       spec.versions.map(({ name }) => ({
         groupVersion: `${spec.group}/${name}`,

@@ -226,7 +226,38 @@ describe("the roles of users", () => {
   );
 });
 
-test.each(["base", "net-agent-only", "standalone"] as const)(
+describe("the rights for MultiNetworkPolicies", () => {
+  const prefix = "patchbay:multi-network-policies";
+
+  test("are not those of a cluster without them", async () => {
+    const others = parseManifests(await readManifests(files, "base"));
+    expect(others.filter(({ metadata }) => metadata.name.startsWith(prefix))).toEqual([]);
+    expect(JSON.stringify(others)).not.toContain("multi-networkpolicies");
+  });
+
+  test("let virt-handler read policies, and no pods", () => {
+    expect(rightsIn(prefix)).toEqual([
+      ...["multi-networkpolicies", "network-attachment-definitions"].flatMap((kind) =>
+        ["list", "watch"].map((verb) => `${verb} ${kind}.k8s.cni.cncf.io`),
+      ),
+      "list namespaces",
+      "watch namespaces",
+    ]);
+  });
+
+  test("let editors write policies, and viewers read them", () => {
+    const kind = "multi-networkpolicies.k8s.cni.cncf.io";
+    const aggregate = "rbac.authorization.k8s.io/aggregate-to";
+    expect(rightsIn(`${prefix}:edit`)).toContain(`create ${kind}`);
+    expect(rightsIn(`${prefix}:view`)).toEqual(
+      ["get", "list", "watch"].map((verb) => `${verb} ${kind}`),
+    );
+    expect(findRole(`${prefix}:edit`).metadata.labels).not.toHaveProperty(`${aggregate}-view`);
+    expect(findRole(`${prefix}:view`).metadata.labels).toHaveProperty(`${aggregate}-view`, "true");
+  });
+});
+
+test.each(["base", "net-agent-only", "multi-network-policies", "standalone"] as const)(
   "%s has the same content in YAML 1.1, as kubectl reads it",
   async (folder) => {
     const manifests = await readManifests(files, folder);

@@ -63,9 +63,15 @@ async function readFolder(files: Files, folder: string): Promise<readonly Manife
 
 /**
  * `rights` contains accounts and roles. `base` contains everything for a cluster, and `standalone` everything for a
- * standalone machine, both without CRDs. `net-agent-only` is for a cluster whose VMs belong to KubeVirt.
+ * standalone machine, both without CRDs. `net-agent-only` is for a cluster whose VMs belong to KubeVirt, `multi-network-policies` for a
+ * cluster on which Patchbay applies MultiNetworkPolicies.
  */
-export type ManifestFolder = "rights" | "base" | "net-agent-only" | "standalone";
+export type ManifestFolder =
+  | "rights"
+  | "base"
+  | "net-agent-only"
+  | "multi-network-policies"
+  | "standalone";
 
 /** Folders for installations on a cluster, whose API server may lack the NetworkAttachmentDefinition CRD. */
 const FOR_CLUSTERS: readonly ManifestFolder[] = ["base", "net-agent-only"];

@@ -13,6 +13,8 @@ export const NAD_GROUP = "k8s.cni.cncf.io";
 
 /** Annotation of a pod, written by virt-controller. Its value is the requested secondary networks. Source: NPWG 1.3 section 4.1. */
 export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
+/** Annotation of a MultiNetworkPolicy. Its value is the restricted networks, separated by commas. Source: NPWG multi-networkpolicy. */
+export const POLICY_FOR_ANNOTATION = "k8s.v1.cni.cncf.io/policy-for";
 /** Annotation of a pod, written by net-agent and, if installed, Multus. Its value is the attached networks. Source: NPWG 1.3 section 5. */
 export const NETWORK_STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status";
 /** Annotation of a pod, written by virt-controller: NIC data for the launcher's downward API. Source: KubeVirt NetworkInfoAnnot. */

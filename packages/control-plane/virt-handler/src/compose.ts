@@ -62,7 +62,7 @@ import type { NodeDoctor } from "./server/guest-doctor.ts";
 import { connectInPodsDir } from "./server/guest-streams.ts";
 import { serveRequests } from "./server/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
-import { watchPodPolicies } from "./policies.ts";
+import { watchPolicies } from "./policies.ts";
 import { runLoop, type GuestAccess } from "./loop.ts";
 import { createRelays, type Relays } from "./relays/relays.ts";
 import {
@@ -295,16 +295,14 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     if (!signal.aborted) context.ready();
   });
   const addressServers = await openAddressServers(flags);
-  const policies = flags.networkPolicies === true && {
-    policies: await watchPodPolicies(client, flags.policyExempt ?? [], context),
-  };
+  const policies = await watchPolicies(flags, context);
   const parts = {
     nodeName,
     store,
     vmis,
     kubevirts,
     hypervisor,
-    ...policies,
+    ...(policies && { policies }),
     events,
     clock,
     log,

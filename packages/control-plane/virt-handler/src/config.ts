@@ -29,6 +29,7 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly clientCaFile: string;
   readonly clientName: string;
   readonly networkPolicies?: boolean;
+  readonly multiNetworkPolicies?: boolean;
   /** Addresses and networks that NetworkPolicies do not restrict. */
   readonly policyExempt?: readonly string[];
   readonly relayCertificates?: string;
@@ -106,6 +107,10 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option(
       "--network-policies",
       "apply NetworkPolicies to the VMs' NICs on the pod network, for nodes whose pod network does not",
+    )
+    .option(
+      "--multi-network-policies",
+      "apply MultiNetworkPolicies to the VMs' NICs on secondary networks, except networks whose CNI plugin applies them",
     )
     .option(
       "--policy-exempt <list>",

@@ -16,7 +16,7 @@ import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { GuestHooks } from "./hooks/guest-hooks.ts";
 import type { Memory } from "./memory.ts";
 import type { MigrationRuns } from "./migration/migration-runs.ts";
-import type { PodPolicies } from "./policies.ts";
+import type { Policies } from "./policies.ts";
 import type { Relays } from "./relays/relays.ts";
 import type { Sessions } from "./sessions/sessions.ts";
 
@@ -32,7 +32,7 @@ export interface NodeParts {
   readonly hypervisor: Hypervisor;
   readonly relays: Relays;
   readonly addressStore: AddressStore;
-  readonly policies: PodPolicies;
+  readonly policies: Policies;
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;

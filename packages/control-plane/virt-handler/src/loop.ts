@@ -64,7 +64,7 @@ import {
   type ConnectToPod,
   type OpenGuestStream,
 } from "./server/guest-streams.ts";
-import { NO_POLICIES, type PodPolicies } from "./policies.ts";
+import { NO_POLICIES, type Policies } from "./policies.ts";
 import { createPolicyPass } from "./policy-pass.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
 import { createGuestHooks } from "./hooks/guest-hooks.ts";
@@ -316,8 +316,8 @@ export interface GuestAccess {
 }
 
 interface LoopParts extends Omit<NodeParts, "policies"> {
-  /** Unset if NetworkPolicies do not apply to this node's VMs. */
-  readonly policies?: PodPolicies;
+  /** Unset if network policies do not apply to this node's VMs. */
+  readonly policies?: Policies;
   readonly launchers: Launchers;
   readonly linkWatch: LinkWatch;
   readonly addressServers: AddressServers;

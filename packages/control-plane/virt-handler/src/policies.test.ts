@@ -4,7 +4,7 @@ import type { Namespace, NetworkPolicy, Pod } from "@patchbay/api/kubernetes";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { createPodPolicies, trimPod } from "./policies.ts";
+import { createPodPolicies, joinPolicies, trimPod } from "./policies.ts";
 import { createPolicyPass } from "./policy-pass.ts";
 
 const LAUNCHER = { uid: "pod-uid", namespace: "default", name: "virt-launcher-vm1" };
@@ -101,7 +101,8 @@ test("wakes only VMIs whose policies changed, and warns of policies that are too
     },
     flush: () => Promise.resolve(),
   };
-  const pass = createPolicyPass({ policies, vmis, events, nodeName: "node-1" }, (key) => {
+  const deps = { policies: joinPolicies({ pod: policies }), vmis, events, nodeName: "node-1" };
+  const pass = createPolicyPass(deps, (key) => {
     woken.push(key);
   });
   await pass();

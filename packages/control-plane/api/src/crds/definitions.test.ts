@@ -115,7 +115,10 @@ describe("custom resource definitions", () => {
     const nad = others.find(({ spec }) => spec.names.shortNames.includes("nad"))?.spec;
     expect(Object.keys(nad?.names ?? {})).not.toContain("categories");
     expect(nad?.names.shortNames).toEqual(["net-attach-def", "nad"]);
-    expect(others.at(-1)?.metadata.name).toBe("ipamclaims.k8s.cni.cncf.io");
+    expect(others.slice(-2).map(({ metadata }) => metadata.name)).toEqual([
+      "ipamclaims.k8s.cni.cncf.io",
+      "multi-networkpolicies.k8s.cni.cncf.io",
+    ]);
     const schema = nad?.versions[0]?.schema.openAPIV3Schema;
     expect(Object.keys(schema ?? {})).not.toContain("required");
     expect(Object.keys(schema?.["properties"] ?? {})).toEqual([

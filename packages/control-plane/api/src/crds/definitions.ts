@@ -20,6 +20,7 @@ import { MigrationSpecSchema, MigrationStatusSchema, MigrationPolicySpecSchema }
 import {
   IpamClaimSpecSchema,
   IpamClaimStatusSchema,
+  MultiNetworkPolicySpecSchema,
   NadSpecSchema,
   NadStatusSchema,
 } from "../kinds/nad.ts";
@@ -274,6 +275,16 @@ const DEFINITIONS: readonly Definition[] = [
     ],
     spec: { schema: IpamClaimSpecSchema, required: false },
     status: IpamClaimStatusSchema,
+  },
+  {
+    group: NAD_GROUP,
+    version: "v1beta1",
+    kind: "MultiNetworkPolicy",
+    plural: "multi-networkpolicies",
+    singular: "multi-networkpolicy",
+    shortNames: ["multi-policy"],
+    columns: [AGE_COLUMN],
+    spec: { schema: MultiNetworkPolicySpecSchema, required: false },
   },
 ];
 

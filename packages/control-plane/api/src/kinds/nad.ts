@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of the Network Plumbing Working Group: NetworkAttachmentDefinitions, with a status that Patchbay adds, and IPAMClaims.
-// Sources: NPWG de-facto standard 1.3 section 3; k8snetworkplumbingwg/ipamclaims.
+// Kinds of the Network Plumbing Working Group: NetworkAttachmentDefinitions, with a status that Patchbay adds, IPAMClaims and
+// MultiNetworkPolicies. Sources: NPWG de-facto standard 1.3 section 3; k8snetworkplumbingwg/ipamclaims, multi-networkpolicy.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
@@ -70,3 +70,71 @@ export interface IpamClaim extends KubeObject {
   readonly spec: Static<typeof IpamClaimSpecSchema>;
   readonly status?: Static<typeof IpamClaimStatusSchema>;
 }
+
+const SELECTOR = Type.Object({
+  matchLabels: Type.Optional(
+    Type.Record(Type.String(), Type.String(), { description: "Required labels." }),
+  ),
+  matchExpressions: Type.Optional(
+    Type.Array(
+      Type.Object({
+        key: Type.String({ description: "Key of the label." }),
+        operator: Type.String({ description: "In, NotIn, Exists or DoesNotExist." }),
+        values: Type.Optional(Type.Array(Type.String(), { description: "Values of the label." })),
+      }),
+      { description: "Further requirements." },
+    ),
+  ),
+});
+
+const POLICY_PEERS = Type.Optional(
+  Type.Array(
+    Type.Object({
+      podSelector: Type.Optional(SELECTOR),
+      namespaceSelector: Type.Optional(SELECTOR),
+      ipBlock: Type.Optional(
+        Type.Object({
+          cidr: Type.String({ description: "Block of addresses, such as 10.0.0.0/8." }),
+          except: Type.Optional(
+            Type.Array(Type.String(), { description: "Parts of the block that do not count." }),
+          ),
+        }),
+      ),
+    }),
+    { description: "Peers; unset: all." },
+  ),
+);
+
+const POLICY_PORTS = Type.Optional(
+  Type.Array(
+    Type.Object({
+      protocol: Type.Optional(Type.String({ description: "TCP (default), UDP or SCTP." })),
+      port: Type.Optional(
+        Type.Unsafe<number | string>({
+          description: "Number or name; unset: all ports.",
+          "x-kubernetes-int-or-string": true,
+        }),
+      ),
+      endPort: Type.Optional(Type.Integer({ description: "Last port of a range." })),
+    }),
+    { description: "Destination ports; unset: all." },
+  ),
+);
+
+/** Spec of a MultiNetworkPolicy: a NetworkPolicy's, for the networks of an annotation. */
+export const MultiNetworkPolicySpecSchema = Type.Object({
+  podSelector: SELECTOR,
+  policyTypes: Type.Optional(
+    Type.Array(Type.String(), { description: "Isolated directions: Ingress, Egress." }),
+  ),
+  ingress: Type.Optional(
+    Type.Array(Type.Object({ from: POLICY_PEERS, ports: POLICY_PORTS }), {
+      description: "Allowed incoming traffic.",
+    }),
+  ),
+  egress: Type.Optional(
+    Type.Array(Type.Object({ to: POLICY_PEERS, ports: POLICY_PORTS }), {
+      description: "Allowed outgoing traffic.",
+    }),
+  ),
+});

@@ -288,6 +288,15 @@ export const IPAM_CLAIMS: ResourceType<IpamClaim> = {
   namespaced: true,
 };
 
+/** Policies for the networks that the annotation `policy-for` names. Other fields equal a NetworkPolicy's. */
+export const MULTI_NETWORK_POLICIES: ResourceType<NetworkPolicy> = {
+  group: NAD_GROUP,
+  version: "v1beta1",
+  resource: "multi-networkpolicies",
+  kind: "MultiNetworkPolicy",
+  namespaced: true,
+};
+
 /** Returns group and version, for example `kubevirt.io/v1`. */
 export function apiVersionOf(type: ResourceType<KubeObject>): string {
   return type.group === "" ? type.version : `${type.group}/${type.version}`;

@@ -45,6 +45,8 @@ export interface SwapFacts {
   readonly attachment?: Attachment;
   readonly links: LinkFacts;
   readonly remembered?: RememberedAddresses;
+  /** Traffic that network policies allow on the new network. */
+  readonly policy?: NicPolicy;
 }
 
 export interface DeviceFacts {

@@ -93,6 +93,7 @@ export {
   listVhostSockets,
 } from "./links/vhost-socket.ts";
 export {
+  listCurrentWirings,
   listExpectedWirings,
   findOrphanedWirings,
   buildWiring,

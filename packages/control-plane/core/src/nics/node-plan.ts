@@ -116,10 +116,11 @@ export function buildLease(facts: WiredIface): GuestLease | undefined {
   return findBindingModule(facts).buildLease(toWiringFacts(facts));
 }
 
-type PodNicMember = "attachment" | "remembered" | "swap";
+type PodNicMember = "attachment" | "remembered" | "policy" | "swap";
 const POD_NIC_MEMBERS: readonly string[] = [
   "attachment",
   "remembered",
+  "policy",
   "swap",
 ] satisfies PodNicMember[];
 
@@ -145,6 +146,11 @@ export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly Obs
     const swapWirings = swap === undefined ? [] : listWirings(toSwappedFacts({ ...iface, swap }));
     return [...listWirings(iface), ...swapWirings];
   });
+}
+
+/** Returns the wirings of the pod NICs in use. Until a network swap moves a tap, the tap has the policy of its current network. */
+export function listCurrentWirings(ifaces: readonly IfaceFacts[]): readonly ObservedWiring[] {
+  return ifaces.flatMap(listWirings);
 }
 
 /**

@@ -152,6 +152,8 @@ export interface IfaceSources {
   readonly security?: ClusterSecurity;
   /** Policies of the pod, which apply to its NIC on the pod network. */
   readonly podPolicy?: NicPolicy;
+  /** Policies of NICs on secondary networks, by network as NAMESPACE/NAME. */
+  readonly networkPolicies?: Readonly<Record<string, NicPolicy>>;
   readonly deviceTaps?: DeviceTaps;
   readonly remembered?: readonly RememberedAddresses[];
   /** Whether the guest is known to run. */
@@ -243,7 +245,11 @@ function collectSwapFacts(
 ): Pick<IfaceFacts, "swap"> {
   if (swap === undefined || !findBindingModule(known).live.canSwapNetwork) return {};
   const remembered = findRemembered(swap.podInterfaceName, observation.sources);
-  const swapNic = { ...swap, ...(remembered === undefined ? {} : { remembered }) };
+  const swapNic = {
+    ...swap,
+    ...(remembered === undefined ? {} : { remembered }),
+    ...findPolicy(known.network, swap.attachment, observation.sources),
+  };
   return {
     swap: { ...swapNic, links: observation.linksOf(toSwappedFacts({ ...known, swap: swapNic })) },
   };
@@ -260,12 +266,17 @@ function collectGuestFacts(
   };
 }
 
+/** Finds the policy of the network that the pod NIC is on. Without an attachment, this is the network of the specification. */
 function findPolicy(
   network: Network | undefined,
-  { podPolicy: policy }: IfaceSources,
+  attachment: Attachment | undefined,
+  { vmi, podPolicy, networkPolicies = {} }: IfaceSources,
 ): Pick<IfaceFacts, "policy"> {
-  const isSelected = network !== undefined && isDefaultNetwork(network);
-  return policy === undefined || !isSelected ? {} : { policy };
+  const isDefault = network !== undefined && isDefaultNetwork(network);
+  const { namespace = "" } = vmi.metadata;
+  const name = attachment?.networkName ?? (network && networkNameOf(network, namespace)) ?? "";
+  const policy = isDefault ? podPolicy : networkPolicies[name];
+  return policy === undefined ? {} : { policy };
 }
 
 function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
@@ -289,7 +300,7 @@ function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
     binding,
     ...collectGuestFacts(binding, sources),
     ...(sources.security === undefined ? {} : { security: sources.security }),
-    ...findPolicy(network, sources),
+    ...findPolicy(network, attachment, sources),
     ...(attachment === undefined ? {} : { attachment }),
     ...(device === undefined ? {} : { device }),
     ...(reported === undefined ? {} : { reported }),

@@ -34,7 +34,7 @@ export interface NicPolicy {
 
 export const ISOLATED: NicPolicy = { ingress: [], egress: [] };
 
-interface PolicyFacts {
+export interface PolicyFacts {
   readonly pod: PolicyPod;
   /** Policies of the pod's namespace. */
   readonly policies: readonly NetworkPolicy[];
@@ -218,6 +218,19 @@ function isOversized(rules: readonly TrafficRule[]): boolean {
     sum(({ peers = [] }) => peers.length) > RANGES_MAX ||
     sum(({ ports = [] }) => ports.length) > PORTS_MAX
   );
+}
+
+/** Checks whether the policy has a rule whose selectors match no pod with an address. */
+export function hasUnmatchedSelectors(policy: NetworkPolicy, facts: PolicyFacts): boolean {
+  const isUnmatched = ({ peers = [] }: PolicyRule): boolean => {
+    const selectors = peers.filter(({ ipBlock }) => ipBlock === undefined);
+    const found = findPeers(selectors, facts.pod.namespace, facts);
+    return selectors.length > 0 && listAddresses(found.pods).length === 0;
+  };
+  return (["ingress", "egress"] as const).some((direction) => {
+    const rules = isolates(policy, direction) ? listRules(policy, direction) : [];
+    return !hasTooManyEntries(rules) && rules.some(isUnmatched);
+  });
 }
 
 interface DirectionPlan {

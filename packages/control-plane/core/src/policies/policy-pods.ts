@@ -2,6 +2,7 @@
 // Fields of pods that network policies evaluate, and selection of pods by labels.
 import {
   isPodFinished,
+  type Container,
   type LabelSelector,
   type NetworkPolicy,
   type Pod,
@@ -25,6 +26,12 @@ export interface PolicyPod {
   }[];
 }
 
+export function listNamedPorts(ports: NonNullable<Container["ports"]>): PolicyPod["namedPorts"] {
+  return ports.flatMap(({ name, containerPort: port, protocol = "TCP" }) =>
+    name === undefined ? [] : [{ name, protocol, port }],
+  );
+}
+
 /** Returns undefined for pods without addresses of their own: finished pods, and pods with the node's network. */
 export function toPolicyPod(pod: Pod): PolicyPod | undefined {
   const { metadata, spec, status } = pod;
@@ -36,11 +43,7 @@ export function toPolicyPod(pod: Pod): PolicyPod | undefined {
     uid: metadata.uid ?? "",
     labels: metadata.labels ?? {},
     addresses: [...new Set(addresses)].filter((address) => parseIp(address) !== undefined),
-    namedPorts: spec.containers
-      .flatMap(({ ports = [] }) => ports)
-      .flatMap(({ name, containerPort: port, protocol = "TCP" }) =>
-        name === undefined ? [] : [{ name, protocol, port }],
-      ),
+    namedPorts: listNamedPorts(spec.containers.flatMap(({ ports = [] }) => ports)),
   };
 }
 

@@ -125,7 +125,7 @@ export const POD_INTERFACE_MISSING: ReasonMessage<"PodInterfaceMissing"> = {
 export const POLICY_NOT_ENFORCED: ReasonMessage<"PolicyNotEnforced"> = {
   reason: "PolicyNotEnforced",
   message:
-    "a NetworkPolicy selects the VM, and Patchbay cannot filter the frames of this binding, or behind a sidecar proxy; use masquerade or bridge without a sidecar, or change the VM's labels or the policy's podSelector",
+    "a NetworkPolicy or MultiNetworkPolicy selects the VM on this network, and Patchbay cannot filter the frames of this binding, or behind a sidecar proxy; use masquerade or bridge without a sidecar, or change the VM's labels or the policy's podSelector",
 };
 
 export function staysOnNetwork(networkName: string | undefined): string {

@@ -245,7 +245,7 @@ const REASONS_ON_NODE = {
   PolicyNotEnforced: {
     ...WIRING_WARNING,
     meaning:
-      "a NetworkPolicy selects the VM, and Patchbay cannot filter its frames: another program creates the tap or the device of this binding, or a sidecar proxy hides the peers; nothing is plugged",
+      "a NetworkPolicy or MultiNetworkPolicy selects the VM on this network, and Patchbay cannot filter its frames: another program creates the tap or the device of this binding, or a sidecar proxy hides the peers; nothing is plugged",
     owner: "user: use masquerade or bridge without a sidecar, or exclude the VM from the policy",
   },
   LinksRestless: {

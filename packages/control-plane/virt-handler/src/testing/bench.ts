@@ -72,6 +72,8 @@ export interface Bench {
   readonly hooks: FakeHookSidecars;
   /** Policy of the launcher pod. */
   policy: NicPolicy | undefined;
+  /** Policies of NICs on secondary networks, by network. */
+  networkPolicies: Readonly<Record<string, NicPolicy>>;
   nowMs: number;
   readonly effects: number;
   /** Crashes the process at this effect, counted from 1, before or after it. */
@@ -236,6 +238,7 @@ class MemoryBench implements Bench {
   }
 
   policy: NicPolicy | undefined;
+  networkPolicies: Readonly<Record<string, NicPolicy>> = {};
 
   rewriteXml = (xml: string): string => xml;
 
@@ -287,7 +290,11 @@ class MemoryBench implements Bench {
       launcherDisks: this.launcherDisks,
       podNetwork: withCrashes<PodNetwork>(this.podNetwork, NETWORK_EFFECTS, this.#plan),
       policies: {
-        find: () => ({ oversized: [], ...(this.policy && { policy: this.policy }) }),
+        find: () => ({
+          oversized: [],
+          ...(this.policy && { policy: this.policy }),
+          networks: { policies: this.networkPolicies, oversized: [], unmatched: [] },
+        }),
         onChange: () => undefined,
       },
       addressStore: createAddressStore(

@@ -75,7 +75,8 @@ test.each([
     folder: "control-plane/virt-handler",
     flags: [
       `--node-name n --cri-endpoint ${CRI} --pods-dir /d/pods --state-dir /d/virt-handler`,
-      "--dataplane-group 0 --network-policies --policy-exempt 10.88.111.1,10.96.0.0/16",
+      "--dataplane-group 0 --network-policies --multi-network-policies",
+      "--policy-exempt 10.88.111.1,10.96.0.0/16",
       "--listen-address 127.0.0.1 --port 3",
       "--tls-cert-file /d/pki/virt-handler.crt --tls-private-key-file /d/pki/virt-handler.key",
       "--client-ca-file /d/pki/ca.crt --relay-certificates /d/pki/relay",

@@ -187,8 +187,9 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       "--state-dir",
       paths.virtHandler,
       ...buildDataplaneFlags(settings),
-      // virt-handler applies policies, because the pod network's plugin does not. service-net filters connections through Services.
+      // virt-handler applies policies, because the CNI plugins do not. service-net filters connections through Services.
       "--network-policies",
+      "--multi-network-policies",
       "--policy-exempt",
       `${findGatewayAddress(settings.podSubnet)},${settings.serviceSubnet}`,
       "--listen-address",

@@ -6,7 +6,7 @@ import { EMPTY_GUEST_VIEW } from "../../guest/agent-view.ts";
 import { collectIfaceFacts, type IfaceSources } from "../phase.ts";
 import type { IfaceFacts } from "../facts.ts";
 import type { KernelLink } from "./link-facts.ts";
-import { listExpectedWirings, withWired } from "../node-plan.ts";
+import { listCurrentWirings, listExpectedWirings, withWired } from "../node-plan.ts";
 
 const POD_NIC = "pod7692c3ad354";
 const TAP = "tap7692c3ad354";
@@ -60,6 +60,55 @@ describe("the required wirings", () => {
       { podInterfaceName: POD_NIC, mtu: 1400 },
       { podInterfaceName: "podfedcba98765", tapName: "tapfedcba98765", mtu: 9000 },
     ]);
+  });
+});
+
+describe("the policy of a NIC is that of", () => {
+  const [BLUE, RED, POD] = [{ ingress: [] }, { egress: [] }, { ingress: [{}] }];
+  const attached = (networkName: string, podInterfaceName: string) =>
+    ({ name: "one", networkName, podInterfaceName, state: "Attached" }) as const;
+  const SWAP_NIC = "podfedcba98765";
+  const swapping = aVmi({
+    nics: [{ name: "one", mac: MAC, network: "red" }],
+    status: { attachments: [attached("default/blue", POD_NIC), attached("default/red", SWAP_NIC)] },
+  });
+  const nic = { alias: "ua-one", mac: MAC, model: "virtio", tapName: TAP, linkUp: true, queues: 1 };
+  const links = [
+    ...LINKS.filter(({ name }) => name !== TAP),
+    link(TAP, { master: WIRING.bridgeName }),
+    link(SWAP_NIC),
+  ];
+
+  test.each<{ name: string; given: Partial<IfaceSources>; want: readonly unknown[] }>([
+    {
+      name: "its network, without an attachment",
+      given: { networkPolicies: { "default/blue": BLUE, "default/red": RED }, podPolicy: POD },
+      want: [BLUE],
+    },
+    {
+      name: "no other network",
+      given: { networkPolicies: { "default/red": RED }, podPolicy: POD },
+      want: [undefined],
+    },
+    {
+      name: "each network during a swap",
+      given: {
+        vmi: swapping,
+        nics: [nic],
+        links,
+        networkPolicies: { "default/blue": BLUE, "default/red": RED },
+      },
+      want: [BLUE, RED],
+    },
+    {
+      name: "the old network only, during a swap to a network without policies",
+      given: { vmi: swapping, nics: [nic], links, networkPolicies: { "default/blue": BLUE } },
+      want: [BLUE, undefined],
+    },
+  ])("$name", ({ given, want }) => {
+    const ifaces = collect(given);
+    expect(listExpectedWirings(ifaces).map(({ policy }) => policy)).toEqual(want);
+    expect(listCurrentWirings(ifaces).map(({ policy }) => policy)).toEqual(want.slice(0, 1));
   });
 });
 

@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/base";
 import type { NicPolicy } from "@patchbay/core/policies";
 import { expect, test } from "vitest";
 import { createBench, NETNS, type Bench } from "../../testing/bench.ts";
-import { aScheduledVmi, attachment, linkNamesOf, putNic } from "../../testing/scene.ts";
+import { aScheduledVmi, attachment, linkNamesOf, putNic, running } from "../../testing/scene.ts";
 
 const { podInterfaceName } = attachment("one");
 const WIRING = {
@@ -69,4 +69,48 @@ test("a NIC on another network has no policy of the pod network", async () => {
   const bench = await run(aScheduledVmi(["one"]), FIRST);
   expect(await phase(bench)).toMatchObject({ phase: "Ready" });
   expect(await hasPolicy(bench, undefined)).toBe(true);
+});
+
+test("a NIC on a secondary network has the policy of its network, and follows changes", async () => {
+  const bench = createBench(aScheduledVmi(["one"]));
+  bench.networkPolicies = { "default/blue": FIRST, "default/red": SECOND };
+  putNic(bench, "one");
+  await bench.resume();
+  expect(await phase(bench)).toMatchObject({ phase: "Ready" });
+  expect(await hasPolicy(bench, FIRST)).toBe(true);
+  bench.networkPolicies = { "default/blue": SECOND };
+  await bench.resume();
+  expect(await hasPolicy(bench, SECOND)).toBe(true);
+  bench.networkPolicies = { "default/red": FIRST };
+  await bench.resume();
+  expect(await hasPolicy(bench, undefined)).toBe(true);
+});
+
+// printf one/default/red | sha256sum
+const RED = "ed42fef81fd";
+
+test("a NIC that changes its network has the old network's policy until its tap moves", async () => {
+  const bench = await running(["one"]);
+  bench.networkPolicies = { "default/blue": FIRST, "default/red": SECOND };
+  await bench.resume();
+  const onRed = { ...attachment("one"), networkName: "default/red", podInterfaceName: `pod${RED}` };
+  await bench.edit((vmi) => ({
+    ...vmi,
+    spec: { ...vmi.spec, networks: [{ name: "one", multus: { networkName: "red" } }] },
+    status: { ...vmi.status, attachments: [attachment("one"), onRed] },
+  }));
+  await bench.resume();
+  expect(await hasPolicy(bench, FIRST)).toBe(true);
+  const nic = { name: `pod${RED}`, kind: "veth", mac: "02:00:00:00:00:09", mtu: 1500, up: true };
+  bench.podNetwork.putLink(NETNS, nic);
+  bench.podNetwork.failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
+  await bench.resume();
+  const { effects } = bench;
+  await bench.resume();
+  expect(bench.effects).toBe(effects);
+  expect(await hasPolicy(bench, FIRST)).toBe(true);
+  bench.nowMs += 60_000;
+  await bench.resume();
+  expect(bench.podNetwork.findLink(NETNS, WIRING.tapName)?.master).toBe(`k6t-${RED}`);
+  expect(await hasPolicy(bench, SECOND)).toBe(true);
 });

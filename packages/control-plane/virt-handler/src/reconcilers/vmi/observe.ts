@@ -4,6 +4,7 @@ import { AppError } from "@patchbay/base";
 import {
   collectIfaceFacts,
   updateDeviceTaps,
+  listCurrentWirings,
   listExpectedWirings,
   buildLinkFilter,
   findOrphanedWirings,
@@ -151,26 +152,24 @@ function observeSockets(
 }
 
 function markWired(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
-  const wirings = listExpectedWirings(ifaces);
-  const listTaps = (isIncluded: (wiring: ObservedWiring) => boolean): ReadonlySet<string> =>
-    new Set(wirings.filter(isIncluded).map(({ tapName }) => tapName));
-  const wiredTaps = listTaps((wiring) => view.isWired(wiring));
-  return withWired(
-    ifaces,
-    wiredTaps,
-    listTaps((wiring) => !view.hasPolicy(wiring)),
-  );
+  const listTaps = (wirings: readonly ObservedWiring[]): ReadonlySet<string> =>
+    new Set(wirings.map(({ tapName }) => tapName));
+  const wired = listExpectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
+  const outdated = listCurrentWirings(ifaces).filter((wiring) => !view.hasPolicy(wiring));
+  return withWired(ifaces, listTaps(wired), listTaps(outdated));
 }
 
 function observePod(
+  vmi: VirtualMachineInstance,
   { role, pod, session }: LauncherContext,
   { policies }: Deps,
-): Pick<IfaceSources, "incomingPodUid" | "isMeshed" | "podPolicy"> {
-  const { policy: podPolicy } = policies.find(pod);
+): Pick<IfaceSources, "incomingPodUid" | "isMeshed" | "podPolicy" | "networkPolicies"> {
+  const { policy: podPolicy, networks } = policies.find(vmi, pod);
   return {
     ...(role === "target" && { incomingPodUid: pod.uid }),
     ...(session.launcher.isMeshed && { isMeshed: true }),
     ...(podPolicy !== undefined && { podPolicy }),
+    ...(networks !== undefined && { networkPolicies: networks.policies }),
   };
 }
 
@@ -205,7 +204,7 @@ export async function observeNodeVm(
   const sockets = observeSockets(vmi, launcher, deps);
   const useEmulation = usesEmulation(kubevirt);
   const observed = { links, sockets, nics, isRunning, isEmulated: useEmulation };
-  const podFacts = observePod(launcher, deps);
+  const podFacts = observePod(vmi, launcher, deps);
   const sources = { vmi, ...observed, bindings, security, ...reported, ...podFacts };
   const ifaces = markWired(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, updateDeviceTaps(ifaces, deviceTaps));
