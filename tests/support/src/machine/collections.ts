@@ -27,6 +27,7 @@ const COLLECTIONS = {
   kubevirt: `${KUBEVIRT}/namespaces/patchbay/kubevirts`,
   lease: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
   migrationpolicy: `${MIGRATIONS}/migrationpolicies`,
+  "multi-networkpolicy": `/apis/k8s.cni.cncf.io/v1beta1/${DEFAULT}/multi-networkpolicies`,
   "net-attach-def": `${CNI}/${DEFAULT}/network-attachment-definitions`,
   namespace: "/api/v1/namespaces",
   node: "/api/v1/nodes",
