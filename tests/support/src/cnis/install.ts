@@ -60,19 +60,27 @@ export function installThirdPartyCni(): ThirdPartyCni {
   return { type, remove };
 }
 
-/** A network of 254 addresses with a gateway, on a bridge of its own. */
-export function thirdPartyNetwork(
-  { type }: ThirdPartyCni,
-  network: { behavior: NetworkBehavior; bridge: string; subnet: string; mtu?: number },
-): unknown {
-  const { behavior, subnet, ...settings } = network;
-  const ipam = { type: "host-local", ranges: [[{ subnet }]] };
-  const plugin = { type, behavior, ...settings, isGateway: true, ipam };
-  const config = { cniVersion: "1.0.0", name: behavior, plugins: [plugin] };
+interface ThirdPartyNetwork {
+  readonly behavior: NetworkBehavior;
+  /** Default: the behavior. */
+  readonly name?: string;
+  /** Bridge of the network alone. */
+  readonly bridge: string;
+  /** Subnet of 254 addresses with a gateway. Without a subnet, the network assigns no addresses. */
+  readonly subnet?: string;
+  readonly mtu?: number;
+}
+
+/** Returns the definition of a network. */
+export function thirdPartyNetwork({ type }: ThirdPartyCni, network: ThirdPartyNetwork): unknown {
+  const { behavior, name = behavior, subnet, ...settings } = network;
+  const addresses = { isGateway: true, ipam: { type: "host-local", ranges: [[{ subnet }]] } };
+  const plugin = { type, behavior, ...settings, ...(subnet !== undefined && addresses) };
+  const config = { cniVersion: "1.0.0", name, plugins: [plugin] };
   return {
     apiVersion: "k8s.cni.cncf.io/v1",
     kind: "NetworkAttachmentDefinition",
-    metadata: { name: behavior, namespace: "default" },
+    metadata: { name, namespace: "default" },
     spec: { config: JSON.stringify(config) },
   };
 }

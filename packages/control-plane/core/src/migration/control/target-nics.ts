@@ -17,7 +17,7 @@ import {
   readRetainedAddresses,
   withRetainedAddresses,
 } from "../../nics/addresses/retained-addresses.ts";
-import { passesOnlyAssignedMac } from "../../nics/definition/needs.ts";
+import { mayCheckMacs } from "../../nics/definition/needs.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../../nics/nics.ts";
 import type { Definitions } from "../../node/definitions.ts";
 import type { Reason } from "../../reasons/table.ts";
@@ -98,16 +98,16 @@ function withoutMac({ macAddress, ...iface }: Iface): Iface {
   return { ...iface, macAddress };
 }
 
-function checksMacs(
+function isMacChecked(
   attachment: Pick<Attachment, "networkName"> | undefined,
   definitions: Definitions,
 ): boolean {
   const definition = definitions.get(attachment?.networkName ?? "");
-  return passesOnlyAssignedMac(definition?.spec?.config);
+  return mayCheckMacs(definition?.spec?.config);
 }
 
 /**
- * Returns the interface with the MAC to request on the target. If the network passes only assigned MACs, this is the guest's MAC. Switches
+ * Returns the interface with the MAC to request on the target. If the network may drop frames from other MACs, this is the guest's MAC. Switches
  * may then learn the MAC at the target too early; the source node corrects them by another announcement. For other networks, see {@link
  * withoutMac}.
  */
@@ -116,7 +116,8 @@ function withTargetMac(
   { status }: VirtualMachineInstance,
   definitions: Definitions,
 ): Iface {
-  if (iface.binding !== undefined || !checksMacs(attachment, definitions)) return withoutMac(iface);
+  if (iface.binding !== undefined || !isMacChecked(attachment, definitions))
+    return withoutMac(iface);
   const { mac = attachment?.mac ?? "" } = findByName(status?.interfaces, iface.name) ?? {};
   const macAddress = iface.macAddress ?? mac;
   return isNicMac(macAddress) ? { ...iface, macAddress: normalizeMac(macAddress) } : iface;
@@ -212,14 +213,14 @@ function describeDifference(
 
 const UNMET: Reason = "RequestNotMet";
 
-/** Describes a failed attachment of the target: the network did not assign the guest's MAC, and drops frames with other MACs. */
+/** Describes a failed attachment of the target: the network did not assign the guest's MAC, and may drop the guest's frames. */
 function describeUnmetMac(
   target: Attachment | undefined,
   definitions: Definitions,
 ): string | undefined {
   if (target?.state !== "Failed" || target.reason !== UNMET) return undefined;
-  if (!checksMacs(target, definitions)) return undefined;
-  return `interface ${target.name} would have no traffic on the target's node, because network ${target.networkName ?? ""} passes only frames from the MAC that it assigned: ${target.message ?? ""}; let the network assign the guest's MAC there`;
+  if (!isMacChecked(target, definitions)) return undefined;
+  return `interface ${target.name} could have no traffic on the target's node, because network ${target.networkName ?? ""} may pass only frames from the MAC that it assigned: ${target.message ?? ""}; let the network assign the guest's MAC there, or declare "macspoofchk": false in its definition if it passes all MACs`;
 }
 
 /** Describes the first NIC whose MAC or addresses differ between source and target. A running guest would not adopt new addresses. */

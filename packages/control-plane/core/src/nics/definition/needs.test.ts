@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { findSharedLink, passesOnlyAssignedMac } from "./needs.ts";
+import { findSharedLink, mayCheckMacs } from "./needs.ts";
 
 test.each([
   { config: { type: "bridge", bridge: "br1" }, want: "bridge br1 0" },
@@ -31,17 +31,24 @@ test.each([
   { config: { type: "sriov", spoofchk: "on" }, want: true },
   { config: { type: "kube-ovn" }, want: true },
   { config: { type: "ovn-k8s-cni-overlay", topology: "layer2" }, want: true },
-  { config: { plugins: [{ type: "cilium-cni" }] }, want: true },
+  { config: { plugins: [{ type: "cilium-cni" }, { type: "portmap" }] }, want: true },
+  { config: { type: "unknown" }, want: true },
+  { config: { type: "unknown", macspoofchk: false }, want: false },
+  { config: { type: "unknown", spoofchk: "off" }, want: false },
   { config: { type: "bridge" }, want: false },
   { config: { type: "bridge", macspoofchk: "true" }, want: false },
   { config: { type: "sriov", spoofchk: "off" }, want: false },
+  { config: { type: "sriov" }, want: false },
+  { config: { type: "macvlan" }, want: false },
+  { config: { plugins: [{ type: "calico" }, { type: "portmap" }] }, want: false },
   { config: { plugins: "kube-ovn" }, want: false },
   { config: { plugins: ["kube-ovn", null] }, want: false },
+  { config: {}, want: false },
   { config: [], want: false },
-])("$config passes only assigned MACs: $want", ({ config, want }) => {
-  expect(passesOnlyAssignedMac(JSON.stringify(config))).toBe(want);
+])("$config may check MACs: $want", ({ config, want }) => {
+  expect(mayCheckMacs(JSON.stringify(config))).toBe(want);
 });
 
-test.each([undefined, "", "{"])("text %j is not known to check MACs", (config) => {
-  expect(passesOnlyAssignedMac(config)).toBe(false);
+test.each([undefined, "", "{"])("text %j does not show a check of MACs", (config) => {
+  expect(mayCheckMacs(config)).toBe(false);
 });

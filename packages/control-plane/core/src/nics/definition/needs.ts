@@ -127,21 +127,42 @@ function readFirstPlugin(config: JsonObject): JsonObject {
   return isJsonObject(list[0]) ? list[0] : {};
 }
 
-/** Plugins that pass only frames from assigned MACs. Sources: ovn-nb(5), port_security; Kube-OVN; OVN-Kubernetes; Cilium, bpf/lib/lxc.h. */
-const MAC_CHECKING_PLUGINS: readonly unknown[] = ["kube-ovn", "ovn-k8s-cni-overlay", "cilium-cni"];
+/**
+ * Plugins whose networks pass frames from any MAC: switches that learn MACs, and routed networks. Sources: Linux bridge and macvlan;
+ * Open vSwitch; plugins ptp, vlan, host-device, tap; calico and aws-cni, routes to veths.
+ */
+const ANY_MAC_PLUGINS: readonly string[] = [
+  ...BRIDGE_PLUGINS,
+  "macvlan",
+  "ovs",
+  "ptp",
+  "vlan",
+  "host-device",
+  "sriov",
+  "tap",
+  "calico",
+  "aws-cni",
+];
 
-/** Returns whether the network is known to drop frames from MACs that were not assigned to the NIC. Sources: bridge plugin; sriov-cni. */
-export function passesOnlyAssignedMac(config: string | undefined): boolean {
+/**
+ * Returns whether the network may drop frames from MACs that were not assigned to the NIC. Returns true for plugins that are not known
+ * to pass all MACs, unless the definition turns the check off. Sources: bridge, `macspoofchk`; sriov-cni, `spoofchk`.
+ */
+export function mayCheckMacs(config: string | undefined): boolean {
   const parsed = parseJson(config);
   if (!isJsonObject(parsed)) return false;
-  const { plugins = [parsed] } = parsed;
-  if (!Array.isArray(plugins)) return false;
-  return plugins
-    .filter(isJsonObject)
-    .some(
-      ({ type, macspoofchk, spoofchk }) =>
-        macspoofchk === true || spoofchk === "on" || MAC_CHECKING_PLUGINS.includes(type),
-    );
+  const { plugins: list = [parsed] } = parsed;
+  const plugins = Array.isArray(list) ? list.filter(isJsonObject) : [];
+  const check = plugins.find(
+    ({ macspoofchk, spoofchk }) => typeof macspoofchk === "boolean" || isOnOrOff(spoofchk),
+  );
+  if (check !== undefined) return check["macspoofchk"] === true || check["spoofchk"] === "on";
+  const type = readText(plugins[0] ?? {}, "type");
+  return type !== undefined && !ANY_MAC_PLUGINS.includes(type);
+}
+
+function isOnOrOff(value: unknown): boolean {
+  return value === "on" || value === "off";
 }
 
 /** Returns the kind, name and VLAN of the link that NICs share, such as `bridge br1 100`. Undefined if the plugin's NICs share no link. */
