@@ -326,10 +326,14 @@ export function listInterfaces({
   return [...new Set([interfaceName, ...entries.flatMap((entry) => entry.interface ?? [])])];
 }
 
-/** Replaces net-agent's entries in `current`, appends new entries, and drops net-agent's entries whose attachment no longer exists. */
+/**
+ * Replaces net-agent's entries in `current`, appends new entries, and drops net-agent's entries whose attachment no longer exists.
+ * `renewed` names interfaces of stale attachments whose entry describes the current sandbox.
+ */
 export function mergeNetworkStatus(
   current: readonly NetworkStatus[],
   attachments: readonly ReportedAttachment[],
+  renewed: ReadonlySet<string> = new Set(),
 ): readonly NetworkStatus[] {
   const present = attachments.filter(({ state, isStale }) => state === "attached" && !isStale);
   // Retains the current entries of adopted attachments, because the container runtime or Multus wrote these entries.
@@ -340,7 +344,11 @@ export function mergeNetworkStatus(
     ({ isAdopted, state }) => !isAdopted || state === "removed",
   );
   const ownNames = new Set(
-    ownAttachments.flatMap(listInterfaces).filter((name) => !adoptedNames.has(name)),
+    ownAttachments.flatMap((attachment) =>
+      listInterfaces(attachment).filter(
+        (name) => !adoptedNames.has(name) && !(attachment.isStale && renewed.has(name)),
+      ),
+    ),
   );
   const currentNames = new Set(current.map((entry) => entry.interface));
   const entries = present.flatMap(({ isAdopted, entries: all }) =>

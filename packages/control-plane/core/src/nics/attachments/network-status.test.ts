@@ -69,6 +69,17 @@ test.each([
     want: [DEFAULT, { ...entry("ns1/a", "net1"), mac: "02:00:00:00:00:01" }],
   },
   {
+    name: "the runtime's entry in a new sandbox is retained before its adoption",
+    current: [DEFAULT, entry("ns1/a", "net1"), entry("ns1/b", "net2"), entry("ns1/c", "net3")],
+    attachments: [
+      attached("ns1/a", "net1", { state: "removed", isStale: true }),
+      attached("ns1/b", "net2", { isStale: true }),
+      attached("ns1/c", "net3", { state: "removed" }),
+    ],
+    renewed: new Set(["net1", "net3"]),
+    want: [DEFAULT, entry("ns1/a", "net1")],
+  },
+  {
     name: "an adopted attachment without an entry gets the entry of its result",
     current: [DEFAULT],
     attachments: [attached("ns1/a", "net1", { isAdopted: true })],
@@ -97,8 +108,8 @@ test.each([
     attachments: [attached("ns1/a", "net1", { isAdopted: true, state: "removed" })],
     want: [FOREIGN],
   },
-])("$name", ({ current, attachments, want }) => {
-  expect(mergeNetworkStatus(current, attachments)).toEqual(want);
+])("$name", ({ current, attachments, renewed, want }) => {
+  expect(mergeNetworkStatus(current, attachments, renewed)).toEqual(want);
 });
 
 test.each([

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adoption of NICs that the pod's runtime attached at pod creation.
 import { names } from "@patchbay/api";
+import type { NetworkStatus } from "@patchbay/api/annotations";
 import { beforeEach, describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../testing/world.ts";
 
@@ -23,8 +24,12 @@ beforeEach(async () => {
 
 /** Runs passes until the agent waits for a change. */
 async function settle(): Promise<void> {
-  while ((await world.nextMs()) !== undefined) await world.sync();
-  await world.sync();
+  for (let pass = 0; pass < 20; pass += 1) {
+    const nextMs = await world.nextMs();
+    await world.sync();
+    if (nextMs === undefined) return;
+  }
+  throw new Error(`the agent does not settle: ${JSON.stringify(await world.errorReasons())}`);
 }
 
 test("stays unchanged while the annotation requests it", async () => {
@@ -154,6 +159,98 @@ test("retains the status entry of a hot-plugged network that the runtime attache
   expect(await world.networkStatus()).toEqual(status);
   expect(await world.errorReasons()).toEqual({});
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net2", "DEL box-uid-1/net2"]);
+});
+
+describe("in a new sandbox, whose status the runtime writes at any time", () => {
+  const NEW_MAC = "02:00:00:00:00:1a";
+  const again = (nic: string): NetworkStatus => ({
+    name: "ns1/b",
+    interface: nic,
+    mac: NEW_MAC,
+    dns: {},
+  });
+
+  /** Ends the former sandbox, in which the agent attached the networks. Multus creates the NICs in the new sandbox. */
+  async function replaceSandbox(networks: string, nics: readonly string[]): Promise<void> {
+    await world.putPod({ networks, annotations: { [names.NETWORK_STATUS_ANNOTATION]: "[]" } });
+    await settle();
+    world.dropNamespace("box-uid-1");
+    world.sandboxes.take("uid-1");
+    for (const name of nics) {
+      const link = { name, kind: "macvlan", mac: NEW_MAC, mtu: 1500, up: true };
+      world.podNetwork.putLink("inode-box-2", link);
+    }
+  }
+
+  /** Writes the pod's networks, and Multus' status with these NICs. The runtime then lists the new sandbox if `isListed`. */
+  function change(networks: string, nics: readonly string[], isListed = true): void {
+    const status = JSON.stringify([DEFAULT, ...nics.map(again)]);
+    const annotations = { [names.NETWORK_STATUS_ANNOTATION]: status };
+    void world.putPod({ networks, annotations });
+    world.sandboxes.take("uid-1");
+    if (isListed) world.putSandbox("uid-1", "box-2");
+  }
+
+  /** Returns the journal's NICs. */
+  async function listAdopted(): Promise<readonly string[]> {
+    const rows = await world.journal.list("uid-1");
+    expect(rows.every(({ isAdopted }) => isAdopted)).toBe(true);
+    return rows.map(({ request }) => request.interfaceName).toSorted();
+  }
+
+  test("adopts NICs although the pass that finds the sandbox has read an older status", async () => {
+    const networks = "b@net3,b@net2";
+    await replaceSandbox(networks, ["net3", "net2"]);
+    world.putSandbox("uid-1", "box-2");
+    world.store.beforeNextWrite(() => {
+      change(networks, ["net3", "net2"]);
+    });
+    await settle();
+    expect(await world.networkStatus()).toEqual([DEFAULT, again("net3"), again("net2")]);
+    expect(await world.errorReasons()).toEqual({});
+    expect(await listAdopted()).toEqual(["net2", "net3"]);
+  });
+
+  test("adopts NICs although it finds the status before the runtime lists the sandbox", async () => {
+    const networks = "b@net3,b@net2";
+    await replaceSandbox(networks, ["net3", "net2"]);
+    change(networks, ["net3", "net2"], false);
+    expect(await world.continuePass()).toMatchObject({ code: "SANDBOX_NOT_FOUND" });
+    expect(await world.networkStatus()).toEqual([DEFAULT, again("net3"), again("net2")]);
+    world.putSandbox("uid-1", "box-2");
+    await settle();
+    expect(await listAdopted()).toEqual(["net2", "net3"]);
+  });
+
+  test.each([
+    { name: "retains a NIC of the user that", nic: "net2", want: ["net3", "net2"], calls: [] },
+    {
+      name: "detaches a launcher's NIC that",
+      nic: "pod0123456789a",
+      want: ["net3"],
+      calls: ["DEL box-2/pod0123456789a"],
+    },
+  ])("$name is no longer requested before its adoption", async ({ nic, want, calls }) => {
+    await replaceSandbox(`b@net3,b@${nic}`, ["net3", nic]);
+    const before = world.cni.calls.length;
+    world.store.beforeNextWrite(() => {
+      change("b@net3", ["net3", nic]);
+    });
+    // Finds no sandbox, and then an unexpected status.
+    expect(await world.continuePass()).toMatchObject({ code: "KUBE_CONFLICT" });
+    await settle();
+    expect(await world.networkStatus()).toEqual([DEFAULT, ...want.map(again)]);
+    const released = [nic, "net3"].map((name) => `DEL box-uid-1/${name}`);
+    expect(world.cni.calls.slice(before)).toEqual([...released, ...calls]);
+    expect(await listAdopted()).toEqual(["net3"]);
+  });
+
+  test("retains no entry of the former sandbox", async () => {
+    await replaceSandbox("b@net3,b@net2", ["net3"]);
+    change("b@net3", ["net3", "net2"]);
+    await settle();
+    expect(await world.networkStatus()).toEqual([DEFAULT, again("net3")]);
+  });
 });
 
 describe("an attachment that only libcni's cache records", () => {

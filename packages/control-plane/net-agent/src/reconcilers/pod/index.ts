@@ -208,8 +208,9 @@ async function runPass(key: string, uid: string, deps: Deps): Promise<number | u
     throw facts.runtimeUnavailable.error; // The queue retries the pass.
   }
   const actResult = await act(plan, facts, deps);
-  await report(facts, actResult, deps);
+  const isHidden = await report(facts, actResult, deps);
   if (facts.missingSandbox?.error !== undefined) throw facts.missingSandbox.error; // The queue retries the pass.
+  if (isHidden) return 0;
   if (facts.isAwaitingRuntimeDetach !== true) return actResult.retryInMs;
   return Math.min(
     RUNTIME_DETACH_CHECK_INTERVAL_MS,

@@ -13,13 +13,15 @@ import {
 } from "@patchbay/api/annotations";
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import type { Pod } from "@patchbay/api/kubernetes";
+import { normalizeMac } from "@patchbay/api/values";
 import { findNetworkStatus, listResultGateways, type JournalRow } from "@patchbay/cni";
 import { isAppError, messageOf, isEqual, AppError } from "@patchbay/base";
 import { isDefinitionFault } from "@patchbay/core/reasons";
-import { type WantedAttachment, mergeNetworkStatus } from "@patchbay/core/nics";
+import { type WantedAttachment, listInterfaces, mergeNetworkStatus } from "@patchbay/core/nics";
 import { parseKey, type FailedStep } from "@patchbay/kube";
-import type { CniResult, DefaultRoute } from "@patchbay/core/interfaces";
+import type { CniResult, DefaultRoute, Link } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
+import { listLinks, isEntryOf } from "./attachment/netns.ts";
 import type { Preferences } from "./attachment/preferences.ts";
 import { type PodFacts, isPodOf } from "./observe.ts";
 import { interfaceNameOf, type Action } from "./step.ts";
@@ -265,7 +267,50 @@ async function findCurrent(facts: PodFacts, deps: Deps): Promise<Pod | undefined
   return isPodOf(pod, facts.uid) ? pod : undefined;
 }
 
-/** Writes the annotations. Returns false after a conflict, otherwise true, even if the pod is deleted. */
+async function listSandboxLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
+  try {
+    return await listLinks(facts, deps);
+  } catch (error) {
+    if (isAppError(error, "SANDBOX_NOT_FOUND") || isAppError(error, "OS_PATH_REFUSED")) return [];
+    throw error;
+  }
+}
+
+function isSameNic(left: NetworkStatus, right: NetworkStatus): boolean {
+  const toAddresses = ({ ips }: NetworkStatus): readonly string[] =>
+    normalizeAddresses(ips).toSorted();
+  return (
+    left.interface === right.interface &&
+    normalizeMac(left.mac ?? "") === normalizeMac(right.mac ?? "") &&
+    isEqual(toAddresses(left), toAddresses(right))
+  );
+}
+
+/**
+ * Finds interfaces of former sandboxes whose entry in `current` describes a new sandbox. Multus attaches the same networks there, and may
+ * write the status at any time during the pass.
+ */
+async function findRenewedInterfaces(
+  current: readonly NetworkStatus[],
+  { owned, facts }: { readonly owned: readonly OwnedRow[]; readonly facts: PodFacts },
+  deps: Deps,
+): Promise<ReadonlySet<string>> {
+  const former = owned.filter(({ isStale, isAdopted }) => isStale && !isAdopted);
+  const formerNames = new Set(former.flatMap(listInterfaces));
+  const candidates = current.filter((entry) => formerNames.has(entry.interface ?? ""));
+  if (candidates.length === 0) return new Set();
+  const formerEntries = former.flatMap(({ entries }) => entries);
+  const links = facts.sandbox === undefined ? undefined : await listSandboxLinks(facts, deps);
+  // Without a sandbox, only a different entry proves that the runtime is creating one.
+  const renewed = candidates.filter((entry) =>
+    links === undefined
+      ? !formerEntries.some((formerEntry) => isSameNic(formerEntry, entry))
+      : links.some((link) => isEntryOf(link, entry)),
+  );
+  return new Set(renewed.flatMap((entry) => entry.interface ?? []));
+}
+
+/** Writes the annotations. Returns the renewed interfaces, also if the pod is deleted; undefined after a conflict. */
 async function writeOnce(
   pod: Pod,
   options: {
@@ -274,26 +319,27 @@ async function writeOnce(
     readonly actResult: ActResult;
   },
   deps: Deps,
-): Promise<boolean> {
+): Promise<ReadonlySet<string> | undefined> {
   const { annotations, resourceVersion = "" } = pod.metadata;
   const text = annotations?.[names.NETWORK_STATUS_ANNOTATION];
   const current = options.facts.isNewSandbox === true ? [] : parseNetworkStatus(text);
   const currentPod = { ...options.facts, bootId: deps.bootId };
   const owned = options.rows.map((row) => toOwned(row, currentPod));
-  const entries = mergeNetworkStatus(current, owned);
+  const renewed = await findRenewedInterfaces(current, { owned, facts: options.facts }, deps);
+  const entries = mergeNetworkStatus(current, owned, renewed);
   const { errors } = options.actResult;
   const networks = { entries, errors, gateways: listGateways(owned) };
   const changed = findChangedAnnotations(annotations ?? {}, networks);
-  if (Object.keys(changed).length === 0) return true;
+  if (Object.keys(changed).length === 0) return renewed;
   const { uid = "" } = pod.metadata;
   const operations = buildAnnotationPatch({ uid, resourceVersion, annotations }, changed);
   try {
     const patch = { type: "json", operations } as const;
     await deps.store.patch(PODS, parseKey(options.facts.key), patch, { subresource: "status" });
-    return true;
+    return renewed;
   } catch (error) {
-    if (isAppError(error, "KUBE_CONFLICT")) return false;
-    if (isAppError(error, "KUBE_NOT_FOUND")) return true;
+    if (isAppError(error, "KUBE_CONFLICT")) return undefined;
+    if (isAppError(error, "KUBE_NOT_FOUND")) return renewed;
     throw error;
   }
 }
@@ -302,10 +348,11 @@ async function writeStatus(
   facts: PodFacts,
   options: { readonly rows: readonly JournalRow[]; readonly actResult: ActResult },
   deps: Deps,
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
   let pod = facts.pod;
   for (let attempt = 1; pod !== undefined; attempt += 1) {
-    if (await writeOnce(pod, { facts, ...options }, deps)) return;
+    const renewed = await writeOnce(pod, { facts, ...options }, deps);
+    if (renewed !== undefined) return renewed;
     // If the pass found no sandbox, does not retry: Multus may have written a new sandbox's status, which only the next pass reads.
     if (attempt === WRITE_ATTEMPTS_MAX || facts.missingSandbox !== undefined) {
       const object = facts.key;
@@ -313,16 +360,23 @@ async function writeStatus(
     }
     pod = await findCurrent(facts, deps);
   }
+  return new Set();
 }
 
-/** Writes the pod's annotations about attachments, and then deletes the journal rows of removed attachments. */
-export async function report(facts: PodFacts, actResult: ActResult, deps: Deps): Promise<void> {
+/**
+ * Writes the pod's annotations about attachments, and then deletes the journal rows of removed attachments. Returns whether such a row hid
+ * an attachment of the runtime, which the next pass must handle.
+ */
+export async function report(facts: PodFacts, actResult: ActResult, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(facts.uid);
-  await writeStatus(facts, { rows, actResult }, deps);
-  for (const row of rows) {
-    if (row.state === "removed") await deps.journal.remove(row);
-  }
-  if (!rows.every((row) => row.state === "removed")) return;
+  const renewed = await writeStatus(facts, { rows, actResult }, deps);
+  const removed = rows.filter((row) => row.state === "removed");
+  for (const row of removed) await deps.journal.remove(row);
+  if (removed.length === rows.length) updateTracking(facts, actResult, deps);
+  return removed.some(({ request }) => renewed.has(request.interfaceName));
+}
+
+function updateTracking(facts: PodFacts, actResult: ActResult, deps: Deps): void {
   // A pod without rows but with errors stays tracked, so that `failures.forget` is called when the pod is deleted.
   if (facts.pod !== undefined && actResult.errors.size > 0)
     deps.trackedPods.add(facts.key, facts.uid);

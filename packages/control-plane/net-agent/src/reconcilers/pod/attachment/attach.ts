@@ -32,7 +32,7 @@ import { claimDefaultRoutes, assertMayRoute, buildInitialClaim } from "./default
 import { detach } from "./detach.ts";
 import { recordNodeNics } from "./node-nics.ts";
 import { prepareDeviceInfo, withDeviceInfo, type RequestWithDevice, addDevice } from "./device.ts";
-import { requireSandbox, listLinks, openRowNetns } from "./netns.ts";
+import { isEntryOf, requireSandbox, listLinks, openRowNetns } from "./netns.ts";
 import { findForbidden, isRejection, assertAllowed } from "./policy.ts";
 import {
   readPreferences,
@@ -437,11 +437,7 @@ async function adoptOrThrow(
   }
   const text = facts.pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION];
   const isReported = parseNetworkStatus(text).some(
-    (entry) =>
-      entry.name === network &&
-      entry.default !== true &&
-      entry.interface === interfaceName &&
-      normalizeMac(entry.mac ?? "") === normalizeMac(existing.mac),
+    (entry) => entry.name === network && entry.default !== true && isEntryOf(existing, entry),
   );
   const isAttached =
     isReported || (await isCached({ network, interfaceName }, { facts, existing }, deps));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens network namespaces of pods. Verifies that a path still refers to the pod's namespace, and not to the host's namespace.
+import type { NetworkStatus } from "@patchbay/api/annotations";
+import { normalizeMac } from "@patchbay/api/values";
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Link, OpenNetns, Sandbox } from "@patchbay/core/interfaces";
@@ -38,4 +40,9 @@ export function openRowNetns(row: JournalRow, deps: Deps): OpenNetns | undefined
   if (netns?.inode === row.netnsInode) return netns;
   netns?.close();
   return undefined;
+}
+
+/** Returns whether the status entry describes the link. Entries without a MAC describe none. */
+export function isEntryOf({ name, mac }: Link, entry: NetworkStatus): boolean {
+  return entry.interface === name && normalizeMac(entry.mac ?? "") === normalizeMac(mac);
 }
