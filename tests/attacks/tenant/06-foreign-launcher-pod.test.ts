@@ -167,3 +167,18 @@ test("attack 6: reports a pod that already has the launcher's name and does not 
   expect(reported.status?.activePods).toBeUndefined();
   await other.end();
 });
+
+test("attack 6: does not use a pod in place of a deleted launcher if virt-api does not guard its networks", async () => {
+  const own = await scene.pod();
+  await scene.runPod();
+  await scene.vmiWhen(({ status }) => status?.activePods !== undefined);
+  controller.freeze("pods");
+  await scene.removePod();
+  const { name, ownerReferences = [] } = own.metadata;
+  const evil = impostor(await scene.vmi(), { name, ownerReferences, labels: {} });
+  await admin.store.create(PODS, evil);
+  await runImpostor(evil);
+  controller.thaw();
+  const { status } = await scene.vmiWhen(({ status: { phase } = {} }) => phase === "Failed");
+  expect(Object.keys(status?.activePods ?? {})).toEqual([own.metadata.uid]);
+});

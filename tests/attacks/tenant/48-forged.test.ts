@@ -58,10 +58,10 @@ test("attack 48: a tenant cannot write the status of a VM, a VMI or a pod", asyn
 });
 
 test("attack 83: a tenant cannot set a launcher's networks and addresses", async () => {
-  const containers = [{ name: "compute", image: "c:1" }];
+  const spec = { containers: [{ name: "compute", image: "c:1" }] };
   const metadata = { name: "launcher", labels: { "kubevirt.io": "virt-launcher" } };
   const path = `${PODS}/launcher`;
-  expect((await machine.api.post(PODS, { metadata, spec: { containers } })).code).toBe(201);
+  expect((await tenant.ask("POST", PODS, { metadata, spec })).code).toBe(201);
   const forged = [{ name: "cbr0", interface: "eth0", default: true, ips: ["10.88.0.1"] }];
   const output = { "k8s.v1.cni.cncf.io/network-status": JSON.stringify(forged) };
   const write = async (who: Person, at: string, text: object) =>
@@ -69,6 +69,12 @@ test("attack 83: a tenant cannot set a launcher's networks and addresses", async
   expect(await write(tenant, path, { annotations: output })).toBe(403);
   expect(await write(tenant, path, { labels: { "kubevirt.io": null } })).toBe(403);
   expect(await write(tenant, path, { annotations: { "my.example/note": "x" } })).toBe(200);
+  const create = async (name: string, labels: object) =>
+    (await tenant.ask("POST", PODS, { metadata: { name, labels, annotations: output }, spec }))
+      .code;
+  expect(await create("forged", metadata.labels)).toBe(403);
+  expect(await create("plain", {})).toBe(201);
+  expect(await write(tenant, `${PODS}/plain`, { labels: metadata.labels })).toBe(403);
   const agent = await machine.person("system:serviceaccount:patchbay:net-agent");
   expect(await write(agent, `${path}/status`, { annotations: output })).toBe(200);
 });

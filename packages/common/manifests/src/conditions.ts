@@ -31,21 +31,21 @@ const BY_VIRT_HANDLER: MatchCondition = {
   expression: `request.userInfo.username == ${accountExpression("virt-handler")}`,
 };
 
-/** Returns a CEL expression for the value of a label or annotation. A missing value results in an empty string. */
+/** Returns a CEL expression for the value of a label or annotation. A missing value or object results in an empty string. */
 function valueExpression(object: string, place: "labels" | "annotations", key: string): string {
   const path = `${object}.metadata.${place}`;
-  return `(has(${path}) && '${key}' in ${path} ? ${path}['${key}'] : '')`;
+  return `(${object} != null && has(${path}) && '${key}' in ${path} ? ${path}['${key}'] : '')`;
 }
 
 function changeExpression(place: "labels" | "annotations", key: string): string {
   return `${valueExpression("object", place, key)} != ${valueExpression("oldObject", place, key)}`;
 }
 
-/** True if an update changes a label or annotation that only the launcher's node may write. The webhook is not called for other updates. */
+/** True if a write sets or changes metadata that only the launcher's node may write. The webhook is not called for other writes. */
 const NODE_DATA_CHANGED: MatchCondition = {
   name: "node-data-changed",
   expression: [
-    changeExpression("labels", names.KUBEVIRT_LABEL),
+    `oldObject != null && ${changeExpression("labels", names.KUBEVIRT_LABEL)}`,
     changeExpression("annotations", names.NETWORK_STATUS_ANNOTATION),
     changeExpression("annotations", names.ATTACHMENT_ERRORS_ANNOTATION),
     changeExpression("annotations", names.CNI_GATEWAYS_ANNOTATION),

@@ -128,18 +128,16 @@ const NETWORK_WEBHOOK: Webhook = {
   isRequired: false,
 };
 
-/** Webhook that checks updates of launcher pods, because only the node of a pod may report the pod's networks. */
+const VALIDATED_WRITES = { path: "validate", operations: ["CREATE", "UPDATE"], isRequired: true };
+
+/** Webhook that checks writes of launcher pods, because only the node of a pod may report the pod's networks. */
 const LAUNCHER_WEBHOOK: Webhook = {
+  ...VALIDATED_WRITES,
   name: "launcher",
-  path: "validate",
-  operations: ["UPDATE"],
   resources: [PODS.resource],
   group: PODS.group,
-  isRequired: true,
   labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE },
 };
-
-const VALIDATED_WRITES = { path: "validate", operations: ["CREATE", "UPDATE"], isRequired: true };
 
 const INSTANCETYPE_WEBHOOK: Webhook = {
   ...VALIDATED_WRITES,

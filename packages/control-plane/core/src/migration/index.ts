@@ -32,6 +32,7 @@ export {
 } from "./migrated-nics.ts";
 export { type OutgoingFacts, type OutgoingStep, planOutgoing } from "./outgoing.ts";
 export {
+  hasLauncherLabel,
   isControlledBy,
   isLauncherOf,
   launcherOn,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the node and the pod that own a guest. The owning node is in `status.nodeName`.
-import type { Iface, MigrationState, VirtualMachineInstance } from "@patchbay/api";
+import { names, type Iface, type MigrationState, type VirtualMachineInstance } from "@patchbay/api";
 import { findController, type Pod } from "@patchbay/api/kubernetes";
 import { isNicMac } from "@patchbay/api/values";
 import { sha256Hex } from "../nics/sha256.ts";
@@ -43,6 +43,11 @@ export function ownerPodName(vmi: VirtualMachineInstance): string {
 export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): boolean {
   const { uid = "", namespace } = metadata;
   return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
+}
+
+/** Returns whether the pod is a launcher by its label. Without this label, pod authors can write the reported networks. */
+export function hasLauncherLabel({ metadata }: Pod): boolean {
+  return metadata.labels?.[names.KUBEVIRT_LABEL] === names.LAUNCHER_LABEL_VALUE;
 }
 
 /** Returns whether the pod is the guest's pod on the owning node. Ignores labels, because pod authors can set any labels. */

@@ -308,8 +308,9 @@ type Words = Pick<ObjectMeta, "labels" | "annotations">;
 const STATUS = { [names.NETWORK_STATUS_ANNOTATION]: "[]" };
 const ERRORS = { [names.ATTACHMENT_ERRORS_ANNOTATION]: "{}" };
 const GATEWAYS = { [names.CNI_GATEWAYS_ANNOTATION]: "{}" };
+const LABEL = { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE };
 const LAUNCHER: Words = {
-  labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE },
+  labels: LABEL,
   annotations: { ...STATUS, ...ERRORS, ...GATEWAYS },
 };
 
@@ -329,7 +330,12 @@ function judgePod(before: Words | undefined, after: Words) {
 }
 
 test.each<{ name: string; before: Words | undefined; after: Words }>([
-  { name: "a new pod", before: undefined, after: LAUNCHER },
+  {
+    name: "a new launcher that requests networks",
+    before: undefined,
+    after: { labels: LABEL, annotations: { [names.NETWORKS_ANNOTATION]: "[]" } },
+  },
+  { name: "a new pod with networks", before: undefined, after: { annotations: STATUS } },
   { name: "a pod that is not a launcher", before: { annotations: STATUS }, after: {} },
   {
     name: "a launcher that requests networks",
@@ -357,4 +363,17 @@ test.each<{ name: string; after: Words }>([
   { name: "loses the launcher label", after: { ...LAUNCHER, labels: {} } },
 ])("rejects a launcher that $name", async ({ after }) => {
   expect(await judgePod(LAUNCHER, after)).toMatchObject({ allowed: false, code: 403 });
+});
+
+test.each<{ name: string; before: Words | undefined; after: Words }>([
+  { name: "networks", before: undefined, after: { labels: LABEL, annotations: STATUS } },
+  { name: "errors", before: undefined, after: { labels: LABEL, annotations: ERRORS } },
+  { name: "gateways", before: undefined, after: { labels: LABEL, annotations: GATEWAYS } },
+  {
+    name: "networks, by its label",
+    before: { annotations: STATUS },
+    after: { labels: LABEL, annotations: STATUS },
+  },
+])("rejects a new launcher that already reports $name", async ({ before, after }) => {
+  expect(await judgePod(before, after)).toMatchObject({ allowed: false, code: 403 });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission checks that RBAC cannot express: which VMI status a virt-handler may write, and who may change a launcher.
+// Admission checks that RBAC cannot express: which VMI status a virt-handler may write, and who may write a launcher.
 import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import { isNodePhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
@@ -142,12 +142,16 @@ function isLauncher(object: unknown): boolean {
   return readMetadata(object, "labels", names.KUBEVIRT_LABEL) === names.LAUNCHER_LABEL_VALUE;
 }
 
-/** Rejects changes of a launcher's trusted fields. The launcher label is a trusted field, so that its removal cannot bypass this check. */
-export function guardLauncher({ object, oldObject }: AdmissionRequest): Verdict {
-  if (!isLauncher(oldObject)) return ALLOWED;
+/**
+ * Rejects changes of a launcher's trusted fields, and new launchers that already report networks. The launcher label is a trusted field.
+ * Otherwise, a pod could get the label after its annotations.
+ */
+export function guardLauncher({ operation, object, oldObject }: AdmissionRequest): Verdict {
+  if (!isLauncher(object) && !isLauncher(oldObject)) return ALLOWED;
   const changedField = TRUSTED_FIELDS.find(
     ([section, key]) =>
-      readMetadata(object, section, key) !== readMetadata(oldObject, section, key),
+      readMetadata(object, section, key) !== readMetadata(oldObject, section, key) &&
+      !(operation === "CREATE" && section === "labels"),
   );
   if (changedField === undefined) return ALLOWED;
   const [section, key] = changedField;

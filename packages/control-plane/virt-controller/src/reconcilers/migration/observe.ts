@@ -4,7 +4,6 @@ import {
   buildMigrationConfig,
   names,
   NAMESPACES,
-  PODS,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
@@ -28,7 +27,7 @@ import {
 import type { VmiFacts } from "@patchbay/core/vm";
 import { parseKey, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { findAbsences, findLoss, observeVmi } from "../vmi/index.ts";
+import { findAbsences, findLoss, findStoredLauncher, observeVmi } from "../vmi/index.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
@@ -78,7 +77,7 @@ async function findPod(
 ): Promise<Pod | undefined> {
   const key = { namespace: vmi.metadata.namespace ?? "", name };
   const cached = deps.pods.find(key);
-  const found = cached ?? (isExpected ? await deps.store.find(PODS, key) : undefined);
+  const found = cached ?? (isExpected ? await findStoredLauncher(key, deps) : undefined);
   if (found === undefined || !isControlledBy(found, vmi)) return undefined;
   return deps.mutationCache.newest(found);
 }

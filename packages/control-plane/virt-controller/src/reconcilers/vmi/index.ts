@@ -39,7 +39,12 @@ import {
   type NodeLoss,
   offeredResources,
 } from "@patchbay/core/node";
-import { isLauncherOf, ownerPodName, isControlledBy } from "@patchbay/core/migration";
+import {
+  hasLauncherLabel,
+  isLauncherOf,
+  ownerPodName,
+  isControlledBy,
+} from "@patchbay/core/migration";
 import type { Cache, ObjectKey, Patch } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import {
@@ -133,13 +138,22 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
+/** Reads a launcher pod. Returns undefined for a pod without the launcher label, which the cache lacks too. */
+export async function findStoredLauncher(
+  key: ObjectKey,
+  { store }: Pick<Deps, "store">,
+): Promise<Pod | undefined> {
+  const pod = await store.find(PODS, key);
+  return pod !== undefined && hasLauncherLabel(pod) ? pod : undefined;
+}
+
 /** Finds the VMI's launcher pod. If a missing pod would mean that the guest has ended, reads the API server: the cache may be stale. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
   const cached = deps.pods.find(key);
   if (isOwn(cached)) return deps.mutationCache.newest(cached);
-  const storedPod = endsWithoutPod(vmi) ? await deps.store.find(PODS, key) : undefined;
+  const storedPod = endsWithoutPod(vmi) ? await findStoredLauncher(key, deps) : undefined;
   return isOwn(storedPod) ? storedPod : undefined;
 }
 
@@ -225,10 +239,10 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   return withImageVolumes({ vmi, pod, settings, ...facts, ...loss }, deps);
 }
 
-/** Checks whether the pod on the API server is missing or controlled by the VMI. */
+/** Checks whether the pod on the API server is missing or the VMI's launcher. */
 async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Promise<boolean> {
   const existing = await deps.store.find(PODS, keyOf(pod));
-  return existing === undefined || isControlledBy(existing, vmi);
+  return existing === undefined || (isControlledBy(existing, vmi) && hasLauncherLabel(existing));
 }
 
 /**
