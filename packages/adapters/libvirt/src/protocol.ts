@@ -198,10 +198,7 @@ const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {
   readonly clock: Clock;
-  /**
-   * Interval of heartbeats, in milliseconds. A child also counts as stuck if its libvirt event loop has not ticked for longer than this
-   * interval.
-   */
+  /** Interval of heartbeats, in milliseconds. A child is stuck if its libvirt event loop has not ticked for longer than one interval. */
   readonly beatMs: number;
   readonly signal: AbortSignal;
   send(): void;

@@ -6,7 +6,7 @@ import { NONCE_MARK, PANEL_DIRECTORY, PANEL_FILES } from "@patchbay/panel";
 
 type ResponseHeaders = Readonly<Record<string, string>>;
 
-/** Builds the Content-Security-Policy, which permits the panel's own files and styles with the nonce. Source: CSP Level 3; Trusted Types */
+/** Builds the Content-Security-Policy. Permits the panel's own files, and styles with the nonce. Source: CSP Level 3; Trusted Types */
 function buildPolicy(nonce: string): string {
   return [
     "default-src 'none'",

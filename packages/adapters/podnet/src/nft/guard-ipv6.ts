@@ -110,7 +110,7 @@ function buildMessageChain(
   return { name: chain, rules: matches.map((match) => `${match} goto ${next}`) };
 }
 
-/** Drops messages of DHCP servers. `offset` is the position of the UDP header, in bytes. */
+/** Builds rules that drop messages of DHCPv6 servers. `offset` is the position of the UDP header, in bytes. */
 function buildUdpDrops(offset: number): readonly string[] {
   const [sourcePort, destinationPort] = [printRawField(offset, 16), printRawField(offset + 2, 16)];
   return [

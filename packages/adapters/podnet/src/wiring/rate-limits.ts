@@ -90,7 +90,7 @@ export function isLimited(state: NetnsState, wiring: LimitedWiring): boolean {
   return tap.length === 0 && limiter.length === 0 && rules === "";
 }
 
-/** Applies the limits. The rules send frames to the limiter link, which must exist before and after them: otherwise, frames are dropped. */
+/** Applies the limits. Creates the limiter link before the rules and removes it after them, because rules without the link drop frames. */
 export async function applyLimits(
   pod: Pod,
   wiring: LimitedWiring,

@@ -34,7 +34,7 @@ async function waitForSilence(stream: Duplex): Promise<void> {
   }
 }
 
-/** Connects the terminal to the guest until the user presses Ctrl-], the guest's stream ends or `signal` is aborted. */
+/** Connects terminal and guest until the user presses Ctrl-], the stream ends, `signal` is aborted, or the guest is silent after input. */
 export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal): Promise<void> {
   const { input, output, stream } = streams;
   const ended = Promise.withResolvers<undefined>();

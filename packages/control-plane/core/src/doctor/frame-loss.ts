@@ -43,7 +43,7 @@ const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
   stage("podNic"),
 ];
 
-/** Probes to a single MAC. A capture on the node's bridge itself shows them only if the MAC is the bridge's; it forwards the others. */
+/** Unicast probes. A capture on the node's bridge shows frames to the bridge's own MAC, but no frames that the bridge forwards. */
 const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
 const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
 

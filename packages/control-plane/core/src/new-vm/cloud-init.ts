@@ -81,7 +81,7 @@ interface NewNic {
   readonly mac: string;
 }
 
-/** Metric of secondary NICs' default routes. The pod network's route takes precedence with networkd's default 1024 (systemd.network(5)). */
+/** Metric of secondary NICs' default routes. The pod network's route has networkd's lower default of 1024, so it takes precedence. */
 const ROUTE_METRIC = 2048;
 
 /** Creates network data with DHCP on every NIC. Matches NICs by MAC, because their names depend on the guest's operating system. */

@@ -148,7 +148,7 @@ export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly Obs
   });
 }
 
-/** Returns the wirings of the pod NICs in use. Until a network swap moves a tap, the tap has the policy of its current network. */
+/** Returns the wirings of the pod NICs in use. Omits the new pod NIC of a swap, because its policy applies only after the tap has moved. */
 export function listCurrentWirings(ifaces: readonly IfaceFacts[]): readonly ObservedWiring[] {
   return ifaces.flatMap(listWirings);
 }

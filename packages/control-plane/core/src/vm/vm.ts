@@ -169,7 +169,7 @@ function planTemplate(
   return isEqual(currentNics, plannedNics) ? [] : [{ kind: "patchTemplateNics", to: plannedNics }];
 }
 
-/** Plans the VMI's NICs. Plugs none if changes are staged, or while an instancetype or preference, which may set NIC models, is missing. */
+/** Plans the VMI's NICs. Plans no plugs if changes are staged, or if the instancetype or preference, which may set models, is missing. */
 function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { planned: planOwnNics(vmi), plugs: [] };
   const change = planNicsChange(findExpandedVm(facts).spec.template.spec, vmi, facts.bindings);

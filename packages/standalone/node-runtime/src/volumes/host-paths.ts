@@ -24,7 +24,7 @@ function findProblem(path: string, directories: readonly string[] | undefined): 
 }
 
 /**
- * Mounts a host directory. Rejects it unless an administrator enabled it for VMs.
+ * Mounts a host directory. Rejects directories that the KubeVirt object does not list, or all without the feature gate HostDisk.
  * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED
  */
 export async function mountHostDisk(

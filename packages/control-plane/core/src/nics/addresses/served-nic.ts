@@ -274,7 +274,9 @@ function rankRoute({ destination, gateway }: NicRoute): number {
   return destination.endsWith("/0") ? 1 : 2;
 }
 
-/** Fills DHCP's option for routes with on-link routes, then default routes, then others. Both returned lists have the order of `routes`. */
+/**
+ * Selects the routes that fit into DHCP's option: first on-link routes, then default routes, then others. Retains the order of `routes`.
+ */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankRoute(left) - rankRoute(right));
   const { fitting } = fitIntoOption(ranked, OPTION_MAX, (prefix) =>

@@ -58,7 +58,10 @@ class HostNodeView implements NodeView {
     return `${this.#deps.hostRoot}${directory}/${networkName}`;
   }
 
-  /** A bridge has the file `vlan_filtering` if the kernel can filter VLANs. Undefined if no bridge exists. Source: Linux, br_sysfs_br.c. */
+  /**
+   * Returns whether bridges can filter VLANs. If so, each has the file `vlan_filtering`. Undefined without bridges. Source: Linux,
+   * br_sysfs_br.c.
+   */
   async #readBridge(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
     for (const [name, kind] of await this.listLinkKinds()) {

@@ -99,7 +99,7 @@ export function routeOpenId(app: Express, tokens: AccountTokens): void {
   });
 }
 
-/** Adds the backup route. The response includes Secrets; access requires a role for this path. */
+/** Adds the backup route. The response includes Secrets, so clients need RBAC access to the URL path `/backup`. */
 export function routeBackup(
   app: Express,
   { store, limits }: { readonly store: Store; readonly limits: Limits },
