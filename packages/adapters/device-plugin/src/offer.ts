@@ -30,7 +30,7 @@ export function findCopyPath(offer: DeviceOffer): string {
   return join(COPY_DIRECTORY, toOfferName(offer));
 }
 
-/** Lists the offered devices. They are healthy if `exists` is true, otherwise unhealthy. */
+/** Lists the offered devices. `exists` is whether the device file exists on the node. */
 export function listDevices(offer: Offer, exists: boolean): readonly DeviceState[] {
   const name = toOfferName(offer);
   const health = exists ? "Healthy" : "Unhealthy";

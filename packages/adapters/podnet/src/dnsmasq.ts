@@ -199,9 +199,9 @@ const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;
 
 /**
- * First of the servers' user IDs, which no host account uses. The IDs differ, so that a compromised server can neither
- * trace nor kill another server. The inode number of the network namespace selects a block of IDs.
- * FIRST_INODE is the minimum inode number of a namespace. Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
+ * Lowest user ID for dnsmasq processes. No host account uses these IDs. Each process has its own, so that a compromised server can neither
+ * trace nor kill another server. The inode number of the network namespace selects a block of IDs. FIRST_INODE is the minimum inode number
+ * of a namespace. Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
  */
 const FIRST_UID = 0x7000_0000;
 const FIRST_INODE = 0xf000_0000;

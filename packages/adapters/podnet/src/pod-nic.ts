@@ -171,7 +171,7 @@ interface NamespaceAccess {
   readonly netlink: Netlink;
 }
 
-/** PID of the node's init process, or of the first process in a container with the node's network namespace. */
+/** PID of a process in the node's network namespace: init on the node, or a container's first process if it uses the node's network. */
 const INIT_PID = "1";
 
 async function ipLink(

@@ -161,7 +161,7 @@ function findGuestGateway(
   return { address: podGateway?.split("/")[0], mac: links.podBridge?.mac };
 }
 
-/** Returns the first link, the gateway's MAC and both addresses of IPv4 probes to the guest. Undefined if one is unknown or not IPv4. */
+/** Returns what IPv4 probes to the guest need: the link, the gateway's MAC and both addresses. Undefined if one is unknown or not IPv4. */
 function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
   const insideEnd = findInsideEnd(facts);
   const [guest] = facts.nic.addresses;

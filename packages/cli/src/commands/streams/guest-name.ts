@@ -40,7 +40,7 @@ function splitKind(text: string, rest: string): readonly [kind: string, place: r
   return [first, parts.slice(1)];
 }
 
-/** Splits `name.namespace`. Does not split a name with several dots, or a name that is followed by `/` and a namespace. */
+/** Splits `name.namespace` at its only dot. A name with several dots, or with a namespace after `/`, remains whole. */
 function splitNamespace([name = "", namespace]: readonly string[]): readonly [
   string,
   string | undefined,

@@ -172,7 +172,7 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   ];
 });
 
-/** Checks whether the settings are weaker than mode `Addresses`, for example by exceptions. The pod network allows no weaker settings. */
+/** Checks whether the interface has a mode weaker than `Addresses`, or exceptions (`allowedMACs`, ...). The pod network permits neither. */
 function weakensSecurity({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
   const isWeakerMode = mode !== "" && mode !== "Addresses";

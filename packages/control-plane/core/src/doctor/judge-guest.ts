@@ -65,7 +65,7 @@ function judgeState(facts: PathFacts, why: string): Verdict | undefined {
     : undefined;
 }
 
-/** Judges a guest that does not answer ARP and has no reported address. Returns undefined if `judgeAddress` can judge by DHCP requests. */
+/** Judges a guest that does not answer ARP and reports no address. Undefined if it sent DHCP requests, which `judgeAddress` reports. */
 function judgeUnaddressed(facts: PathFacts): Verdict | undefined {
   const { guest } = facts;
   if (hasNoDhcpServer(facts)) {

@@ -49,7 +49,7 @@ function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
 }
 
-/** Deletes the pod's `removed` journal rows. If the pod has no other rows, first writes its status; a later pass retries a failed write. */
+/** Deletes the pod's `removed` journal rows. If it has no other rows, they are deleted only after the pod's status is written. */
 export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise<void> {
   const facts = toFacts(row);
   const rows = await deps.journal.list(facts.uid);

@@ -197,7 +197,7 @@ export class Supervisor {
     await this.#deps.state.addStep(`${program.name} ${outcome}`);
   }
 
-  /** Builds the dependencies of the renewal. The renewal covers all services except containerd, which uses no certificates. */
+  /** Builds the dependencies of the certificate renewal. It covers all services except containerd, which uses no certificates. */
   #buildRenewal({ containerd }: Programs): RenewalDeps {
     const { clock, log } = this.#deps;
     let prepared: Prepared | undefined;

@@ -9,7 +9,7 @@ import { type StatusError, expired } from "../../meta/status.ts";
 import type { EventWriter } from "./events.ts";
 import type { WatchStream } from "./stream.ts";
 
-/** Revision of an empty store, which isTooOld rejects. No list has this revision, because the server creates objects before it listens. */
+/** Revision of an empty store. No list has it, because the server creates objects before it listens. isTooOld therefore rejects it. */
 const EMPTY_REVISION = 1;
 
 export function tooOldError(revision: number, store: Store): StatusError {

@@ -411,7 +411,7 @@ async function addWithPreferred(
   }
 }
 
-/** Returns whether the runtime attached this network, although its CNI result contains no interface. Source: CNI SPEC 1.1, "ADD". */
+/** Returns whether the runtime attached this network and the plugins' CNI result contains no interface. Source: CNI SPEC 1.1, "ADD". */
 async function isAttachedWithoutInterface(
   { containerId, interfaceName, config }: AttachmentRequest,
   { mode, resultCache }: Deps,
