@@ -2,4 +2,4 @@
 export { createContainerRuntime } from "./container-runtime.ts";
 export { DEFAULT_CRI_ENDPOINTS } from "./endpoints.ts";
 export { createExecPrograms } from "./exec-programs.ts";
-export { findProblem, openSandboxes, type SandboxConnection } from "./sandboxes.ts";
+export { findProblem, openSandboxConnection, type SandboxConnection } from "./sandboxes.ts";

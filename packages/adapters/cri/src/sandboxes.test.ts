@@ -7,7 +7,7 @@ import {
   createCriSandboxes,
   type SandboxDeps,
   findProblem,
-  openSandboxes,
+  openSandboxConnection,
   waitForRuntime,
 } from "./sandboxes.ts";
 import { AppError } from "@patchbay/base";
@@ -257,7 +257,7 @@ test("waits for a runtime that starts later, and logs the reason once", async ()
 test("an abort ends the wait, and an unused client opens no connection", async () => {
   const stop = new AbortController();
   const clock = createFakeClock();
-  const opened = openSandboxes(
+  const opened = openSandboxConnection(
     {
       hostProcess: undefined,
       endpoints: ["unix:///nobody/is/here.sock"],

@@ -150,7 +150,7 @@ export async function findProblem({
 export interface SandboxConnection {
   readonly sandboxes: Sandboxes;
   findProblem(): Promise<string | undefined>;
-  /** Resolves when the runtime answers, or when the signal that was passed to {@link openSandboxes} is aborted. */
+  /** Resolves when the runtime answers, or when the signal that was passed to {@link openSandboxConnection} is aborted. */
   readonly runtimeReady: Promise<void>;
   close(): void;
 }
@@ -165,7 +165,7 @@ interface SandboxConnectionOptions {
   readonly log: Logger;
 }
 
-export function openSandboxes(
+export function openSandboxConnection(
   options: SandboxConnectionOptions,
   signal: AbortSignal,
 ): SandboxConnection {

@@ -23,7 +23,7 @@ function refusedError(location: SocketLocation, reason: string, cause?: unknown)
 }
 
 /** Opens the path with O_PATH. The caller must close the descriptor. */
-function openInode(location: SocketLocation): number {
+function openPathFd(location: SocketLocation): number {
   const directory = openSync(location.directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     return osNative().openBeneath(directory, location.path, "path");
@@ -53,7 +53,7 @@ function connectTo(inode: number): Promise<Socket> {
 export async function connectUnixSocket(location: SocketLocation): Promise<Socket> {
   let inode: number | undefined;
   try {
-    inode = openInode(location);
+    inode = openPathFd(location);
     const stat = fstatSync(inode);
     if (!stat.isSocket()) throw refusedError(location, "not a socket");
     return await connectTo(inode);

@@ -9,7 +9,7 @@ import {
   createResultCache,
   recordBridges,
 } from "@patchbay/cni";
-import { openSandboxes } from "@patchbay/cri";
+import { openSandboxConnection } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createNoPodDevices, createPodDevices } from "@patchbay/device-plugin";
 import {
@@ -146,7 +146,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const namespaces = createNamespaces();
   const events = openEvents(context, flags);
   const { synced, ...objects } = watchObjects(context, flags, events);
-  const runtimeConnection = openSandboxes(
+  const runtimeConnection = openSandboxConnection(
     { endpoints: flags.criEndpoint, hostProcess: flags.hostProcess, namespaces, clock, log },
     signal,
   );

@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/base";
 import type { NodeOffer } from "@patchbay/core/node";
-import { openSandboxes, type SandboxConnection } from "@patchbay/cri";
+import { openSandboxConnection, type SandboxConnection } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder, joinCaches } from "@patchbay/kube";
 import {
@@ -232,7 +232,10 @@ function openRuntime(
   { criEndpoint, hostProcess }: Flags,
 ): SandboxConnection {
   const namespaces = createNamespaces();
-  return openSandboxes({ endpoints: criEndpoint, hostProcess, namespaces, clock, log }, signal);
+  return openSandboxConnection(
+    { endpoints: criEndpoint, hostProcess, namespaces, clock, log },
+    signal,
+  );
 }
 
 /** Interval between attempts to start the server while virt-api has not created the server's certificates, in milliseconds. */

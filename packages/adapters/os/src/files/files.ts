@@ -157,7 +157,7 @@ class DirectoryWatch {
     this.#onChange = onChange;
   }
 
-  watchDeepest(): void {
+  watchNearestExisting(): void {
     for (let round = 0; round < WATCH_ROUNDS_MAX; round += 1) {
       const nearest = nearestDirectory(this.#directory);
       if (isSameDirectory(this.#watched, nearest)) return;
@@ -190,7 +190,7 @@ class DirectoryWatch {
 
   #onRename(): void {
     const previous = this.#watched;
-    this.watchDeepest();
+    this.watchNearestExisting();
     const exists = this.#watched?.path === this.#directory;
     const existed = previous?.path === this.#directory;
     if (exists || existed) this.#onChange();
@@ -201,7 +201,7 @@ class DirectoryWatch {
 export function watchDirectory(directory: string, onChange: () => void, signal: AbortSignal): void {
   if (signal.aborted) return;
   const directoryWatch = new DirectoryWatch(directory, onChange);
-  directoryWatch.watchDeepest();
+  directoryWatch.watchNearestExisting();
   signal.addEventListener("abort", () => {
     directoryWatch.close();
   });

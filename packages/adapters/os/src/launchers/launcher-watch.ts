@@ -53,7 +53,7 @@ class LauncherWatch {
     this.#onChange = onChange;
   }
 
-  watchDeepest(): void {
+  watchNearestExisting(): void {
     this.#irrelevantEvents.reset();
     let lastDirectory: ExistingDirectory | undefined;
     // A deeper directory may have been created before the watch began, so the loop repeats until nothing changes.
@@ -115,7 +115,7 @@ class LauncherWatch {
 
   #tryWatchDeepest(): boolean {
     try {
-      this.watchDeepest();
+      this.watchNearestExisting();
       return true;
     } catch {
       this.#stopWatching();
@@ -133,7 +133,7 @@ export function watchLauncherPath(
   if (signal.aborted) return;
   const launcherWatch = new LauncherWatch(path, onChange);
   try {
-    launcherWatch.watchDeepest();
+    launcherWatch.watchNearestExisting();
   } catch (error) {
     launcherWatch.close();
     throw toFileError(error, "watch", `${path.podsDir}/${path.names.join("/")}`);

@@ -183,7 +183,7 @@ async function listRefusals(
   return parseRefusals(await runInNamespace(runner, pod, { program: "nft", args }));
 }
 
-function findRequestsTable(wiring: ExaminedNic["wiring"]): TableName | undefined {
+function findDhcpRequestsTable(wiring: ExaminedNic["wiring"]): TableName | undefined {
   if (wiring.kind === "masquerade") return natTableName(wiring.podInterfaceName);
   const isAnswered = wiring.kind === "bridge" && wiring.replies !== undefined;
   return isAnswered ? answersTableName(wiring.bridgeName) : undefined;
@@ -194,7 +194,7 @@ async function countDhcpRequests(
   { pod, wiring }: ExaminedNic,
   { tables }: NetnsState,
 ): Promise<Pick<ObservedPath, "dhcpRequests">> {
-  const name = findRequestsTable(wiring);
+  const name = findDhcpRequestsTable(wiring);
   if (name === undefined || !hasTableNamed(tables, name)) return {};
   const args = ["-p", "list", "table", name.family, name.name];
   return {

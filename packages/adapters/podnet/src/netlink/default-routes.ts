@@ -69,7 +69,7 @@ function isDefault(message: Message): boolean {
 }
 
 /** Copies the body of a route message without flags that a request may not set. */
-export function copySettable({ body }: Message): Buffer {
+export function copySettableRoute({ body }: Message): Buffer {
   const request = Buffer.from(body);
   const flags = request.readUInt32LE(ROUTE_OFFSETS.flags) & SETTABLE_ROUTE_FLAGS;
   request.writeUInt32LE(flags, ROUTE_OFFSETS.flags);
@@ -84,7 +84,7 @@ function decodeRoute(message: Message, names: ReadonlyMap<number, string>): Defa
     version,
     link: names.get(findNumber(attributes, RTA.link) ?? 0) ?? "",
     ...(gateway === undefined ? {} : { gateway: printAddressBytes(version, gateway) }),
-    words: copySettable(message).toString("base64"),
+    words: copySettableRoute(message).toString("base64"),
   };
 }
 

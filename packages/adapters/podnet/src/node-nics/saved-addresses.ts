@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Saves addresses and routes of a NIC as netlink messages, and restores them to a NIC with another index. Source:
 // rtnetlink(7); linux/if_addr.h; linux/rtnetlink.h
-import { copySettable, SETTABLE_ROUTE_FLAGS } from "../netlink/default-routes.ts";
+import { copySettableRoute, SETTABLE_ROUTE_FLAGS } from "../netlink/default-routes.ts";
 import { decodeAttributes, findNumber, type Message } from "../netlink/message.ts";
 import {
   ADDRESS_FLAG_BITS,
@@ -121,7 +121,7 @@ function isConfiguredRoute(message: Message): boolean {
 }
 
 function encodeRoute(message: Message): string {
-  const request = copySettable(message);
+  const request = copySettableRoute(message);
   forEachAttribute(request, MESSAGE_HEADER_BYTES.route, (type, value) => {
     if (type !== RTA_MULTIPATH) return;
     forEachNextHop(value, (hop) => {

@@ -2,7 +2,7 @@
 // Generates completion scripts for shells from the table of commands.
 import type { CommandLine, CommandSpec, FlagSpec, ValueSource } from "../../command.ts";
 
-const LOCAL_FLAGS = ["--output", "--help"];
+const EVERY_COMMAND_FLAGS = ["--output", "--help"];
 
 type Specs = readonly CommandSpec[];
 
@@ -107,7 +107,7 @@ export function printBashCompletion(commandLine: CommandLine): string {
   const commands = commandLine.commands.filter(({ isHidden }) => isHidden !== true);
   const visible = { ...commandLine, commands };
   const globals = visible.flags.flatMap(listFlagNames);
-  const commonFlags = [...visible.flags.map(longFlag), ...LOCAL_FLAGS].join(" ");
+  const commonFlags = [...visible.flags.map(longFlag), ...EVERY_COMMAND_FLAGS].join(" ");
   return `# Completion of patchbay for bash. Use: source <(patchbay completion bash)
 _patchbay_ask() {
   "\${COMP_WORDS[0]}" "\${globals[@]}" complete "$@" 2>/dev/null

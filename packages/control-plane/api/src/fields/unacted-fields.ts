@@ -231,7 +231,7 @@ export const POD_FIELDS = {
   serviceAccountName: harmless(text("Account of the pod; the launcher has none.")),
 };
 
-export const VM_FIELDS = {
+export const UNACTED_VM_FIELDS = {
   updateVolumesStrategy: harmless(text("How changed volumes are taken over.")),
 };
 

@@ -3,7 +3,7 @@
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import { map, text } from "../fields/notation.ts";
-import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/unacted-fields.ts";
+import { TEMPLATE_METADATA_FIELDS, UNACTED_VM_FIELDS } from "../fields/unacted-fields.ts";
 import { DataVolumeTemplateSchema } from "./guest/disks.ts";
 import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
 import { IFACE_HISTORY_SCHEMA } from "./iface-status.ts";
@@ -89,7 +89,7 @@ export const VmSpecSchema = Type.Object(
     ),
     instancetype: matcher("Instancetype with the VM's size."),
     preference: matcher("Preference with defaults for unset fields of the template."),
-    ...VM_FIELDS,
+    ...UNACTED_VM_FIELDS,
   },
   { description: "When the VM runs, and as what." },
 );

@@ -61,7 +61,7 @@ function findTargetFault(spec: Readonly<Record<string, unknown>>): string | unde
     : "Duplicate storage definition, both target storage and target pvc defined";
 }
 
-function listTemplateCauses(spec: VmSpec, index: number): readonly Cause[] {
+function listDataVolumeTemplateCauses(spec: VmSpec, index: number): readonly Cause[] {
   const path = `spec.dataVolumeTemplates[${String(index)}]`;
   const template = spec.dataVolumeTemplates?.[index];
   const name = template?.metadata?.name ?? "";
@@ -82,7 +82,7 @@ function listTemplateCauses(spec: VmSpec, index: number): readonly Cause[] {
 /** Returns at most one cause for each DataVolume template. Source: KubeVirt pkg/storage/admitters/data-volume-template.go. */
 function listDataVolumeCauses(spec: VmSpec): readonly Cause[] {
   return (spec.dataVolumeTemplates ?? []).flatMap((_template, index) =>
-    listTemplateCauses(spec, index),
+    listDataVolumeTemplateCauses(spec, index),
   );
 }
 

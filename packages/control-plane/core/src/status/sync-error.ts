@@ -11,7 +11,7 @@ import type { Condition, ContainerStatus, Pod } from "@patchbay/api/kubernetes";
 import type { FieldProblem } from "@patchbay/api/validate";
 import { PREPARE_CONTAINER } from "../vm/pod/disks.ts";
 import { findFailedHook } from "../hooks/hook-sidecars.ts";
-import { hasMissingImage, KERNEL_FILES, parseVolumeIndex } from "../vm/pod/image-files.ts";
+import { hasMissingImage, KERNEL_VOLUME_NAME, parseVolumeIndex } from "../vm/pod/image-files.ts";
 import { formatProblems, findVmiStartProblems } from "../vm/start-problems.ts";
 import { findStorageFault, type StorageFacts } from "../vm/storage.ts";
 import type { Definitions, UnavailableNetworks } from "../node/definitions.ts";
@@ -44,7 +44,7 @@ const STUCK_REASONS: ReadonlySet<string> = new Set([
 ]);
 
 function describeImage(name: string, image: string): string {
-  if (name === KERNEL_FILES) return `image ${image} of firmware.kernelBoot.container`;
+  if (name === KERNEL_VOLUME_NAME) return `image ${image} of firmware.kernelBoot.container`;
   const volumeIndex = parseVolumeIndex(name);
   return volumeIndex === undefined
     ? `launcher image ${image}`

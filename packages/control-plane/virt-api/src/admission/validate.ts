@@ -294,8 +294,8 @@ async function validateVm(
 ): Promise<Verdict> {
   const { vm, old } = update;
   if (vm.metadata.deletionTimestamp !== undefined) return ALLOWED;
-  const matchers = validateMatchers(vm, old);
-  if (matchers.length > 0) return toVerdict(matchers);
+  const matcherCauses = validateMatchers(vm, old);
+  if (matcherCauses.length > 0) return toVerdict(matcherCauses);
   const { name } = request.user;
   const expanded = await expandBoth(deps, update, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
   // For its own writes, virt-api does not read the VMI, because it has already checked these writes against the VMI.

@@ -23,22 +23,22 @@ const VOLUME_FOLDERS = {
   image: "kubernetes.io~image",
 } as const;
 
-type OwnKind = keyof typeof VOLUME_FOLDERS;
+type FolderVolumeKind = keyof typeof VOLUME_FOLDERS;
 
-const OWN_KINDS = Object.keys(VOLUME_FOLDERS) as readonly OwnKind[]; // The cast is safe, because VOLUME_FOLDERS has no other keys.
+const FOLDER_VOLUME_KINDS = Object.keys(VOLUME_FOLDERS) as readonly FolderVolumeKind[]; // The cast is safe, because VOLUME_FOLDERS has no other keys.
 
 export function buildPodDirectory(podsDir: string, uid: string): string {
   return join(podsDir, uid);
 }
 
-export function buildKindDirectory(podsDir: string, uid: string, kind: OwnKind): string {
+export function buildKindDirectory(podsDir: string, uid: string, kind: FolderVolumeKind): string {
   return join(buildPodDirectory(podsDir, uid), "volumes", VOLUME_FOLDERS[kind]);
 }
 
 export function buildVolumePath(volume: {
   readonly podsDir: string;
   readonly uid: string;
-  readonly kind: OwnKind;
+  readonly kind: FolderVolumeKind;
   readonly name: string;
 }): string {
   return join(buildKindDirectory(volume.podsDir, volume.uid, volume.kind), volume.name);
@@ -53,6 +53,6 @@ export function buildHostDiskPath(podsDir: string, uid: string, name: string): s
   return join(buildPodDirectory(podsDir, uid), "volumes", "kubernetes.io~host-path", name);
 }
 
-export function findOwnKind(volume: PodVolume): OwnKind | undefined {
-  return OWN_KINDS.find((kind) => volume[kind] !== undefined);
+export function findOwnKind(volume: PodVolume): FolderVolumeKind | undefined {
+  return FOLDER_VOLUME_KINDS.find((kind) => volume[kind] !== undefined);
 }

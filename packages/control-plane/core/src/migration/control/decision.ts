@@ -265,7 +265,7 @@ function decideWithoutSource(facts: MigrationFacts): Decision | undefined {
 }
 
 /** Decides the next step if an abort request came too late, because the guest had already left the source. */
-function decideAfterSource(facts: MigrationFacts, state: MigrationState): Decision {
+function decideAfterDeparture(facts: MigrationFacts, state: MigrationState): Decision {
   const { guest, targetPod } = facts;
   if (hasPodEnded(targetPod)) {
     const why = findTargetProblem(facts) ?? "the target pod has ended";
@@ -286,7 +286,7 @@ function decideWhileMigrating(facts: MigrationFacts, state: MigrationState): Dec
   const why = findReasonToEnd(facts) ?? findTargetProblem(facts) ?? findPassedDeadline(facts)?.why;
   if (why === undefined) return { kind: "continue" };
   if (state.abortRequested !== true) return { kind: "abort", why };
-  if (state.sourceNodeDomainLeft === true) return decideAfterSource(facts, state);
+  if (state.sourceNodeDomainLeft === true) return decideAfterDeparture(facts, state);
   const missedReport = findPassedDeadline(facts, "abortReport");
   return missedReport === undefined ? { kind: "continue" } : fail(missedReport.why);
 }

@@ -118,10 +118,10 @@ export function hasImageVolume({ spec }: Pod): boolean {
 }
 
 function isOfImage({ name }: PodVolume): boolean {
-  return name === KERNEL_FILES || name.startsWith(DISK_FILES);
+  return name === KERNEL_VOLUME_NAME || name.startsWith(DISK_FILES);
 }
 
-export const KERNEL_FILES = "kernel-boot";
+export const KERNEL_VOLUME_NAME = "kernel-boot";
 const DISK_FILES = "image-";
 
 export function buildDiskFilesName(volumeIndex: number): string {
@@ -164,7 +164,7 @@ export function listKernelImages(vmi: VirtualMachineInstance): readonly ImageFil
   const { kernel, initrd } = listKernelFiles(vmi.spec.domain);
   return [
     {
-      name: KERNEL_FILES,
+      name: KERNEL_VOLUME_NAME,
       image: boot.image,
       pullPolicy: parsePullPolicy(boot.imagePullPolicy),
       pullSecret: boot.imagePullSecret,

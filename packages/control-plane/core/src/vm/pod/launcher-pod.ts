@@ -109,7 +109,7 @@ function buildContainer(
   };
   const info = buildNetworkInfoVolume({ vmi, bindings: request.bindings });
   const ports = listContainerPorts(vmi);
-  const ownMiB = LAUNCHER_VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
+  const launcherMiB = LAUNCHER_VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
@@ -117,7 +117,7 @@ function buildContainer(
     env: [{ name: "SHUTDOWN_SECONDS", value: String(graceSeconds) }],
     ...(ports.length > 0 && { ports }),
     resources: {
-      ...computeLauncherResources(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
+      ...computeLauncherResources(vmi.spec, facts, { launcherMiB, guestMiB: parts.diskMiB }),
       ...buildContainerClaims(vmi.spec),
     },
     securityContext: RESTRICTED_SECURITY_CONTEXT,

@@ -18,7 +18,7 @@ const FACTS: ResourceFacts = {
   overcommit: readOvercommitConfig(undefined),
   networkResources: new Map(),
 };
-const DISK = { ownMiB: 100, guestMiB: 50 };
+const DISK = { launcherMiB: 100, guestMiB: 50 };
 
 function specOf(domain: VmiSpec["domain"], more: Partial<VmiSpec> = {}): VmiSpec {
   return { domain, ...more };

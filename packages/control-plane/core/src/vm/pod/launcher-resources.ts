@@ -71,7 +71,7 @@ function computeMemoryAmounts(
   const limitMiB = parseMiB(limits?.["memory"]) ?? Math.max(requestedMiB, guestMiB);
   return {
     request: printMi(requestedMiB + (overcommitGuestOverhead === true ? 0 : overheadMiB)),
-    limit: printMi(limitMiB + overheadMiB + computePeakMiB(facts)),
+    limit: printMi(limitMiB + overheadMiB + computePortInitMiB(facts)),
   };
 }
 
@@ -83,7 +83,7 @@ function computeCpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): 
 }
 
 interface DiskUse {
-  readonly ownMiB: number;
+  readonly launcherMiB: number;
   /** Maximum space for disks that the launcher pod creates or copies. The VM's limit for ephemeral storage, if set, replaces this value. */
   readonly guestMiB: number;
 }
@@ -97,7 +97,7 @@ export function computeLauncherResources(
   const { requests, limits } = spec.domain.resources ?? {};
   const devices = countDeviceAmounts(spec, facts);
   const leastDiskMiB = COMMON_DISK_MIB + (parseMiB(requests?.["ephemeral-storage"]) ?? 0);
-  const mostDiskMiB = disk.ownMiB + (parseMiB(limits?.["ephemeral-storage"]) ?? disk.guestMiB);
+  const mostDiskMiB = disk.launcherMiB + (parseMiB(limits?.["ephemeral-storage"]) ?? disk.guestMiB);
   return {
     requests: {
       ...computeCpuRequest(spec, facts),
@@ -168,7 +168,7 @@ export function computeOverheadMiB(spec: VmiSpec, facts: MemoryFacts): number {
   );
 }
 
-function computePeakMiB({ ports }: MemoryFacts): number {
+function computePortInitMiB({ ports }: MemoryFacts): number {
   return ports * PEAK_MIB_PER_PORT;
 }
 

@@ -51,13 +51,13 @@ async function collectFacts(
 ): Promise<DefinitionFacts> {
   const needs = collectNeeds(config);
   const { node, files } = deps;
-  const namesLinks = needs.links.length + needs.bridges.length > 0;
+  const refersToLinks = needs.links.length + needs.bridges.length > 0;
   return {
     network,
     needs,
     plugins: await findPlugins(needs, deps),
     pluginPath: node.pluginPath,
-    links: namesLinks ? await node.listLinkKinds() : undefined,
+    links: refersToLinks ? await node.listLinkKinds() : undefined,
     canFilterVlans: needs.vlan === undefined ? undefined : await node.supportsVlanFiltering(),
     leases: await Promise.all(
       listLeaseDirectories(needs, config, deps).map((directory) => files.list(directory)),

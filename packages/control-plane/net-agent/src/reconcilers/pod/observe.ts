@@ -195,7 +195,7 @@ function readNetworks(pod: Pod | undefined): NetworksAnnotation {
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
 }
 
-function readRequests(
+function readNetworkFacts(
   pod: Pod | undefined,
 ): Pick<AttachmentFacts<OwnedRow>, "networks" | "isHostNetwork" | "isKubeVirtLauncher"> {
   return {
@@ -317,7 +317,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
     isAwaitingRuntimeDetach: isGone && selected.length < rows.length,
     attachments: {
       namespace: parseKey(key).namespace ?? "",
-      ...readRequests(pod),
+      ...readNetworkFacts(pod),
       owned: await Promise.all(owned.map((each) => withDefinitionChanges(each, deps))),
       foreign: listForeign(pod, rows),
       mode: deps.mode,
