@@ -53,7 +53,7 @@ export interface EventDeps {
 
 type OnChange = (id: string | undefined) => void;
 
-/** Reports the IDs of changed sandboxes and containers. After a reconnect, calls `onChange` without an ID, because events may be lost. */
+/** Reports the IDs of changed sandboxes and containers. On a reconnect, calls `onChange` without an ID, because events may be missing. */
 export function watchEvents(deps: EventDeps, onChange: OnChange, signal: AbortSignal): void {
   void new EventWatch(deps, onChange, signal).run();
 }

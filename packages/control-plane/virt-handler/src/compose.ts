@@ -109,7 +109,7 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   });
 }
 
-/** Creates the client for hook sidecars. The client is a child process with the launchers' user, and connects to sockets in pod volumes. */
+/** Creates the client for hook sidecars: a child process that runs as the launchers' user and connects to sockets in pod volumes. */
 function openHooks({ clock }: DaemonContext, { podsDir }: Flags): HookSidecars {
   return createHookSidecars({
     identity: LAUNCHERS_USER,

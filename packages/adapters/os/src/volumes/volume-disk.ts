@@ -132,7 +132,7 @@ export async function publishFiles(
 
 const MOUNT_TIMEOUT_MS = 30_000;
 const WALK_TIMEOUT_MS = 120_000;
-/** For ext4's metadata, the image is larger than the data: by OVERHEAD_BYTES, and by the data's size divided by this number. */
+/** An image has extra space for ext4's metadata: OVERHEAD_BYTES, plus the size of the data divided by this number. */
 const OVERHEAD_DIVISOR = 32;
 const OVERHEAD_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;

@@ -71,7 +71,7 @@ function buildIpv4Sysctls({ bridgeName, podInterfaceName }: Wiring): readonly Sy
   ];
 }
 
-/** Enables IPv6 forwarding, which works only for all NICs. With forwarding, a NIC ignores router advertisements unless accept_ra is 2. */
+/** Enables IPv6 forwarding, which cannot be limited to one NIC. Forwarding NICs ignore router advertisements unless accept_ra is 2. */
 function buildIpv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   const { bridgeName, podInterfaceName } = wiring;
   const acceptRa = `ipv6/conf/${podInterfaceName}/accept_ra`;

@@ -11,7 +11,7 @@ type Metadata = Pick<ObjectMeta, "annotations"> | undefined;
 /** Requested addresses without prefix length, by interface. */
 export type RequestedAddresses = ReadonlyMap<string, readonly string[]>;
 
-/** Maximum number of addresses per interface, at most one of each family. Source: NPWG IPAMClaim spec.ipRequests. */
+/** Maximum number of addresses per interface: one IPv4 and one IPv6 address. Source: NPWG IPAMClaim spec.ipRequests. */
 const ADDRESSES_MAX = 2;
 
 function readText(metadata: Metadata): string | undefined {

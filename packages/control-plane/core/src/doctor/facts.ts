@@ -27,7 +27,7 @@ export interface PathLinks {
   readonly podNic?: PathLink;
   readonly nodePeer?: PathLink;
   readonly nodeBridge?: PathLink;
-  /** All bridges of the node. Unset if the peer is a port of a bridge. */
+  /** Bridges of the node, one of which probably lost the port `nodePeer`. Set only if `nodePeer` is known and not a port of a bridge. */
   readonly bridges?: readonly PathLink[];
   /** Ports of the node's bridge that lead out of the node. For a pod NIC that is not a veth, only its parent link. */
   readonly uplinks: readonly PathLink[];

@@ -179,7 +179,7 @@ function syncIface(current: Iface, input: NicsSyncInput): Iface {
     : withState(current, wanted.state);
 }
 
-/** Checks whether the network has a device of a claim that the launcher does not hold. */
+/** Checks whether the network's device belongs to a resource claim that the running launcher pod does not have. */
 function lacksClaim(
   network: Network | undefined,
   { heldClaims }: Pick<NicsSyncInput, "heldClaims">,

@@ -136,7 +136,7 @@ async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<vo
   }
 }
 
-/** Answers GC: releases unlisted sandboxes that are not ready, and runs GC for all networks despite failures. @throws the first error */
+/** Releases unlisted sandboxes that are not ready, then runs GC for each network. Continues after errors. @throws the first error */
 export async function collectGarbage(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const failures = [...(await releaseUnlisted(call, deps))];
   for (const network of await listNetworks(deps)) {

@@ -73,7 +73,7 @@ export class WakeFilter {
   }
 }
 
-/** Connections to a launcher whose libvirt responds. They stay open while they are in use. */
+/** An open launcher and the connection to its libvirt. */
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;

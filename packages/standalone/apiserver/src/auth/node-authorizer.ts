@@ -126,7 +126,7 @@ function isNeededByPods(store: Lookup, node: string, requested: AccessAttributes
   });
 }
 
-/** Adds the node authorizer, which checks the references of the node's pods if RBAC denies a request. */
+/** Adds the node authorizer: a request that RBAC denies to a node is allowed if the node's pods refer to the requested object. */
 export function withNodeAuthorizer(authorizer: Authorizer, store: Lookup): Authorizer {
   const authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
     const decision = authorizer.authorize(user, attributes);

@@ -7,7 +7,7 @@ export interface Stops {
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 
-/** A running stop is repeated only if the new deadline is earlier than its deadline by more than this time. */
+/** A running stop is repeated only if the new deadline is earlier than the old deadline by more than this time, in milliseconds. */
 const DEADLINE_TOLERANCE_MS = 1000;
 const STOP_RETRY_INTERVAL_MS = 1000;
 

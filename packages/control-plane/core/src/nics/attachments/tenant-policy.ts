@@ -343,7 +343,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** Checks whether users set the policy in this KubeVirt object: it is in Patchbay's namespace, or it already contains a policy. */
+/** Returns whether this KubeVirt object is the place for the policy: it is in Patchbay's namespace, or already contains a policy. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (

@@ -192,7 +192,7 @@ export function collectBindingFacts(
     : binding;
 }
 
-/** For each interface, the ifindex of the tap or the inode of the socket that its device has open. QEMU does not open a recreated tap. */
+/** Ifindex or inode of the tap or socket that each interface's device has open. If a tap is recreated, QEMU has the old tap open. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
 /** Adds the observed taps to `previous`. Drops the entries of removed devices, because a device that is plugged later opens another tap. */

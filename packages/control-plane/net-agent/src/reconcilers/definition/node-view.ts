@@ -58,10 +58,7 @@ class HostNodeView implements NodeView {
     return `${this.#deps.hostRoot}${directory}/${networkName}`;
   }
 
-  /**
-   * Returns whether bridges can filter VLANs. If so, each has the file `vlan_filtering`. Undefined without bridges. Source: Linux,
-   * br_sysfs_br.c.
-   */
+  /** Returns whether bridges can filter VLANs. If so, each has a file `vlan_filtering` (br_sysfs_br.c). Undefined without bridges. */
   async #readBridge(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
     for (const [name, kind] of await this.listLinkKinds()) {
