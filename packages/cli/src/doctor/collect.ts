@@ -103,7 +103,7 @@ async function readJson({ client }: Session, path: string): Promise<JsonObject> 
   return isJsonObject(value) ? value : {};
 }
 
-/** Kinds that only clusters with persistent addresses, and clusters with policies on secondary networks serve. */
+/** Kinds that a cluster serves only if it supports persistent addresses or policies on secondary networks. */
 const OPTIONAL_KINDS: readonly string[] = [IPAM_CLAIMS.kind, MULTI_NETWORK_POLICIES.kind];
 
 function wantedApis(): readonly WantedApi[] {

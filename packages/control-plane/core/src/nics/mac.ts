@@ -112,7 +112,7 @@ function hasMac({ macAddress = "" }: Iface): boolean {
   return macAddress !== "";
 }
 
-/** Checks whether Patchbay must choose the interface's MAC, because the spec sets no MAC and the network reports none. */
+/** Checks whether Patchbay must choose the MAC of a secondary interface. It must if the spec sets no MAC and the network reports none. */
 export function needsRandomMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
   if (hasMac(iface) || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return false;
   return findMacSource(iface, spec, bindings) === "random";

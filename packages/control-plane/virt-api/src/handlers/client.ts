@@ -71,7 +71,7 @@ export interface HandlerAccess {
   readonly credentials: ReadCredentials;
 }
 
-/** Time limit of a request in milliseconds, longer than libvirt's time limits. Source: KubeVirt's client of virt-handler. */
+/** Time limit of a request, in milliseconds. Source: KubeVirt's client of virt-handler. */
 const REQUEST_TIMEOUT_MS = 10_000;
 const ANSWER_LENGTH_MAX = 1024 * 1024;
 

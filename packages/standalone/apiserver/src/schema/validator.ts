@@ -323,8 +323,8 @@ const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
 };
 
 /**
- * Matches schema paths in branches of oneOf and anyOf. Errors there are dropped, because Ajv also reports an error for the
- * oneOf or anyOf itself. Errors in branches of allOf are not dropped, because Ajv reports no error for the allOf itself.
+ * Matches schema paths in branches of oneOf and anyOf. Errors with such paths are dropped, because Ajv also reports an error for the oneOf
+ * or anyOf itself. Errors in branches of allOf are not dropped, because Ajv reports no error for the allOf itself.
  */
 const IN_BRANCH = /\/(?:oneOf|anyOf)\/\d+\//;
 

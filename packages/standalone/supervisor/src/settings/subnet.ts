@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses networks for pods and Services that conflict with no route of the host.
+// Chooses the pod network and the Service network, so that neither overlaps with a route of the host.
 import { isWithin, parseIp } from "@patchbay/api/values";
 import { isJsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";

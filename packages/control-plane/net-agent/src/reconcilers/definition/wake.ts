@@ -53,8 +53,8 @@ function readAttachmentErrors(pod: Pod | undefined): string | undefined {
 }
 
 /**
- * Returns the networks to check again after a change of a pod that requests them. If the pod has a new attachment error, these are all its
- * networks; otherwise only networks that have a problem or are unfit for guests.
+ * Returns the networks to check again after a change of a pod that requests them: all its networks if the pod has a new attachment error,
+ * otherwise only networks that have a problem or are unfit for guests.
  */
 function findAffectedNetworks(
   change: Change<Pod>,

@@ -2,7 +2,7 @@
 // Warning headers. Source: Kubernetes apiserver filters/warning.go, RFC 7234 section 5.5.
 import type { ServerResponse } from "node:http";
 
-/** Maximum length of all warnings, in characters. Above this limit, each warning is truncated. */
+/** Maximum total length of a response's warnings, in characters. If the warnings are longer, each is truncated. */
 const TOTAL_MAX_LENGTH = 4096;
 const TRUNCATED_MAX_LENGTH = 256;
 
