@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between the parent and the child, and heartbeats that detect a stuck child. The parent validates each
-// message, because the child is untrusted.
+// Messages between this service (the parent) and its child process that calls libvirt, and heartbeats that detect a stuck child. The parent
+// validates each message, because the child is untrusted.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import type { Clock } from "@patchbay/base";
 import type {

@@ -36,8 +36,8 @@ export interface GuestAgents {
   /** Records an answer. Returns whether the VMI's status must be updated. */
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
   /**
-   * Records whether the agent is silent. With an open channel (`isListening`), the agent is silent if it hangs. With a closed channel, the
-   * agent is silent if it has answered before.
+   * Records whether the agent is silent. An agent with an open channel (`isListening`) is silent if its last queries timed out. An agent
+   * with a closed channel is silent if it has answered before.
    */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
   /** Returns the RFC 3339 time since which the agent has been silent. Returns undefined if it answers or was silent only briefly. */

@@ -31,7 +31,7 @@ function parseBody(text: string, description: RequestDescription): unknown {
   }
 }
 
-/** Checks whether a response means that the object is missing. A 404 response that means a missing kind contains no object name. */
+/** Checks whether a response means that the object is missing. If its kind is unknown, the 404 response contains no object name. */
 function isObjectMissing(status: number, text: string): boolean {
   return status === 404 && parseStatus(text)?.details?.name !== undefined;
 }

@@ -192,7 +192,9 @@ function buildAddressRules(
   );
 }
 
-/** Rule that drops packets with extension headers, except fragment headers. After others, the kernel may read a wrong protocol number. */
+/**
+ * Rule that drops packets with extension headers other than the fragment header, because the kernel may misread the protocol behind them.
+ */
 const ONLY_SIMPLE_IPV6 = `ip6 nexthdr != { ${[TCP, UDP, FRAGMENT, ICMPV6, SCTP].join(", ")} } drop`;
 
 interface TableContext {

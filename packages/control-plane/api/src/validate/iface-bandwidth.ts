@@ -13,7 +13,7 @@ const [RATE_MIN, RATE_MAX] = [1000, 125_000_000_000];
 const BURST_MAX = 0xffff_ffff;
 /** Maximum duration of a burst at the average rate, in seconds. The kernel stores at most 274 s: 32 bits in units of 64 ns. */
 const BURST_SECONDS_MAX = 200;
-/** MTU of most networks, in bytes, for an interface whose MTU is not set. */
+/** MTU to assume if an interface sets none, in bytes. Most networks have this MTU. */
 const USUAL_MTU = 1500;
 
 function invalidIf(isInvalid: boolean, field: string, message: string): readonly Cause[] {

@@ -81,7 +81,7 @@ function listConfirmedAddresses(
   });
 }
 
-/** Returns the port number. Returns undefined if the interface has no port with the requested name. */
+/** Returns the port number. Returns undefined if the interface has no port with the requested name and protocol. */
 function resolveTargetPort(
   { port, protocol = "TCP", targetPort = port }: ServicePort,
   vmi: VirtualMachineInstance,

@@ -101,7 +101,7 @@ function findAddressWarning(
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
 
-/** Returns a ready NIC's warning, or why a plug or swap waits although no step of virt-handler failed. Returns undefined for an unplug. */
+/** Called if no step failed. Returns a ready NIC's warning, or the reason why a plug or swap waits. Returns undefined for an unplug. */
 function findBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,

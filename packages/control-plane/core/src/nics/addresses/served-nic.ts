@@ -158,7 +158,7 @@ function listUnservedIpv6Routes(
     .map(({ destination }) => destination);
 }
 
-/** Reports a NIC that the user chose for the default route and whose network has no gateway. `lease` is from {@link buildOwnLease}. */
+/** Reports a NIC that the user chose for the default route, if its network has no gateway and `lease` therefore has no default route. */
 function describeMissingGateway(
   iface: IfaceFacts,
   lease: GuestLease,

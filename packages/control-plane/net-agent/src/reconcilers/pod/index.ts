@@ -26,7 +26,7 @@ interface BlockingAttachment {
   readonly message: string;
 }
 
-/** Returns the ADD step's last failure. If there is none, explains that the blocking attachment still uses the interface name. */
+/** Explains why an ADD waits: its last failure, or else the attachment that still uses the interface name because its DEL failed. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   {

@@ -22,7 +22,7 @@ export interface ExaminedNic {
 /** Uses probe frames to find where a NIC's path is broken. Changes no links. Records only probes, replies and the guest's ARP requests. */
 export interface NicDoctor {
   /**
-   * Examines the NIC's path. Reading the links may exceed the time limit by some milliseconds.
+   * Examines the NIC's path. May exceed `withinMs` by some milliseconds, while it reads the links.
    * @throws AppError with PODNET_FAILED, OS_FILE_FAILED, OS_DESCRIPTOR_STALE
    */
   examine(nic: ExaminedNic): Promise<ObservedPath>;
