@@ -69,7 +69,7 @@ export function toCriError(error: unknown, call: FailedCall): AppError {
     : new AppError("CRI_FAILED", { call: method, status, reason }, { cause: error });
 }
 
-/** Decodes 64-bit numbers as strings and enumerations as names. A missing message is null; another missing field has its default. */
+/** Decodes 64-bit numbers as strings and enumerations as names. Missing messages become null; other missing fields get defaults. */
 const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const;
 
 /** Source: kubelet remote runtime, maxMsgSize. */

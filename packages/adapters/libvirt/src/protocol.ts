@@ -193,7 +193,7 @@ export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }
 
-/** Consecutive unanswered heartbeats at which the child counts as stuck. One is too few: an answer is late if this process is busy. */
+/** Number of heartbeats without reply after which the child counts as stuck. More than one, because a busy parent reads replies late. */
 const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {

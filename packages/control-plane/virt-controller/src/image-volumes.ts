@@ -7,7 +7,7 @@ import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
-  /** Returns whether the API server preserves image volumes. Until a dry run has shown this, each call with a new `pod` tries a dry run. */
+  /** Returns whether the API server preserves image volumes. Each call with a new `pod` tries a dry run until one has shown the result. */
   areSupported(pod: Pod): Promise<boolean>;
   /** Records that image volumes are unsupported. Called when a stored pod lacks its image volume. */
   reportLost(): void;

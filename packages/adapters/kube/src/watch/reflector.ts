@@ -83,7 +83,7 @@ class Subscription<T extends KubeObject> {
   readonly #deps: ReflectorDeps;
   readonly #emit: (reflection: Reflection<T>) => void;
   #failures = 0;
-  /** Number of consecutive useless watches. One useless watch is normal. Several indicate a fault. */
+  /** Number of consecutive watches that ended soon without an event. One such watch is normal. Several indicate a fault. */
   #uselessWatches = 0;
   /** Resource version from which the next watch continues. If undefined, a list precedes the watch. */
   #resourceVersion: string | undefined;

@@ -87,7 +87,7 @@ function toDefinedType({ spec }: Definition): ResourceType<KubeObject> {
   return { group, version, resource, kind, namespaced: true };
 }
 
-/** If objects of the CRD's kind exist outside of Patchbay's namespace, returns this as the reason to keep the CRD. */
+/** Returns a reason to keep the CRD if objects of its kind exist outside of Patchbay's namespace. */
 async function findObjectsReason(
   store: Store,
   definition: Definition,

@@ -214,7 +214,7 @@ export interface PathFacts {
   readonly isWindows?: true;
   /** MACs of all NICs of this VM, in lower case. Linux may answer ARP with the MAC of another NIC, which is no fault. */
   readonly vmMacs?: readonly string[];
-  /** IPv4 addresses that the network assigned to the pod NIC. Unset unless the binding is masquerade. */
+  /** IPv4 addresses that the network assigned to the pod NIC. Set only if the binding is masquerade. */
   readonly podAddresses?: readonly string[];
   /** Sender addresses that the pod permits for the guest. Unset if it permits all addresses. */
   readonly allowedAddresses?: readonly string[];

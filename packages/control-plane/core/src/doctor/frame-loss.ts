@@ -338,7 +338,7 @@ export function judgePartialLoss(
   return undefined;
 }
 
-/** Probes with enough attempts that at least one passes a lossy link. If no reply to such a probe is seen, a link loses all frames. */
+/** Probe frames that are sent often enough for at least one to pass a lossy link. If no reply is seen, a link loses all frames. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
 /** Checks whether a lost probe proves that a link loses all frames. On a lossy path, only a repeated probe without a reply proves it. */

@@ -23,7 +23,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Lists the other hosts that answer for the gateway's address. Unless the node is the gateway, the first host counts as the gateway. */
+/** Lists MACs that answer for the gateway's address and are not the gateway's: not the node's or, if it is no gateway, not the first. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],

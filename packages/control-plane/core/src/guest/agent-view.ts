@@ -62,7 +62,7 @@ export interface GuestView {
 
 export const EMPTY_GUEST_VIEW: GuestView = { nics: new Map(), otherLinks: [] };
 
-// An item is removed if it was missing for at least this many milliseconds and in this many replies in a row.
+// A NIC or link is removed after it was missing for at least this many milliseconds and in this many replies in a row.
 const REMOVE_AFTER_MS = 60_000;
 const REMOVE_AFTER_REPLIES = 3;
 const OTHER_LINKS_MAX = 256;

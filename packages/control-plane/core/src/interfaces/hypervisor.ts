@@ -77,10 +77,10 @@ export interface GuestSystem {
 }
 
 /**
- * Topics for {@link HypervisorConnection.readGuestFacts}. Separate calls query NICs and the operating system.
- * `agent`: version and commands. `freeze`: whether file systems are frozen. `routes`: whether an IPv4 default route exists. Source: libvirt
- * virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, for older agents,
- * guest-file-open of /proc/net/route.
+ * Topics for {@link HypervisorConnection.readGuestFacts}. NICs and the operating system are not topics, because `readGuestInterfaces` and
+ * `readGuestSystem` query them. `agent`: version and commands. `freeze`: whether file systems are frozen. `routes`: whether an IPv4 default
+ * route exists. Source: libvirt virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info, guest-fsfreeze-status,
+ * guest-network-get-route and, for older agents, guest-file-open of /proc/net/route.
  */
 export type GuestTopic =
   | "agent"

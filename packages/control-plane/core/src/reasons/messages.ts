@@ -274,7 +274,7 @@ export function addressNotClaimed(
   return { reason: "AddressNotClaimed", message };
 }
 
-/** Describes that a network ignored the addresses that a NIC with a claim requests. */
+/** Describes a network that ignored the addresses that a NIC with a claim requests. */
 export function requestNotClaimed(
   network: string,
   requested: readonly string[],

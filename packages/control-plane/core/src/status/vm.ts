@@ -216,7 +216,7 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose changes may wait for the next status write, unless a change adds an IP address, a MAC or a PCI address. */
+/** Fields whose changes need not be written immediately during a plug or unplug, except new IP addresses, MACs and PCI addresses. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "ipAddresses",
   "macAddresses",

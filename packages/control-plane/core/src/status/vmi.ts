@@ -367,9 +367,9 @@ function failIfNodeLost(nodeLoss: NodeLoss | undefined, attachment: Attachment):
 }
 
 /**
- * Lists attachments of the spec's interfaces in order, then attachments of deleted interfaces. An attachment is removed
- * after virt-handler has released it and the pod neither requests nor has it. During a network swap, the old attachment
- * remains until virt-handler uses the new attachment.
+ * Lists attachments of the spec's interfaces in order, then attachments of deleted interfaces. The attachment of a deleted interface is
+ * listed until virt-handler has released it and the pod neither requests nor has it. During a network swap, the old attachment remains
+ * until virt-handler uses the new attachment.
  */
 export function attachmentStatuses(
   owner: NetworksOwner,

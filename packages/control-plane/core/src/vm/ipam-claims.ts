@@ -184,7 +184,7 @@ function buildClaimName({ metadata }: KubeObject, networkName: string): string {
   return `${metadata.name}.${networkName}`;
 }
 
-/** Returns the name of a claim during a network swap. The claim of the former network still has the usual name. */
+/** Returns the name of the new network's claim during a swap. The former network's claim still has the usual name. */
 function buildSwapClaimName(owner: KubeObject, networkName: string, configName: string): string {
   const hash = sha256Hex(configName).slice(0, SWAP_HASH_LENGTH);
   return `${buildClaimName(owner, networkName)}.${hash}`;
@@ -419,7 +419,7 @@ export function resolveIpamClaims(
   );
 }
 
-/** Checks whether the NIC must wait for its claim before CNI attaches it. A NIC that is already attached gets no claim. */
+/** Checks whether CNI may attach the NIC only after the claim exists, because a NIC that is already attached gets no claim. */
 export function isAwaited(state: IpamClaimState | undefined): boolean {
   return state?.kind === "missing" || state?.kind === "ending";
 }

@@ -20,7 +20,7 @@ interface RunDecision {
 
 export interface RunFacts {
   readonly strategy: RunStrategy;
-  /** Run strategy in the VM's status. If it differs from the spec's RerunOnFailure or Once, the VM starts without a start request. */
+  /** Run strategy in the VM's status. A new or changed spec with RerunOnFailure or Once starts the VM without a start request. */
   readonly lastStrategy: RunStrategy | undefined;
   readonly requests: readonly StateChangeRequest[];
   readonly guest: "none" | "alive" | "succeeded" | "failed" | "leaving";
@@ -28,8 +28,8 @@ export interface RunFacts {
 }
 
 /**
- * Returns whether the strategy permits the request. Once permits no stop. Halted permits only a start with options, because
- * virt-api writes the request of such a start first and then changes the strategy from Halted.
+ * Returns whether the strategy permits the request. `Once` permits no stop. `Halted` permits only a start with options, because virt-api
+ * writes the request of such a start before it changes the strategy.
  */
 function isPermitted({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;

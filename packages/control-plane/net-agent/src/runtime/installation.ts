@@ -69,7 +69,7 @@ async function assertNoMetaPlugin(
 
 /**
  * Installs the program, and then the configuration, because the runtime uses a new configuration at once.
- * @throws AppError with CNI_RUNTIME_TAKEN if another plugin attaches the networks of pods' annotations, OS_FILE_FAILED
+ * @throws AppError with OS_FILE_FAILED, or with CNI_RUNTIME_TAKEN if another plugin attaches the networks of pods' annotations
  */
 export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
   const { binDir, configDir } = paths;

@@ -95,7 +95,7 @@ function listUids({ pod }: PluginCall, { trackedPods }: RuntimeDeps): readonly s
 export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   for (const uid of listUids(call, deps)) {
-    // The call's pod may own the sandbox without a row yet, because an ADD may be in progress.
+    // An ADD of the call's pod may be in progress, and may not have written the sandbox's row yet.
     const ownsSandbox = uid === pod?.uid || (await listRows({ uid, containerId }, deps)).length > 0;
     if (!ownsSandbox) continue;
     await deps.podMutex.runExclusive(uid, () => releaseSandbox({ uid, containerId }, deps));

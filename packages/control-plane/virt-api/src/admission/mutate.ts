@@ -132,8 +132,8 @@ function findDefaultNic(
 }
 
 /**
- * Adds the default NIC to an object without NICs. Skips objects of Patchbay's services, and objects that opt out, also through a
- * preference.
+ * Adds the default NIC to an object without NICs. Skips objects that Patchbay's services write, and objects that opt out themselves or
+ * through a preference.
  */
 async function addDefaultNic(
   deps: Deps,

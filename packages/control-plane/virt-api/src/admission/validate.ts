@@ -145,7 +145,7 @@ function listOwnMacConflictWarnings(deps: MacDeps, check: MacCheck): readonly st
     });
 }
 
-/** Warns of new MACs that another VM has if either VM is halted; otherwise they are an error. Also warns of equal MACs within the VM. */
+/** Warns of new MACs that a halted VM shares with another VM, and of equal MACs within the VM. Shared MACs of running VMs are an error. */
 export function listMacConflictWarnings(deps: MacDeps, check: MacCheck): readonly string[] {
   const vmWarnings = findNewMacConflicts(deps, check)
     .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)

@@ -30,7 +30,7 @@ import {
   type SERVED_ROUTES,
 } from "./table.ts";
 
-/** Returns Patchbay's version in the form of KubeVirt's version.Info. virtctl requests the version after each failure. */
+/** Returns Patchbay's version as KubeVirt's version.Info. virtctl requests the server's version after each failed command. */
 function version({ release }: Deps): CallHandler {
   const body = { gitVersion: release };
   return () => Promise.resolve({ code: 200, body });

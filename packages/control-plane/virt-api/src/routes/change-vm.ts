@@ -400,7 +400,7 @@ function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise
   );
 }
 
-/** Starts the VM. Responds with 202; with 409 if the guest runs or starts without this request; with 422 if the VM cannot start. */
+/** Starts the VM. Responds with 202; with 409 if the guest already runs or the run strategy starts it; with 422 if the VM cannot start. */
 export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }

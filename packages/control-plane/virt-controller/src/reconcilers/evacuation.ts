@@ -34,7 +34,9 @@ const DRAIN_PATH = "/status/drainedNodeName";
 
 type MarkStep = Exclude<EvacuationStep, { readonly kind: "wait" | "createMigration" }>;
 
-/** Builds a JSON patch of the evacuation fields. Unless `step` is `clearDrain`, it fails if an eviction changed `evacuationNodeName`. */
+/**
+ * Builds a JSON patch of the evacuation fields. The patch fails if an eviction changed `evacuationNodeName`, unless `step` is `clearDrain`.
+ */
 function buildMarkOperations(
   step: MarkStep,
   { status }: VirtualMachineInstance,

@@ -18,7 +18,7 @@ export interface ProbeSettings {
 }
 
 export interface ProbeState {
-  /** Whether the last reached threshold is successThreshold. If none was reached yet, true for a probe with `countsAsSuccess`. */
+  /** Whether the success or the failure threshold was reached last. Before that, true with `countsAsSuccess`, otherwise undefined. */
   readonly isSuccess: boolean | undefined;
   readonly lastResult: "success" | "failure" | undefined;
   readonly streak: number;

@@ -24,7 +24,7 @@ function isClaimedBy(
   return listFamilies(gateways).includes(version);
 }
 
-/** Returns the first element that requests default routes; undefined if this is `element`. Only the first request is allowed. */
+/** Returns the first element that requests default routes, unless it is `element` itself. Only the first element may request them. */
 export function findEarlierRouteRequest(
   elements: readonly NetworkSelection[],
   element: NetworkSelection,

@@ -63,7 +63,7 @@ interface ConfigMember {
 
 /** Maximum length of a tenant's string in messages. Without a limit, tenants could make messages arbitrarily long. */
 const TEXT_LENGTH_MAX = 128;
-/** Length of a member's path above which names of nested members are no longer appended to the path. */
+/** Limit on a member's path in messages, in characters. Once a path is longer, names of nested members are not appended. */
 const FIELD_LENGTH_MAX = 4 * TEXT_LENGTH_MAX;
 
 function cutText(text: string): string {

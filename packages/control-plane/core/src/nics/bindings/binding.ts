@@ -95,7 +95,7 @@ export interface BindingModule {
   readonly addressSource: "guest" | "pod";
 }
 
-/** Maximum number of neighbors, in each IP family, whose addresses a bridge gets so that it answers for them. */
+/** Maximum number of neighbors in each IP family for which a bridge answers. The bridge gets their addresses. */
 const NEIGHBORS_MAX = 16;
 
 function planArpReplies(

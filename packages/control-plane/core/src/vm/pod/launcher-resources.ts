@@ -19,7 +19,7 @@ export interface ResourceFacts extends MemoryFacts {
 
 type ResourceAmounts = Readonly<Record<string, string>>;
 
-/** Checks whether the pod gets the VM's amount of a resource. Patchbay computes memory and disk space. It does not support hugepages. */
+/** Checks whether the pod gets the VM's amount of a resource. Patchbay computes memory and disk space itself, and ignores hugepages. */
 function isUserResource(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }

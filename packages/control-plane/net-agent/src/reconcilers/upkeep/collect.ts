@@ -36,7 +36,7 @@ async function listOwnAttachments(
   for (const uid of new Set(trackedPods.keys().flatMap((key) => trackedPods.listUids(key)))) {
     for (const { network, request, state } of await journal.list(uid)) {
       const { containerId, interfaceName } = request;
-      // A row without a configuration does not show its CNI name, so its attachment may be one of those to list.
+      // The CNI name of a row without a configuration is unknown, so the row's attachment may belong to `config`.
       if (request.config.plugins.length === 0 && network === name) {
         throw toHeldError(
           config.name,

@@ -207,7 +207,7 @@ function environmentCauses(container: Fields, path: string): Cause[] {
   return [...variableCauses, ...envFromCauses(container, `${path}.envFrom`)];
 }
 
-/** Volumes by name. A volume that a controller adds is an empty object, because only its name is known. */
+/** Volumes by name. A volume that the StatefulSet controller adds is an empty object, because only its name is known. */
 type Volumes = ReadonlyMap<string, Fields>;
 
 function volumeUseCauses(
@@ -312,7 +312,7 @@ function deadlineCauses(spec: Fields, path: string): Cause[] {
   ];
 }
 
-/** Validates a pod spec. `claims` are names of volumes that a controller adds to the pods. */
+/** Validates a pod spec. `claims` are names of volumes that the StatefulSet controller adds to the pods. */
 export function podSpecCauses(
   spec: Fields,
   path: string,
