@@ -42,8 +42,8 @@ function countEdits(from: string, to: string): number {
 const LENGTH_MAX = 64;
 
 /**
- * Returns the name that needs the fewest edits, and the alphabetically first of several such names. Returns undefined if
- * `name` is too long or if all names need too many edits.
+ * Returns the name that needs the fewest edits, or the alphabetically first of several such names. Returns undefined if `name` is too long
+ * or if all names need too many edits.
  */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   if (name.length > LENGTH_MAX) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of migrations: by priority, then by age. A VMI has one migration at a time. Each source node and the cluster have a maximum number.
+// Order of migrations: by priority, then by age. Limits concurrent migrations: one per VMI, and a maximum per source node and per cluster.
 import {
   isMigrationFinal,
   MIGRATION_PRIORITIES,

@@ -277,8 +277,8 @@ export function withDefaultRoute(
 }
 
 /**
- * Returns the lease `kept`. If only `lease` has an IPv4 default route, adds a route through its gateway to each IPv4 name server that the
- * guest could not reach otherwise. Adds no IPv6 routes, because router advertisements contain only the default route.
+ * Returns the lease `kept`. If only `lease` has an IPv4 default route, adds routes through that route's gateway: one to each IPv4 name
+ * server that the guest could not reach otherwise. Adds no IPv6 routes, because router advertisements contain only the default route.
  */
 export function withServerRoutes(
   lease: GuestLease,
