@@ -363,7 +363,7 @@ function readMacAndMtu({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus,
 }
 
 interface AdditionalFacts {
-  /** Gateways to report. They replace the gateways of the same IP version in the plugin's result. */
+  /** Gateways for the pod's `network-status`. They replace the gateways of the same IP version in the plugin's result. */
   readonly gateways?: readonly string[];
 }
 

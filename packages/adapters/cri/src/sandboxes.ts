@@ -25,7 +25,7 @@ export interface SandboxDeps {
 /** Maximum number of cached pods, far above the kubelet's default limit of 110. Source: kubelet, `--max-pods` */
 const CACHED_PODS_MAX = 1000;
 
-/** Creates a finder of sandboxes. Ignores sandboxes on the host network or with an inaccessible network namespace. */
+/** Finds pods' sandboxes through CRI. Ignores sandboxes on the host network or with an inaccessible network namespace. */
 export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandboxes {
   const cachedIds = new Map<string, string>();
   const readSandbox = async (id: string, podUid: string): Promise<SandboxStatus | undefined> => {

@@ -44,7 +44,7 @@ class Sleeper {
     this.#wake?.();
   }
 
-  /** Waits until `ms` milliseconds end, the signal is aborted or `wake` is called. A call of `wake` since the last wait also counts. */
+  /** Waits at most `ms` ms, until the signal is aborted or `wake` is called. Returns at once if `wake` was called since the last wait. */
   async sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (!this.#isWoken && !signal.aborted) {
       const wakeUp = new AbortController();

@@ -124,7 +124,7 @@ export interface OsNative {
   ): Promise<FramesRead>;
   /** Reads sysctls below /proc/sys/net in a network namespace. Returns lines of the form PATH:VALUE. Source: glob(3) */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
-  /** Returns `/proc/net/dev` of a network namespace, at most 256 KiB. Copies `netnsFd`, so the caller may close it. */
+  /** Returns `/proc/net/dev` of a network namespace, cut off at about 256 KiB. Copies `netnsFd`, so the caller may close it. */
   readLinkCounters(netnsFd: number): Promise<string>;
   /** In all threads: switches to `uid` and `gid`, drops other groups and all capabilities, empties the bounding set, sets no_new_privs. */
   dropPrivileges(uid: number, gid: number): void;

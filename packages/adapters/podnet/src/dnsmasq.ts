@@ -252,7 +252,7 @@ exec "$@"`;
 const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
 exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 
-/** Resource limits of a DHCP server, which needs 12 MiB of address space. `--nproc` leaves room for a previous server that still ends. */
+/** Resource limits of a DHCP server, which needs 12 MiB of address space. `--nproc` allows for a previous server that is still exiting. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {

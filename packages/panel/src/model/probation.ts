@@ -7,7 +7,7 @@ import type { Unit } from "./unit.ts";
 import type { Verdict } from "./verdict.ts";
 
 export interface PlugCheck {
-  /** Whether to check that a new interface passes frames as soon as the guest uses the interface. */
+  /** Whether to test a new interface as soon as the guest uses it. The test checks that frames pass. */
   readonly isOn: boolean;
   /** Whether the interface stays plugged if frames do not pass. */
   readonly keepsFaulty: boolean;

@@ -6,7 +6,7 @@ import { AppError } from "@patchbay/base";
 
 export interface VhostOwners {
   readonly uid: number;
-  /** Group of a dataplane that does not run as root and creates sockets. Unset or 0 if only root creates sockets. */
+  /** Group of a vhost-user dataplane that creates sockets and does not run as root. Unset or 0 if only root creates sockets. */
   readonly dataplaneGroup?: number;
 }
 

@@ -55,7 +55,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   ];
 }
 
-/** `discard` frees the blocks of deleted data. `noinit_itable` does not zero the inode tables: in a sparse file, they read as zeros. */
+/** `discard` frees the blocks of deleted data. `noinit_itable` does not zero the inode tables, because a sparse file reads as zeros. */
 const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
 
 const COMMAND_TIMEOUT_MS = 60_000;

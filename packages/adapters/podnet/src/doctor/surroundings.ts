@@ -183,7 +183,7 @@ export async function readNodeRoute(
 /** RTN_UNICAST, and the offset of the route's type in struct rtmsg, in bytes. */
 const [UNICAST, ROUTE_TYPE_AT] = [1, 7];
 
-/** Returns the link index of a default IPv4 route in any table, or 0 if the route has several links. Returns [] for any other message. */
+/** Returns the link index of an IPv4 default route, or 0 if the route has several links. Returns an empty list for other messages. */
 function decodeDefaultLink(message: Message): readonly number[] {
   if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route) return [];
   const view = toView(message);

@@ -44,7 +44,7 @@ export interface ValueMark {
 /** Schema keyword with a check that decides whether Patchbay supports a field's value. CRDs omit the keyword. */
 const VALUES_KEYWORD = "patchbayValues";
 
-/** Builds the schema keyword of a field with some unsupported values. A VM with an unsupported value is stored, but does not start. */
+/** Builds the schema keyword of a partly supported field. A VM with an unsupported value is stored, but does not start. */
 export function supportedValues(isSupported: ValueMark["isSupported"], hint: string): JsonSchema {
   const mark: ValueMark = { isSupported, hint };
   return { [VALUES_KEYWORD]: mark };

@@ -11,7 +11,7 @@ interface RefusedChange {
   readonly message: string;
 }
 
-/** Elements that hooks may add and change. The same applies to their descendants, except {@link EXCLUDED_PATHS}. */
+/** Elements of the domain XML that hooks may add and change, including their descendants, except {@link EXCLUDED_PATHS}. */
 const ALLOWED_PATHS: readonly string[] = [
   "title",
   "description",

@@ -16,9 +16,9 @@ export interface Command {
   /** Descriptors that the program inherits as 3, 4, ... in this order. Their inodes are verified immediately before the start. */
   readonly inheritFds?: readonly InheritedFd[];
   /**
-   * Name that groups programs for {@link ProcessRunner.killProcessFamily}, even across restarts of this process. A program with a family is
-   * killed when this process dies. When the program exits, its descendants are killed before the result is returned. Exception: after exit
-   * code 0, descendants that have left the process group and closed the pipes may run a few seconds longer.
+   * Name of a group of programs, which {@link ProcessRunner.killProcessFamily} kills, even after this process was restarted. A program of a
+   * family is killed when this process dies. When the program exits, its descendants are killed before the result is returned. Exception:
+   * after exit code 0, descendants that have left the process group and closed the pipes may run a few seconds longer.
    */
   readonly processFamily?: string;
   /** Time limit in milliseconds. At the deadline the process group receives SIGTERM, and SIGKILL one second later. */

@@ -28,7 +28,7 @@ export function listMigratingIfaces({ status }: VirtualMachineInstance): readonl
   );
 }
 
-/** Returns the tap's name or the socket link's path on the target. Undefined if a plugin creates the tap or the NIC is not attached. */
+/** Returns the target's tap name or path of the vhost-user socket. Undefined if a plugin creates the tap or no NIC is attached. */
 function findTapName(
   vmi: VirtualMachineInstance,
   name: string,

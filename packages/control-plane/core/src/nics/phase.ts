@@ -343,7 +343,7 @@ function decideUnplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   return facts.attachment === undefined ? undefined : "PodDetaching";
 }
 
-/** Returns the phase of a network swap. Returns undefined if no swap is pending, the device does not work, or neither pod NIC is usable. */
+/** Returns the phase of a network swap. Returns undefined if none is pending, no guest uses the tap, or neither pod NIC is usable. */
 function decideSwapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
   if (swap === undefined || device === undefined || !links.isTapOpen) return undefined;
   if (swap.attachment?.state === "Attached" && swap.links.hasPodInterface) return "Switching";

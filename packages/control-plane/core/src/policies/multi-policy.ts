@@ -29,8 +29,8 @@ export interface PolicyVm extends Omit<PolicyPod, "addresses"> {
 }
 
 /**
- * Returns the fields of a VMI that policies evaluate; undefined for a guest that has ended. Takes addresses from the VMI's status. Users
- * who may edit pods can write the annotations of pods, but not this status.
+ * Returns the fields of a VMI that policies evaluate; undefined for a guest that has ended. Takes the addresses from the VMI's status,
+ * because users who may edit pods could forge addresses in the pods' annotations.
  */
 export function toPolicyVm(vmi: VirtualMachineInstance): PolicyVm | undefined {
   if (isVmiFinal(vmi)) return undefined;

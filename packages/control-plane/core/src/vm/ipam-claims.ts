@@ -275,8 +275,8 @@ function hasNameOf({ metadata, spec }: IpamClaim, owner: KubeObject, networkName
 }
 
 /**
- * Checks whether a NIC has, or may get, addresses of the claim. The element of an attached NIC names the NIC's claim. An attachment
- * without an element is being detached, and may have any claim of its interface.
+ * Checks whether a NIC has, or could still have, addresses of the claim. An attached NIC's network element names its claim. An attachment
+ * without an element is being detached. Its claim is unknown, so it counts for every claim of its interface.
  */
 function isInUse(claim: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
   if (vmi === undefined) return false;

@@ -2,7 +2,7 @@
 import { buildCloudInitDisk, isoImage, type HookedCloudInit } from "@patchbay/core/hooks";
 import type { LauncherDisks, LauncherPod } from "@patchbay/core/interfaces";
 
-/** Replaces cloud-init disks by disks with the hooks' data. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
+/** Writes the data that the hooks returned to the cloud-init disks. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
 export function makeCloudInitDisks(
   cloudInit: readonly HookedCloudInit[],
   {

@@ -70,7 +70,7 @@ function pipeBothWays(left: Socket, right: Socket, stop: AbortSignal): void {
   }
 }
 
-/** Tunnels an upgrade. If the backend refuses the upgrade, forwards its response. Throws an Error if the backend does not respond. */
+/** Tunnels an upgrade. If the backend refuses it, forwards the backend's response. Throws an Error if the backend does not respond. */
 export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   const { request, response } = forwarding;
   const upgrade = UPGRADES.get(request);

@@ -40,7 +40,7 @@ function isOperation(value: unknown): boolean {
   );
 }
 
-/** Parses values of `test` operations with `parseCanonical`, to compare them as text. Source: evanphx/json-patch, lazyNode.equal. */
+/** Parses the values of `test` operations so that a scalar equals only its Go encoding. Source: evanphx/json-patch, lazyNode.equal. */
 function withCanonicalTests(operations: readonly Operation[], text: string): readonly Operation[] {
   if (!operations.some(({ op }) => op === "test")) {
     return operations;

@@ -95,7 +95,7 @@ export type KeyRange = readonly [from: string, to: string];
 
 const SELECT_LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
 
-/** Statements for the revisions after ?1 up to ?2. One deletes the states that these revisions replaced, one deletes deletion records. */
+/** Statements that compact the revisions after ?1 up to ?2: delete the states that these revisions replaced, then the deletion records. */
 const COMPACT_STATEMENTS = [
   "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",

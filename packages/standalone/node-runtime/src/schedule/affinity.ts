@@ -75,7 +75,7 @@ export function selectsNode(terms: readonly NodeTerm[], { metadata }: KubeNode):
 
 interface PodTerm {
   readonly labelSelector?: LabelSelector;
-  /** Namespaces of the selected pods. Defaults to the pod's own namespace, unless namespaceSelector is set. */
+  /** Namespaces of the selected pods. Unless namespaceSelector is set, the default is the namespace of the pod that has this term. */
   readonly namespaces?: readonly string[];
   readonly namespaceSelector?: LabelSelector;
   readonly topologyKey?: string;

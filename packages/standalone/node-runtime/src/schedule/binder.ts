@@ -138,7 +138,7 @@ async function bindWithClaims(
   return plan.requeueAfterMs === undefined ? done() : after(plan.requeueAfterMs);
 }
 
-/** Interval between reads of a pod's resource claims. They are not watched, because few pods have any. */
+/** Interval between reads of a pod's resource claims. Claims are read instead of watched, because few pods have claims. */
 const DEVICE_CLAIMS_INTERVAL_MS = 1000;
 
 /** Prepares the pod's resource claims. If the pod may be bound, returns undefined. Otherwise, returns when the binder retries, if ever. */

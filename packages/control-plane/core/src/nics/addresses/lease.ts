@@ -260,7 +260,7 @@ export function withoutDefaultRoutes(
 
 /**
  * Adds an IPv4 default route through the network's first IPv4 gateway, unless the lease has a default route. Adds none if the gateway is a
- * permanent neighbor: the pod redirects traffic to such a neighbor only for recorded routes, so traffic on the added route would be lost.
+ * permanent neighbor: the pod redirects traffic to such a neighbor only for the routes in `remembered`, so the added route would not work.
  */
 export function withDefaultRoute(
   lease: GuestLease,

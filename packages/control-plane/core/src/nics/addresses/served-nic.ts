@@ -263,7 +263,7 @@ function fitIntoOption<T>(
   return { fitting: items.slice(0, count), omissions: items.slice(count) };
 }
 
-/** Returns the size of a route in a DHCP option: prefix length, significant bytes of the destination, gateway. Source: RFC 3442 */
+/** Returns the length of a route in the DHCP option, in bytes: prefix length, significant destination bytes, gateway. Source: RFC 3442 */
 function computeRouteSize({ destination }: NicRoute): number {
   return 1 + Math.ceil((parseIp(destination)?.length ?? 0) / 8) + IPV4_BYTES;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requirements of a network definition on the node: programs, links and directories that its known plugins do not create themselves.
+// Programs, links and directories that must exist on a node, because the known plugins of a network definition do not create them.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 

@@ -79,7 +79,7 @@ function countAddresses({ first, last, gateway }: Range): bigint {
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
-/** Counts the addresses and the leased addresses of each valid range set. Each leased address is the name of a lease file of host-local. */
+/** Counts each valid range set's addresses, and how many of them are leased. `leases` are the names of host-local's lease files. */
 export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
   return listRangeSets(ipam).flatMap(([field, set]) => {

@@ -41,7 +41,7 @@ async function writeStatus(migration: Migration, status: Status, deps: Deps): Pr
   return true;
 }
 
-/** Returns the facts with this process's last write of the VMI, if the VMI in the facts is older. */
+/** Replaces the VMI in the facts with this process's last write of the VMI, if that write is newer. */
 function withNewestVmi(facts: MigrationFacts, deps: Deps): MigrationFacts {
   const { guest } = facts;
   if (guest === undefined) return facts;

@@ -299,7 +299,7 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
   }
 }
 
-/** @throws AppError with CONTROLLER_NO_DATA_VOLUMES if the cluster does not serve the kind, and the errors of authorizeSource */
+/** @throws AppError with CONTROLLER_NO_DATA_VOLUMES if the cluster does not serve the kind, or with an error code of authorizeSource */
 async function createDataVolume(
   dataVolume: DataVolume,
   vm: VirtualMachine,

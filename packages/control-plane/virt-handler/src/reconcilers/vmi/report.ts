@@ -354,7 +354,7 @@ export async function reportFailure(
 ): Promise<void> {
   if (vmi.metadata.deletionTimestamp !== undefined) return;
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
-  // During a migration, an unusable launcher is no failure, because the launcher exits when its guest has left.
+  // During a migration, an unreachable launcher is not reported, because the source's launcher exits after its guest has moved.
   if (openMigration(vmi) !== undefined) return;
   // Reports nothing while the cache lacks this process's last status, because that status may describe the failure more precisely.
   if (deps.mutationCache.isBehind(vmi)) return;

@@ -78,7 +78,7 @@ export function findDuplicateFields(text: string): readonly string[] {
 
 /** Maximum number of errors that a decoder reports. Source: Kubernetes apimachinery. */
 const REPORTED_FIELDS_MAX = 100;
-/** Maximum length of a path in an error, in characters. A key may have a million characters. */
+/** Maximum length of a path in an error, in characters. Longer paths are truncated, because the client chooses the keys in a path. */
 const PATH_MAX_LENGTH = 256;
 
 type Mode = "Ignore" | "Strict" | "Warn";

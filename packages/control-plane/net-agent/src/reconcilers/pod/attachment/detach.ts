@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detaches a network with the data in its journal row. If the plugin fails repeatedly, removes the NIC without the plugin.
+// Detaches a network as its journal row describes. If the plugin's DEL fails repeatedly, removes the NIC without the plugin.
 import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import type {
   AttachmentRequest,
