@@ -146,7 +146,7 @@ function hashInputs({ inputs }: Step): string {
   return hash("sha256", inputs, "base64");
 }
 
-/** Creates the backoff of steps. A changed error code or changed inputs restart a step's backoff, at most at the rate of CHANGE_LIMIT. */
+/** Creates the backoff of steps. A changed error code or changed inputs restart a step's backoff, as often as CHANGE_LIMIT permits. */
 export function createStepBackoff<T>(options: StepBackoffOptions): StepBackoff<T> {
   return new ScopedStepBackoff<T>(options);
 }

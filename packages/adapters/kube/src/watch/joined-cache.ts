@@ -6,7 +6,7 @@ import type { Clock } from "@patchbay/base";
 import { keyOf, printKey, parseVersion } from "../objects/object-metadata.ts";
 import { ObjectIndex } from "./cache.ts";
 
-/** Delay of a removal after an object left the second cache, in milliseconds. A relabeled object may enter the first cache meanwhile. */
+/** Delay before an object that left the second cache is removed, in milliseconds. A relabeled object may enter the first cache by then. */
 const REMOVAL_DELAY_MS = 5_000;
 
 class JoinedCache<T extends KubeObject> implements Cache<T> {

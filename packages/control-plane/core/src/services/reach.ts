@@ -55,7 +55,7 @@ function readConditions({ status }: Service): Conditions | undefined {
   return status?.conditions && [...status.conditions];
 }
 
-/** Returns whether the Service has the condition NetworkReachable. The condition may remain after the request for a network is removed. */
+/** Returns whether the Service has the condition NetworkReachable, which must be removed if the Service no longer requests a network. */
 export function hasReachCondition(service: Pick<Service, "status">): boolean {
   return service.status?.conditions?.some(({ type }) => type === NETWORK_REACHABLE) === true;
 }

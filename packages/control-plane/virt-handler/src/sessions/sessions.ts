@@ -104,7 +104,7 @@ export interface Sessions {
   findNetns(pod: LauncherPod): NetnsHandle | undefined;
   /** Returns the milliseconds until the pod's launcher may be used; 0 if it may be used now. */
   backoffMs(pod: LauncherPod): number;
-  /** Ends the pod's session. Its descriptors are closed when the last running call of `work` has ended. */
+  /** Ends the pod's session. Its descriptors are closed when all running calls of `use` have ended. */
   close(pod: LauncherPod): void;
   closeAll(): void;
 }

@@ -327,8 +327,8 @@ export function listInterfaces({
 }
 
 /**
- * Replaces net-agent's entries in `current`, appends new entries, and drops net-agent's entries whose attachment no longer exists.
- * `renewed` names interfaces of stale attachments whose entry describes the current sandbox.
+ * Updates net-agent's entries in `current`, appends new entries, and drops net-agent's entries whose attachment no longer exists. `renewed`
+ * contains the interfaces of stale attachments whose entry already describes the current sandbox.
  */
 export function mergeNetworkStatus(
   current: readonly NetworkStatus[],
