@@ -8,7 +8,7 @@ import type { KubeObject } from "@patchbay/api/kubernetes";
 
 export type Watched = "vms" | "vmis" | "networks";
 
-/** Line that is sent every four seconds. It reports whether the API server responds to the panel's server. */
+/** Line that the panel's server sends every four seconds. It reports whether the API server responds. */
 export interface Pulse {
   readonly kind: "pulse";
   readonly isAnswering: boolean;

@@ -89,7 +89,7 @@ function buildAcceptHook(type: Hook["type"], hookPoint: string): Pick<Chain, "ho
   return { hook: { type, point: hookPoint, policy: "accept" } };
 }
 
-/** Exempts TCP connections from this NAT, because Istio's rules redirect them to the proxy. Exceptions: SSH and ambient probes. */
+/** Leaves TCP connections to Istio's rules, which redirect them to the proxy. This NAT still handles SSH and the probes of ambient mode. */
 function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string[] {
   if (mesh === undefined) return [];
   return [`ip saddr != ${AMBIENT_PROBES}`, "meta nfproto ipv6"].map(

@@ -50,7 +50,7 @@ export type WiredIface = Pick<
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
   };
 
-/** Returns the module of the interface's binding, or, if the binding is refused, the module of the existing links, by default bridge. */
+/** Returns the binding's module. If the binding is refused, returns the module for the links that exist, or bridge if there are none. */
 export function findBindingModule({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
   return BINDINGS[binding.kind === "refused" ? (binding.leftover ?? "bridge") : binding.kind];
 }

@@ -143,8 +143,8 @@ function isLauncher(object: unknown): boolean {
 }
 
 /**
- * Rejects changes of a launcher's trusted fields, and new launchers that already report networks. The launcher label is a trusted field.
- * Otherwise, a pod could get the label after its annotations.
+ * Rejects changes of a launcher's trusted fields, and new launchers that already report networks. The launcher label is a trusted field, so
+ * that a user cannot forge a pod's annotations first and then make it a launcher.
  */
 export function guardLauncher({ operation, object, oldObject }: AdmissionRequest): Verdict {
   if (!isLauncher(object) && !isLauncher(oldObject)) return ALLOWED;

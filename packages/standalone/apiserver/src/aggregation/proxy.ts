@@ -85,7 +85,7 @@ async function forward(forwarding: Forwarding): Promise<void> {
     resolve(undefined);
   });
   backendRequest.on("error", (error) => {
-    // After the deadline, `abort` has already ended the response, or has caused a 504 that a second response would prevent.
+    // After the deadline, sends nothing: `abort` has ended the response, or has thrown an error that the caller answers with 504.
     if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();

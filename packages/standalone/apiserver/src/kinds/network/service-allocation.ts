@@ -67,7 +67,7 @@ function computeRequestedCount(
   return size <= min ? 0 : Math.min(max, Math.max(min, Math.floor(size / divisor)));
 }
 
-/** Returns a free number, or undefined. Tries the first `requestedCount` numbers of the range last. */
+/** Returns a free number, or undefined. Tries the numbers that are left for explicit requests last. */
 function findFree(
   { min, max, requestedCount }: NumberRange,
   isInUse: (number: number) => boolean,
