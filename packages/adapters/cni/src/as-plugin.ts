@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the requests of container runtimes that call patchbay as their CNI plugin, and builds CNI errors. Pure.
+// Parses the requests of container runtimes that call patchbay as their CNI plugin, and builds CNI errors.
 // Source: CNI SPEC 1.1 sections 2 and 5; Multus pkg/server/api Request
 import { fileURLToPath } from "node:url";
 import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api/json";

@@ -76,7 +76,7 @@ const ADMISSION = {
   namespaced: false,
 } as const;
 
-/** Types that are applied separately, because a server may lack them. They are deleted in this order, so bindings come first. */
+/** Types that are applied separately, because a server may lack them. Bindings are deleted before the policies to which they refer. */
 export const SEPARATE_TYPES: readonly ResourceType<KubeObject>[] = [
   {
     ...ADMISSION,

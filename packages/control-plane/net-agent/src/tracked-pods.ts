@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods with journal rows or recorded failures. For a deleted pod, the journal is the only record.
+// Pods with journal rows or recorded failures. After a pod is deleted, only the journal contains its attachments.
 import type { Journal } from "@patchbay/cni";
 import { messageOf, type Logger } from "@patchbay/base";
 

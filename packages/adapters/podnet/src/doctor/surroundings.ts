@@ -196,7 +196,9 @@ function decodeDefaultLink(message: Message): readonly number[] {
 /** Kinds of links that can lead out of a node. The kind of a physical NIC is empty. */
 const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
 
-/** Returns the first possible uplink if all are down. Finds uplinks by their IPv4 addresses, because a link that is down has no routes. */
+/**
+ * If all possible uplinks are down, returns the first. Recognizes uplinks by IPv4 addresses, because links that are down have no routes.
+ */
 function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   const candidates = links.filter(
     ({ kind, name, addresses }) =>

@@ -137,7 +137,7 @@ function hasCause(hop: HopName, observed: ObservedPath): boolean {
   return leavesPath || findFilter(hop, observed) !== undefined;
 }
 
-/** Checks whether no link captured the `outward` probe or its reply. If so, the pod NIC probably loses the guest's frames too. */
+/** Checks whether no link captured the `outward` probe or its reply. If so, the pod NIC probably drops the guest's frames. */
 function losesAllOutgoing({ traces }: ObservedPath): boolean {
   const outwardTrace = traces.find(({ probe }) => probe === "outward");
   return outwardTrace?.probeSeenAt.length === 0 && outwardTrace.replySeenAt.length === 0;

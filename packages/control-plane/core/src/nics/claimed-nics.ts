@@ -185,7 +185,7 @@ export function findClaimsReadMs(nics: ClaimedNics, pod: Pod | undefined): numbe
   return missing.some(({ mayFollow }) => mayFollow) ? FIRST_READ_INTERVAL_MS : READ_INTERVAL_MS;
 }
 
-/** Builds the attachment of a device. Without a new observation, the previous attachment remains. */
+/** Builds the attachment of a device. If `nic` was not observed, returns the previous attachment, or else a requested one. */
 export function toClaimedAttachment(
   name: string,
   nic: ClaimedNic | undefined,

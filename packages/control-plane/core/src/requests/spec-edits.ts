@@ -55,7 +55,7 @@ export function listNewIfaceBindingCauses(
   });
 }
 
-/** Reports new interfaces whose binding has a hook, because a running guest cannot get them. */
+/** Reports new interfaces whose binding has a hook, because hooks are called only when the guest starts. */
 export function listNewIfaceHookCauses(
   edit: SpecEdit,
   registry: BindingRegistry,

@@ -205,7 +205,7 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (isVmiFinal(vmi)) return planHookShutdown(facts);
   if (pod === undefined) return planPod(facts);
   if (hasMissingImage(pod) && !isPodFinished(pod)) return planRecreation(facts, pod);
-  // Changes wait until the migration has ended, so that only the final pod receives them.
+  // Changes other than the label wait until the migration has ended, so that only the final pod receives them.
   if (isMigrating) return planLabel(vmi, pod);
   const ipamClaims = resolveIpamClaims(facts, facts.definitions, facts.ipamClaims);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences, ipamClaims };

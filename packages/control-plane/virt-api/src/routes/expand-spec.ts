@@ -60,7 +60,7 @@ function toInvalidVmAnswer(fields: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message, causes });
 }
 
-/** Returns the VM with the request's namespace, or a response. An invalid VM without instancetype and preference is returned as sent. */
+/** Returns the VM with the request's namespace, or an error response. An invalid VM is sent back unchanged if it has nothing to expand. */
 function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer {
   const { spec } = asObject(body);
   const invalidFields = findMistypedFields(spec);

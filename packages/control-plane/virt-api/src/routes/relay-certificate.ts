@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates for migrations. The request contains the public key, and the agent's credentials determine the node.
+// Certificates for migrations. The request contains the public key, and the credentials of the calling virt-handler determine the node.
 import { createPublicKey } from "node:crypto";
 import { names } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives the origin of an image from its names. Pulled images have a name with a digest; added images do not. Pure.
+// Derives the origin of an image from its names. Pulled images have a name with a digest; added images do not.
 import { fullReference, parseRepository } from "@patchbay/containerd";
 import { isAppError } from "@patchbay/base";
 import type { ContainerImage } from "@patchbay/core/interfaces";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives the progress of a pod from observations, for both the plan and the status. Pure.
+// Derives the progress of a pod from observations, for both the plan and the status.
 import type { Pod, Container } from "@patchbay/api/kubernetes";
 import { RESTART_DELAY_ANNOTATION } from "../translate/labels.ts";
 import {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds environment variables and arguments of a container. Pure: the caller reads the referenced objects.
+// Builds environment variables and arguments of a container. Callers read the referenced objects.
 import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { findField, findResourceField } from "./fields.ts";

@@ -109,7 +109,7 @@ function isSet([, value]: readonly [string, unknown]): boolean {
 
 /**
  * Returns the user and group. The default gid is the uid, not the image's gid, which the image's author could choose freely.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED when the user is or may be root and the pod may not run as root
+ * @throws AppError with RUNTIME_CONTAINER_REFUSED if the image's uid is invalid, or if the pod must not run as root but might
  */
 function findUser(pod: Pod, container: Container, image: ContainerImage): User {
   const { runAsUser, runAsGroup, runAsNonRoot } = mergeSecurityContexts(pod, container);

@@ -187,7 +187,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       "--state-dir",
       paths.virtHandler,
       ...buildDataplaneFlags(settings),
-      // virt-handler applies policies, because the CNI plugins do not. service-net filters connections through Services.
+      // virt-handler applies policies, because the CNI plugins do not. Services are exempt, because service-net filters their connections.
       "--network-policies",
       "--multi-network-policies",
       "--policy-exempt",

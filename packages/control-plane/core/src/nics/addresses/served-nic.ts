@@ -121,9 +121,9 @@ function findRouter(facts: ServingFacts, version: 4 | 6): IfaceFacts | undefined
 
 /**
  * Removes the NIC's default route of an address family if {@link findRouter} returns another NIC, because the guest might use either route.
- * A NIC on the pod network gets the pod's DNS settings, and routes to the name servers if its default route was removed. Any other NIC gets
- * the DNS settings of its network. For a network without DNS settings, the NIC gets the pod's settings, provided that the NIC has a default
- * route and the VM has no NIC on the pod network.
+ * DNS settings: a NIC on the pod network gets the pod's, and routes to the name servers if its default route was removed. Any other NIC
+ * gets its network's. If these are missing, it gets the pod's, provided that it has a default route and the VM has no NIC on the pod
+ * network.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,

@@ -101,7 +101,7 @@ export interface NetworksOwner {
   readonly ipamClaims?: IpamClaimStates;
 }
 
-/** Lists the elements of all wanted interfaces. Omits elements with invalid names, because one of them would invalidate the annotation. */
+/** Lists the elements of all wanted interfaces. Omits elements with invalid names, because one would invalidate the whole annotation. */
 function listWantedElements(
   owner: NetworksOwner,
   currentElements: readonly NetworkSelection[],
