@@ -65,7 +65,7 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** Attempts to probe a gateway for which CNI returned no route, and milliseconds by which the time limit exceeds their duration. */
+/** Number of probes of a gateway for which CNI returned no route, and additional time for all these probes, in milliseconds. */
 const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;

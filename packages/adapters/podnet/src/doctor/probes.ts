@@ -76,9 +76,7 @@ export function findOutsideMac({ nic, links }: ProbeFacts): string {
   return nic.wiring.kind === "bridge" ? nic.wiring.mac : (links.podNic?.mac ?? nic.wiring.mac);
 }
 
-/**
- * Returns the pod's IPv4 address, from which ARP probes are sent: some hosts ignore 0.0.0.0. Undefined if the NIC is bridged to the guest.
- */
+/** Returns the pod's IPv4 address, the sender of ARP probes: some hosts ignore 0.0.0.0. Undefined if the NIC is bridged to the guest. */
 function findSenderIpv4({ links, nic }: Pick<ProbeFacts, "nic" | "links">): string | undefined {
   if (nic.wiring.kind === "bridge") return undefined;
   const addresses = (links.podNic?.addresses ?? []).map((text) => text.split("/")[0] ?? "");

@@ -45,7 +45,7 @@ export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): 
   return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
 }
 
-/** Returns whether the pod is a launcher by its label. Without this label, pod authors can write the reported networks. */
+/** Returns whether the pod has the launchers' label. In other pods, virt-api lets users change the annotations that report networks. */
 export function hasLauncherLabel({ metadata }: Pod): boolean {
   return metadata.labels?.[names.KUBEVIRT_LABEL] === names.LAUNCHER_LABEL_VALUE;
 }

@@ -213,7 +213,7 @@ function describeDifference(
 
 const UNMET: Reason = "RequestNotMet";
 
-/** Describes a failed attachment of the target: the network did not assign the guest's MAC, and may drop the guest's frames. */
+/** Describes a failed attachment of the target. It failed because the network did not assign the guest's MAC, and may drop its frames. */
 function describeUnmetMac(
   target: Attachment | undefined,
   definitions: Definitions,

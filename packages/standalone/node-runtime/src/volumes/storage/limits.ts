@@ -22,7 +22,7 @@ export interface PodUsage {
   readonly volumes: ReadonlyMap<string, number>;
   /** Bytes of logs and writable layers, by container. */
   readonly containers: ReadonlyMap<string, number>;
-  /** Recent growth in bytes, by description of the data, for example of a claim. Counts as usage only when the disk is nearly full. */
+  /** Recent growth in bytes. The key describes the growing data, for example a claim. Counts as usage only when the disk is nearly full. */
   readonly growth?: ReadonlyMap<string, number>;
 }
 
