@@ -71,8 +71,8 @@ function toList(value: unknown): readonly unknown[] {
 }
 
 /**
- * Sends a command to the guest agent, and returns the agent's JSON reply. `question` is the command's name in native/domain.cc.
- * `file` is the handle of a file in the guest.
+ * Sends a command to the guest agent, and returns the agent's JSON reply. native/domain.cc maps `question` to the command. `file` is the
+ * handle of a file in the guest.
  */
 type AgentCall = (question: string, file?: string) => Promise<unknown>;
 

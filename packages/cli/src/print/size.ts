@@ -3,7 +3,7 @@
 
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 const UNIT_FACTOR = 1000;
-/** Smaller values are printed with one decimal place, unless the unit is bytes. */
+/** Values below this limit are printed with one decimal place, unless the unit is bytes. */
 const DECIMAL_MAX = 10;
 
 /** Prints at most three digits, for example `364 MB` or `1.2 GB`. Returns "" if the size is unknown. */

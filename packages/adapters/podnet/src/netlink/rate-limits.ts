@@ -23,7 +23,7 @@ const TBF = { parameters: 1, rate64: 4, peakRate64: 5, burst: 6, peakBurst: 7 };
 const PARAMETER_BYTES = 36;
 const OFFSETS = { average: 0, peak: 12, queue: 24, burst: 28, peakBurst: 32 };
 const [LINK_LAYER_OFFSET, RATE_OFFSET] = [1, 8];
-/** Link layer of a rate. For Ethernet, the kernel needs no table of transmission times. Source: TC_LINKLAYER_ETHERNET */
+/** Value of a rate's link layer for which the kernel needs no table of transmission times. Source: TC_LINKLAYER_ETHERNET */
 const ETHERNET = 1;
 const U32_MAX = 0xffff_ffff;
 /** Duration of a tick, in seconds. The kernel reports the size of buckets in ticks. Source: PSCHED_SHIFT */

@@ -252,7 +252,7 @@ export function isTransientChange(
 /** Maximum number of guest-created links to list, which limits the size of the VMI. Source: KubeVirt network/setup/netstat.go. */
 const GUEST_LINKS_MAX = 10;
 
-/** Returns an entry without a name, because the spec has no interface for the link. */
+/** Returns an entry without `name`, because this field refers to an interface in the spec, and the spec has none for the link. */
 function toGuestLinkStatus({ mac, name, ipv4, ipv6 }: LinkView): IfaceStatus {
   const addresses = [...(ipv4.value ?? []), ...(ipv6.value ?? [])];
   const [firstAddress] = addresses;

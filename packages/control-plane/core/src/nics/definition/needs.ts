@@ -112,7 +112,7 @@ export function collectNeeds({ plugins }: NetworkConfigList): DefinitionNeeds {
   };
 }
 
-/** For each plugin: kind of the node link that its NICs share, and configuration member that names it. Sources: macvlan; ovs-cni. */
+/** For each plugin, the kind of node link that its NICs share, and the member with the link's name. Sources: macvlan; ovs-cni. */
 const SHARED_LINKS: Readonly<Record<string, { readonly kind: string; readonly member: string }>> = {
   macvlan: { kind: "link", member: "master" },
   ovs: { kind: "ovs", member: "bridge" },

@@ -85,7 +85,7 @@ function buildImageVolume({ name, image, pullPolicy }: ImageFiles): PodVolume {
   return { name, image: { reference: image, pullPolicy } };
 }
 
-/** Builds image volumes if they are supported, otherwise init containers that copy the files. Both result in the same launcher paths. */
+/** Builds image volumes if they are supported, otherwise init containers that copy the files. The launcher's paths are the same. */
 export function buildImageParts(
   imageFiles: readonly ImageFiles[],
   request: PartsRequest,

@@ -386,7 +386,7 @@ function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean 
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** Runs the steps in order. If a step fails because the connection is lost or the domain is busy, later device steps fail without a try. */
+/** Runs the steps in order. Once a step fails because the connection is lost or the domain is busy, later device steps fail at once. */
 function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
   let stopError: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {

@@ -17,7 +17,7 @@ export interface DeleteOptions {
   readonly uid: string;
   /** Required resourceVersion of the object; empty if the client does not set it. */
   readonly resourceVersion: string;
-  /** Propagation policy; empty retains the object's finalizers. */
+  /** If it is empty and `orphanDependents` is unset, the deletion does not change the object's finalizers. */
   readonly propagationPolicy: string;
   /** Deprecated predecessor of propagationPolicy. */
   readonly orphanDependents?: boolean;
