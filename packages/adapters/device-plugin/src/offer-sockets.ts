@@ -140,7 +140,7 @@ export async function offerSockets(
   ]);
 }
 
-/** Offers a resource with which the node's dataplane gets a mount of all socket directories, until `signal` aborts. */
+/** Offers a resource until `signal` aborts. The dataplane's pod requests the resource to get a mount of all socket directories. */
 export function offerAllSockets(
   offer: Offer,
   options: DirectoryOfferOptions,

@@ -122,7 +122,7 @@ type IfaceFacts = NodeVmFacts["ifaces"][number];
 /** Settings of an interface that determine how its links are built. */
 type WiredSpec = Pick<IfaceFacts, "iface" | "security">;
 
-/** Settings with which the links of each interface were last complete, by interface name. */
+/** Settings of each interface when its links were last complete, by interface name. */
 export type WiredSpecs = ReadonlyMap<string, WiredSpec>;
 
 /**

@@ -94,7 +94,7 @@ class CachedNetworkPolicies implements NetworkPolicies {
     if (policies.length === 0) return NO_NETWORK_POLICIES;
     const known = this.#planned.get(uid);
     if (known !== undefined) return known;
-    // The node's own cache of VMIs may be older than this one, so a plan for its VMI is not cached.
+    // `vmi` is from another cache, which may be older than `#caches.vmis`, so a plan for `vmi` is not cached.
     const stored = this.#caches.vmis.find(keyOf(vmi));
     if (stored?.metadata.uid !== uid) return this.#plan(vmi, policies);
     const planned = this.#plan(stored, policies);

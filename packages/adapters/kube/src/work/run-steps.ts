@@ -29,7 +29,7 @@ export type WaitReason<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error
 
 export interface StepRules<A, T> {
   readonly backoff: StepBackoff<T>;
-  /** Returns the step whose failures the backoff counts. For undefined, a failure of the action ends the plan. */
+  /** Returns the step whose failures the backoff counts. If it returns undefined, a failure of the action ends the plan. */
   readonly toStep: (action: A) => Step | undefined;
   /** Explains an error. Returns undefined for an error that is not related to the step. `runSteps` returns such errors as `thrown`. */
   readonly explain: (action: A, error: unknown) => Explanation<T> | undefined;

@@ -31,7 +31,7 @@ const FROM_GUEST_STAGES: readonly Stage[] = [
   stage("podNic", "nodePeer"),
   stage("nodePeer", "nodeBridge"),
 ];
-/** Stages of probes that Patchbay sends from the pod's bridge to the guest: with masquerade, or if it cannot observe the pod NIC's peer. */
+/** Stages of probes from the pod's bridge to the guest. They are sent with masquerade, or if the pod NIC's peer cannot be observed. */
 const TO_GUEST_IN_POD_STAGES: readonly Stage[] = [stage("tap", "guest")];
 const FROM_GUEST_IN_POD_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge"),

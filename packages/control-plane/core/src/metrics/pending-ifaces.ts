@@ -19,7 +19,7 @@ export interface PendingIface {
   readonly since: string | undefined;
 }
 
-/** Returns whether a network swap is pending: besides the guest's attachment, the interface has one that is not being removed. */
+/** Returns whether a network swap is pending: the interface has a second attachment, which the guest does not use yet. */
 function isSwap(ifaceStatus: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>

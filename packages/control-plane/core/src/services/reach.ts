@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition of a Service on a secondary network: whether its guests answer clients outside the network's link.
+// Condition of a Service on a secondary network: whether clients on other networks get answers from its guests.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import {
   isJsonObject,

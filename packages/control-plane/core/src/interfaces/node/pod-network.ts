@@ -30,7 +30,7 @@ export interface PodView {
   readonly links: readonly Link[];
   /** Returns whether all links, flags and forwarding entries that `wireTap` creates exist. */
   readonly isWired: (wiring: ObservedWiring) => boolean;
-  /** Returns whether exactly the rules of the wiring's policy exist at its tap. */
+  /** Returns whether the tap has exactly the rules of the wiring's policy. */
   readonly hasPolicy: (wiring: ObservedWiring) => boolean;
 }
 

@@ -124,8 +124,8 @@ function withTargetMac(
 }
 
 /**
- * Removes the numbers of total and free PCIe ports. {@link buildTargetPodView} reports no NICs in the guest, so that each NIC would
- * otherwise be regarded as waiting for a free port.
+ * Removes the numbers of total and free PCIe ports. With them, each NIC would seem to wait for a free port, because {@link
+ * buildTargetPodView} reports no NICs in the guest.
  */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");

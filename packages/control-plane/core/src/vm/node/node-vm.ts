@@ -445,7 +445,7 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
 
 type DriftFacts = Pick<NodeVmFacts, "vmi" | "ifaces" | "role" | "domain" | "changedIfaces">;
 
-/** Checks whether repairs count as drift. The links of a guest that is starting, ending or incoming change anyway, so that is no drift. */
+/** Checks whether repairs count as drift. They do not if the guest is starting, ending or incoming, because its links change anyway. */
 function canDrift({ vmi, role, domain }: DriftFacts): boolean {
   const isEnding = vmi.metadata.deletionTimestamp !== undefined || isVmiFinal(vmi);
   return role === "owner" && domain?.running === true && !isEnding;

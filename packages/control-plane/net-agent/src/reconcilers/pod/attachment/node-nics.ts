@@ -63,7 +63,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** If plugin host-device failed, restores the NICs that are already on the node. If all NICs are, returns true: the NICs need no DEL. */
+/** Restores NICs that are on the node although plugin host-device failed. Returns true if all NICs are, so that no DEL is needed. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,
