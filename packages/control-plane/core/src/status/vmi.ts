@@ -551,7 +551,7 @@ function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiS
   return phase === "Failed" && reason !== undefined ? { reason } : {};
 }
 
-/** Returns the guest's pod. Before the guest starts, ignores a pod without an image's files, because virt-controller replaces this pod. */
+/** Returns the guest's pod. Before the guest starts, ignores a pod that lacks an image, because virt-controller replaces such a pod. */
 function findLauncher({ vmi, pod }: VmiStatusFacts): Pod | undefined {
   const isReplaced = vmi.status?.activePods === undefined && pod !== undefined;
   return isReplaced && hasMissingImage(pod) ? undefined : pod;

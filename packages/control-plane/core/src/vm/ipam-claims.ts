@@ -380,7 +380,7 @@ function findRequestProblem(
     : undefined;
 }
 
-/** Resolves a NIC's claim. A claim of an earlier network swap is used further, because it has the NIC's addresses. */
+/** Resolves a NIC's claim. Prefers a claim that an earlier network swap created, because this claim has the NIC's addresses. */
 function resolveOne(
   nic: PersistentNic,
   users: ClaimUsers & { readonly vmi: VirtualMachineInstance },

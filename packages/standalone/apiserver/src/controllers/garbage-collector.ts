@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // Passes the object as its own previous version, so that its owners count as unchanged and live owners are not checked again.
+      // Passes the object also as its previous version. Its owners then count as unchanged, and are not checked if they exist.
       this.#addIfNeeded(stored, stored);
     }
   }

@@ -266,7 +266,7 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   return planSwapNetwork(iface, (swappedFacts) => planWiring(facts, swappedFacts));
 }
 
-/** Returns the removal of a leftover bridge if one exists and all `steps` are waits. Otherwise returns `steps`. */
+/** Plans the removal of a leftover bridge if one exists and `steps` contains no step except waits. Otherwise returns `steps`. */
 function planLeftoverBridgeRemoval(
   iface: IfaceFacts,
   steps: readonly NodeAction[],

@@ -57,9 +57,7 @@ function parseMiB(amount: string | number | undefined): number | undefined {
   return amount === undefined || parseQuantity(amount) === undefined ? undefined : toMib(amount);
 }
 
-/**
- * Returns the pod's memory request and limit. With overcommitted memory, the request may be less than the guest's memory. Source: KubeVirt.
- */
+/** Returns the pod's memory request and limit. With overcommitted memory, the request may be below the guest's memory. Source: KubeVirt. */
 function computeMemoryAmounts(
   { domain }: VmiSpec,
   overheadMiB: number,
