@@ -66,9 +66,9 @@ const MESSAGE_MAX = 1_000;
 const NO_SUCH_PROGRAM = 127;
 
 /**
- * Script that `unshare` runs in a new network namespace. The script adds a link with the addresses to this namespace, but
- * runs the plugin in the parent's namespace, with CNI_NETNS set to the new one. The kernel deletes the new namespace
- * when the script exits. The link is a veth: plugins that masquerade create veths, so the kernel supports this type.
+ * Script that `unshare` runs in a new network namespace, which stands in for a pod's deleted one. It adds a link with the pod's addresses,
+ * and then runs the plugin in the parent process's namespace with CNI_NETNS set to the new namespace. The link is a veth, because plugins
+ * that masquerade create veths too and the kernel therefore supports them.
  */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth

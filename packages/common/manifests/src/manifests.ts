@@ -76,7 +76,7 @@ export type ManifestFolder =
 /** Folders for installations on a cluster, whose API server may lack the NetworkAttachmentDefinition CRD. */
 const FOR_CLUSTERS: readonly ManifestFolder[] = ["base", "net-agent-only"];
 
-/** Reads the manifests of a folder. Adds the CRDs that a cluster needs. @throws AppError with OS_FILE_FAILED */
+/** Reads the manifests of a folder. For an installation on a cluster, adds the CRDs. @throws AppError with OS_FILE_FAILED */
 export async function readManifests(
   files: Files,
   folder: ManifestFolder,

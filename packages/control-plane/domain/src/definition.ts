@@ -171,7 +171,7 @@ export interface TapSource {
   readonly tapName: string;
 }
 
-/** Path of a vhost-user socket. A process on the node must listen on it before QEMU opens it. */
+/** Path of a vhost-user socket, on which a process on the node must listen before QEMU connects. */
 export interface SocketSource {
   readonly socketPath: string;
 }

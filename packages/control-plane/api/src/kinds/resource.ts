@@ -257,7 +257,7 @@ export const CLUSTER_PREFERENCES: ResourceType<Preference> = {
   kind: "VirtualMachineClusterPreference",
   namespaced: false,
 };
-/** Snapshots of instancetypes and preferences, which virt-controller creates when a VM first uses them. */
+/** Snapshots of instancetypes and preferences. virt-controller creates a VM's snapshots when the VM first uses the originals. */
 export const CONTROLLER_REVISIONS: ResourceType<ControllerRevision> = {
   group: "apps",
   version: "v1",

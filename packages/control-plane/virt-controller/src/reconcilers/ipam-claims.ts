@@ -52,8 +52,8 @@ function explainUnavailable(error: unknown): string {
 }
 
 /**
- * Finds a NIC's claims. Reads a claim that the cache lacks from the API server, because it may be new. The claim of a network swap can
- * be new only while the usual claim is for another network.
+ * Finds a NIC's claims. Reads a claim that the cache lacks from the API server, because it may be new. For a swap's claim, does so only if
+ * the usual claim is for another network, because otherwise no new swap's claim is created.
  */
 async function findNicClaims(
   { usual, swap, configName }: IpamClaimNames,
