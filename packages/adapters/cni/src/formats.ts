@@ -13,7 +13,7 @@ type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
   | { readonly ok: false; readonly causes: readonly Cause[] };
 
-/** Field of a NetworkAttachmentDefinition that contains the configuration. This is the default prefix of the paths in error causes. */
+/** Default prefix of the paths in error causes: the field of a NetworkAttachmentDefinition that contains the configuration. */
 const DEFAULT_FIELD = "spec.config";
 /** Source: CNI pkg/utils ValidateNetworkName */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;

@@ -167,8 +167,9 @@ function mergeMember(name: string, versions: Versions, isInherited: boolean): un
   if (key !== undefined) return mergeList(name, key, versions);
   if (ATOMIC_MEMBERS.has(name)) return mergeAtomic(versions, true);
   if (isMergeable(versions)) return mergeObjects(versions, isOperatorField);
-  // A field that operators may set must equal the last `install`'s value exactly. An additional member, for example of a toleration, can
-  // change the field's meaning, so it counts as an operator's change. In other fields, it counts as a default of the API server.
+  // A field that operators may set is unchanged only if it equals the last `install`'s value exactly. An additional member, for example of
+  // a toleration, can change the field's meaning, so it counts as an operator's change. In other fields, it counts as a default of the API
+  // server.
   return mergeAtomic(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
 }
 

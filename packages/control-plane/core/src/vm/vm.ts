@@ -86,8 +86,8 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
 }
 
 /**
- * Builds the VMI from the VM's template, without interfaces that have `state: absent`. A MAC of the previous guest becomes part of the
- * VMI's spec if Patchbay itself may set it, or an annotation if its network must assign it. Other annotations contain the NICs' last IP and
+ * Builds the VMI from the VM's template, without interfaces that have `state: absent`. A MAC of the previous guest is set in the VMI's spec
+ * if Patchbay may choose the MAC, or in an annotation if the network must assign the MAC. Other annotations contain the NICs' last IP and
  * PCI addresses, the PCI addresses of other devices, and the version of the PCI layout at the VM's first start.
  */
 export function vmiOf(

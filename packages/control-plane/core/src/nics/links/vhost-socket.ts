@@ -21,7 +21,7 @@ export interface ObservedSocket {
   /** `ready`: the launcher can open the socket. `found`: the socket exists, but the launcher has no symbolic link to it. */
   readonly state: "ready" | "found" | "missing" | "refused";
   readonly reason?: string;
-  /** Inode of the socket, which changes when the socket is recreated. Unset if the socket does not exist. */
+  /** Identifies the socket's inode. Changes when the socket is recreated. Unset if the socket does not exist. */
   readonly id?: number;
 }
 

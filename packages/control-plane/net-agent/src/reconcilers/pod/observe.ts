@@ -125,7 +125,7 @@ function toRuntimeUnavailable(
   return { error, report };
 }
 
-/** Returns the pod's sandbox. For a living pod without a sandbox, returns `missingSandbox` instead. */
+/** Returns the pod's sandbox. Without a sandbox, returns `missingSandbox` if the pod should have one. */
 async function findSandbox(
   key: string,
   uid: string,
