@@ -90,11 +90,14 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
   "system:serviceaccount:patchbay:virt-api get datavolumes.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get datasources.cdi.kubevirt.io": INFERRED,
   "system:serviceaccount:patchbay:virt-api get persistentvolumeclaims": INFERRED,
-  "system:serviceaccount:patchbay:binder get resourceclaims.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:binder list resourceclaims.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:binder watch resourceclaims.resource.k8s.io": CLAIMS,
   "system:serviceaccount:patchbay:binder create resourceclaims.resource.k8s.io": CLAIMS,
   "system:serviceaccount:patchbay:binder patch resourceclaims.resource.k8s.io/status": CLAIMS,
-  "system:serviceaccount:patchbay:binder get resourceclaimtemplates.resource.k8s.io": CLAIMS,
-  "system:serviceaccount:patchbay:virt-controller get resourceclaims.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:binder list resourceclaimtemplates.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:binder watch resourceclaimtemplates.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:virt-controller list resourceclaims.resource.k8s.io": CLAIMS,
+  "system:serviceaccount:patchbay:virt-controller watch resourceclaims.resource.k8s.io": CLAIMS,
   "system:serviceaccount:patchbay:virt-controller get resourceclaimtemplates.resource.k8s.io":
     CLAIMS,
   "system:serviceaccount:patchbay:virt-controller get namespaces":

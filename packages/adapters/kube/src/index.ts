@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-export { createCache, type StartableCache, listStates, waitForCaches } from "./watch/cache.ts";
+export {
+  createCache,
+  ObjectWatches,
+  type NameSelection,
+  type StartableCache,
+  listStates,
+  waitForCaches,
+} from "./watch/cache.ts";
 export { joinCaches } from "./watch/joined-cache.ts";
 export { createKubeClient, type KubeClient, type RawRequest, type RawResponse } from "./client.ts";
 export { createEventRecorder, type EventRecorder, type Note } from "./event-recorder.ts";

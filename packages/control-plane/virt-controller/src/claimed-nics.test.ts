@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NICs that are devices of resource claims, from the start of a VM to a live plug. The test acts as the driver.
 import {
+  KUBEVIRTS,
   PODS,
   RESOURCE_CLAIM_TEMPLATES,
   RESOURCE_CLAIMS,
@@ -10,12 +11,12 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
-import { AppError } from "@patchbay/base";
-import { after } from "@patchbay/kube";
+import { after, done } from "@patchbay/kube";
 import { launcherPodName } from "@patchbay/core/migration";
 import { aVm } from "@patchbay/support";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { Bench, KEY } from "./testing/bench.ts";
+import { useStage } from "./testing/component-environment.ts";
 
 const TEMPLATE = { name: "nics", resourceClaimTemplateName: "nic" };
 const BLUE = { name: "blue", resourceClaim: { claimName: "nics", requestName: "nic" } };
@@ -64,7 +65,10 @@ async function passes(): Promise<void> {
   }
 }
 
-function allow(gate: boolean, resourceClaimSlots?: object): Promise<void> {
+function allow(
+  gate: boolean,
+  resourceClaimSlots?: { readonly resourceClaimTemplateName: string; readonly count: number },
+): Promise<void> {
   const featureGates = gate ? ["NetworkDevicesWithDRA"] : [];
   const network = resourceClaimSlots === undefined ? {} : { resourceClaimSlots };
   const configuration = { developerConfiguration: { featureGates }, network };
@@ -75,16 +79,7 @@ function allow(gate: boolean, resourceClaimSlots?: object): Promise<void> {
     metadata,
     spec: { configuration },
   };
-  return bench.put(
-    {
-      group: "kubevirt.io",
-      version: "v1",
-      resource: "kubevirts",
-      kind: "KubeVirt",
-      namespaced: true,
-    },
-    kubevirt,
-  );
+  return bench.put(KUBEVIRTS, kubevirt);
 }
 
 /** The pod runs on a node, and its claims were created. */
@@ -123,7 +118,9 @@ test("the launcher has the claim, and the driver's device is the attachment", as
   await passes();
   expect((await podNow()).spec.resourceClaims).toEqual([TEMPLATE]);
   await runPod();
-  expect(await bench.passVmi()).toEqual(after(1000));
+  bench.nowMs += 1000;
+  expect(await bench.passVmi()).toEqual(after(9000));
+  expect(bench.watchedClaims).toEqual(["vm1-nics"]);
   await bench.catchUp();
   expect((await vmiNow()).status?.attachments).toBeUndefined();
   await report("vm1-nics", { interfaceName: "dra1", hardwareAddress: MAC, ips: ["10.9.0.5/24"] });
@@ -140,7 +137,7 @@ test("a device that no driver reports within 10 s has a reason, and is used when
   await runPod();
   await report("vm1-nics");
   bench.nowMs += 10_000;
-  expect(await bench.passVmi()).toEqual(after(5000));
+  expect(await bench.passVmi()).toEqual(done());
   await bench.catchUp();
   expect((await vmiNow()).status?.attachments).toMatchObject([
     { name: "blue", state: "Failed", reason: "DeviceNotReported" },
@@ -152,7 +149,20 @@ test("a device that no driver reports within 10 s has a reason, and is used when
   ]);
 });
 
-test("claims of a running guest are not read", async () => {
+test("an attachment does not change until the watches of its claims are synchronized", async () => {
+  await bench.put(VIRTUAL_MACHINES, vmWith([TEMPLATE], [BLUE]));
+  await passes();
+  await runPod();
+  await report("vm1-nics", { interfaceName: "dra1" });
+  await passes();
+  const { status } = await vmiNow();
+  bench.areClaimWatchesSynced = false;
+  bench.nowMs += 60_000;
+  await passes();
+  expect((await vmiNow()).status).toEqual(status);
+});
+
+test("claims of a running guest and of a deleted VMI are not watched", async () => {
   await bench.put(VIRTUAL_MACHINES, vmWith([TEMPLATE], [BLUE]));
   await passes();
   await runPod();
@@ -163,10 +173,15 @@ test("claims of a running guest are not read", async () => {
     ...vmi,
     status: { ...vmi.status, phase: "Running" },
   });
-  bench.refuseWith("find resourceclaims", new AppError("KUBE_FORBIDDEN", { message: "no" }));
+  expect(bench.watchedClaims).toEqual(["vm1-nics"]);
   await bench.passVmi();
   await bench.catchUp();
+  expect(bench.watchedClaims).toEqual([]);
   expect((await vmiNow()).status?.attachments).toMatchObject([{ state: "Attached" }]);
+  bench.watchedClaims = ["vm1-nics"];
+  bench.vmis.deliver(KEY, undefined);
+  await bench.passVmi();
+  expect(bench.watchedClaims).toEqual([]);
 });
 
 test("a device of a slot is plugged into the running guest, and one of a new claim waits", async () => {
@@ -221,4 +236,46 @@ test.each([
   await bench.put(VIRTUAL_MACHINES, vmWith([], []));
   await passes();
   expect((await podNow()).spec).not.toHaveProperty("resourceClaims");
+});
+
+describe("a claim of a running launcher", () => {
+  const stage = useStage();
+
+  test("is watched, so that a device that is reported late is used", async () => {
+    const { store } = stage.admin;
+    const metadata = { name: "kubevirt", namespace: "default" };
+    await store.create(KUBEVIRTS, {
+      apiVersion: "kubevirt.io/v1",
+      kind: "KubeVirt",
+      metadata,
+      spec: {
+        configuration: { developerConfiguration: { featureGates: ["NetworkDevicesWithDRA"] } },
+      },
+    });
+    await store.create(VIRTUAL_MACHINES, {
+      ...vmWith([TEMPLATE], [BLUE]),
+      metadata: stage.scene.key,
+    });
+    await stage.scene.runPod();
+    const container = { name: "compute", image: "i", imageID: "", ready: true, restartCount: 0 };
+    const state = { running: { startedAt: "2026-01-01T00:00:00Z" } };
+    const value = {
+      phase: "Running",
+      containerStatuses: [{ ...container, state }],
+      resourceClaimStatuses: [{ name: "nics", resourceClaimName: "blue-nics" }],
+    };
+    await stage.scene.patchPodStatus([{ op: "add", path: "/status", value }]);
+    const isIn = (state: string) => (vmi: VirtualMachineInstance) =>
+      vmi.status?.attachments?.[0]?.state === state;
+    await stage.scene.vmiWhen(isIn("Failed"));
+    const claim = { apiVersion: "resource.k8s.io/v1", kind: "ResourceClaim", spec: {} };
+    const key = { name: "blue-nics", namespace: "default" };
+    await store.create(RESOURCE_CLAIMS, { ...claim, metadata: key });
+    const allocation = { devices: { results: [{ request: "nic", ...DEVICE }] } };
+    const devices = [{ ...DEVICE, networkData: { interfaceName: "dra1" } }];
+    const patch = { type: "merge", fields: { status: { allocation, devices } } } as const;
+    await store.patch(RESOURCE_CLAIMS, key, patch, { subresource: "status" });
+    const { status } = await stage.scene.vmiWhen(isIn("Attached"));
+    expect(status?.attachments?.[0]?.podInterfaceName).toBe("dra1");
+  });
 });

@@ -13,6 +13,7 @@ import {
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
+  RESOURCE_CLAIMS,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -30,6 +31,7 @@ import {
   type KubeObject,
   type PersistentVolumeClaim,
   type Pod,
+  type ResourceClaim,
 } from "@patchbay/api/kubernetes";
 import {
   findIpamClaimOwner,
@@ -68,12 +70,14 @@ import {
   runReconciler,
   waitForCaches,
   specVersionOf,
+  ObjectWatches,
   type LostWriteReporter,
+  type NameSelection,
   type Next,
   type Queue,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Cache, Change, Store } from "@patchbay/core/interfaces";
+import type { Cache, Change } from "@patchbay/core/interfaces";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
@@ -259,8 +263,21 @@ async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
   await Promise.all(allCaches.map((cache) => cache.synced()));
 }
 
+function createClaimWatches({ client, log, signal }: DaemonContext): ObjectWatches<ResourceClaim> {
+  const openCache = (selection: NameSelection): StartableCache<ResourceClaim> =>
+    createCache(client.reflect(RESOURCE_CLAIMS, { ...selection, isOptional: true }), {
+      logger: log,
+    });
+  return new ObjectWatches(openCache, signal);
+}
+
 function createDeps(
-  { clock, log, store }: Pick<DaemonContext, "clock" | "log"> & { readonly store: Store },
+  {
+    clock,
+    log,
+    store,
+    resourceClaims,
+  }: Pick<DaemonContext, "clock" | "log"> & Pick<Deps, "store" | "resourceClaims">,
   caches: Caches,
   flags: Flags,
 ): Deps {
@@ -273,6 +290,7 @@ function createDeps(
   );
   return {
     ...caches,
+    resourceClaims,
     store,
     instancetypes: createCachedReader(
       store,
@@ -383,8 +401,14 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   const { clock, log, metrics, health, signal } = context;
   const caches = createCaches(context);
   const leadership = await createLeadership(context, flags);
-  const deps = createDeps({ clock, log, store: leadership.store }, caches, flags);
+  const resourceClaims = createClaimWatches(context);
+  const deps = createDeps({ clock, log, store: leadership.store, resourceClaims }, caches, flags);
   const queue = createWorkQueue(clock, caches, flags);
+  const enqueue = (key: string): void => {
+    queue.add(key);
+  };
+  resourceClaims.onSynced(enqueue);
+  resourceClaims.onChange(enqueue);
   const services = createServicesLoop(context, caches);
   recordPhases(caches, metrics);
   forgetDeletedObjects(caches.vms, deps);

@@ -8,11 +8,17 @@ import type {
   VirtualMachineInstance,
   VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import type { KubeNode, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
+import type { KubeNode, PersistentVolumeClaim, Pod, ResourceClaim } from "@patchbay/api/kubernetes";
 import type { PodNetworkPolicy } from "@patchbay/core/nics";
 import type { StepFailure } from "@patchbay/core/status";
 import type { KeyedMutex, Clock, Logger } from "@patchbay/base";
-import type { EventRecorder, MutationCache, StepBackoff, Reader } from "@patchbay/kube";
+import type {
+  EventRecorder,
+  MutationCache,
+  ObjectWatches,
+  StepBackoff,
+  Reader,
+} from "@patchbay/kube";
 import type { Cache, Store } from "@patchbay/core/interfaces";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
@@ -37,6 +43,8 @@ export interface Deps {
   readonly instancetypes: Reader;
   readonly mutationCache: MutationCache;
   /** Serializes the creation of VMIs with the same MAC. */
+  /** Watches of ResourceClaims. The users are NAMESPACE/NAME of VMIs. */
+  readonly resourceClaims: Pick<ObjectWatches<ResourceClaim>, "setUsed" | "list">;
   readonly macMutex: KeyedMutex;
   readonly events: EventRecorder;
   /** Backoff of failed steps, by uid of the object. */

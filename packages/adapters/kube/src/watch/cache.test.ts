@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { PODS } from "@patchbay/api";
 import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
-import type { Change } from "@patchbay/core/interfaces";
+import type { Change, ObjectKey } from "@patchbay/core/interfaces";
 import { describeCacheContract } from "@patchbay/kube/testing";
 import { settle } from "@patchbay/os/testing";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { Subject } from "rxjs";
 import { describe, expect, test } from "vitest";
-import { createCache, type StartableCache, waitForCaches } from "./cache.ts";
+import { createCache, ObjectWatches, type StartableCache, waitForCaches } from "./cache.ts";
 import type { Reflection } from "./reflector.ts";
 
 const NEVER = { synced: () => Promise.withResolvers<undefined>().promise };
@@ -237,5 +237,68 @@ describe("a specification", () => {
     const found = cache.find({ namespace: "ns", name: "a" });
     expect(found).toEqual(second);
     expect(found?.spec === first.spec).toBe(isReused);
+  });
+});
+
+describe("objects that are watched by name", () => {
+  const [A, B] = ["a", "b"].map((name) => ({ namespace: "ns", name })) as [ObjectKey, ObjectKey];
+
+  function watchByName() {
+    const sources = new Map<string, Subject<Reflection<Pod>>>();
+    const stop = new AbortController();
+    const watches = new ObjectWatches<Pod>(({ namespace, fieldSelector }) => {
+      const source = new Subject<Reflection<Pod>>();
+      sources.set(`${namespace} ${fieldSelector}`, source);
+      return createCache(source, { logger: createFakeLogger() });
+    }, stop.signal);
+    const calls: string[] = [];
+    watches.onSynced((user) => calls.push(`synced ${user}`));
+    watches.onChange((user) => calls.push(`changed ${user}`));
+    const emit = (name: string, reflection: Reflection<Pod>): void => {
+      sources.get(`ns metadata.name=${name}`)?.next(reflection);
+    };
+    const listOpen = (): readonly string[] =>
+      [...sources].flatMap(([selection, source]) => (source.observed ? [selection] : []));
+    return { watches, emit, calls, listOpen, stop };
+  }
+
+  test("have one watch each while a user needs them", () => {
+    const { watches, listOpen, stop } = watchByName();
+    watches.setUsed("1", [A, B]);
+    watches.setUsed("2", [A]);
+    expect(listOpen()).toEqual(["ns metadata.name=a", "ns metadata.name=b"]);
+    watches.setUsed("1", []);
+    expect(listOpen()).toEqual(["ns metadata.name=a"]);
+    expect(watches.findCache(B)).toBeUndefined();
+    watches.setUsed("2", [B]);
+    expect(listOpen()).toEqual(["ns metadata.name=b"]);
+    stop.abort();
+    expect(listOpen()).toEqual([]);
+  });
+
+  test("are known when each of their watches is synchronized, also if they do not exist", async () => {
+    const { watches, emit, calls } = watchByName();
+    expect(watches.list("1")).toEqual([]);
+    watches.setUsed("1", [A, B]);
+    emit("a", { kind: "listed", objects: [buildPod("a", "1")] });
+    await settle();
+    expect(watches.list("1")).toBeUndefined();
+    emit("b", { kind: "listed", objects: [] });
+    await settle();
+    expect(watches.list("1")?.map(({ metadata }) => metadata.name)).toEqual(["a"]);
+    expect(calls).toEqual(["changed 1", "synced 1", "synced 1"]);
+    expect(watches.findCache(A)?.find(A)?.metadata.name).toBe("a");
+  });
+
+  test("report changes to their users only", async () => {
+    const { watches, emit, calls } = watchByName();
+    watches.setUsed("1", [A]);
+    watches.setUsed("2", [B]);
+    for (const name of ["a", "b"]) emit(name, { kind: "listed", objects: [] });
+    await settle();
+    calls.length = 0;
+    emit("a", { kind: "applied", object: buildPod("a", "2") });
+    expect(calls).toEqual(["changed 1"]);
+    expect(watches.list("2")).toEqual([]);
   });
 });

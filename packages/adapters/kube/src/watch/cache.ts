@@ -236,3 +236,92 @@ export function createCache<T extends KubeObject>(
 ): StartableCache<T> {
   return new WatchedCache(source, options);
 }
+
+/** Fields that select one object by its name. */
+export interface NameSelection {
+  readonly namespace: string;
+  readonly fieldSelector: string;
+}
+
+interface WatchedObject<T extends KubeObject> {
+  readonly key: ObjectKey;
+  readonly cache: StartableCache<T>;
+  readonly stop: AbortController;
+  readonly users: Set<string>;
+  isSynced: boolean;
+}
+
+/** Watches single objects by name while a user needs them. Without users, sends no request. */
+export class ObjectWatches<T extends KubeObject> {
+  readonly #openCache: (selection: NameSelection) => StartableCache<T>;
+  readonly #signal: AbortSignal;
+  readonly #watched = new Map<string, WatchedObject<T>>();
+  readonly #listeners = new Set<(user: string) => void>();
+  readonly #syncListeners = new Set<(user: string) => void>();
+
+  /** `openCache` creates a cache, which sends no request before it is started. */
+  constructor(openCache: (selection: NameSelection) => StartableCache<T>, signal: AbortSignal) {
+    this.#openCache = openCache;
+    this.#signal = signal;
+  }
+
+  /** Sets the objects that the user needs, in place of earlier ones. */
+  setUsed(user: string, keys: readonly ObjectKey[]): void {
+    const used = new Map(keys.map((key) => [printKey(key), key]));
+    for (const [key, { users, stop }] of this.#watched) {
+      if (!used.has(key)) users.delete(user);
+      if (users.size > 0) continue;
+      stop.abort();
+      this.#watched.delete(key);
+    }
+    for (const [text, key] of used) {
+      const watched = this.#watched.get(text) ?? this.#watch(text, key);
+      watched.users.add(user);
+    }
+  }
+
+  /** Returns the existing objects that the user needs; undefined until each of their watches is synchronized. */
+  list(user: string): readonly T[] | undefined {
+    const used = [...this.#watched.values()].filter(({ users }) => users.has(user));
+    if (used.some(({ isSynced }) => !isSynced)) return undefined;
+    return used.flatMap(({ key, cache }) => cache.find(key) ?? []);
+  }
+
+  /** Returns the cache of a watched object. */
+  findCache(key: ObjectKey): StartableCache<T> | undefined {
+    return this.#watched.get(printKey(key))?.cache;
+  }
+
+  /** Calls `listener` with each user of an object whose watch is synchronized, even if the object does not exist. */
+  onSynced(listener: (user: string) => void): void {
+    this.#syncListeners.add(listener);
+  }
+
+  /** Calls `listener` with each user of an object that has changed. */
+  onChange(listener: (user: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  #watch(text: string, key: ObjectKey): WatchedObject<T> {
+    const stop = new AbortController();
+    const { namespace = "", name } = key;
+    const cache = this.#openCache({ namespace, fieldSelector: `metadata.name=${name}` });
+    const watched = { key, cache, stop, users: new Set<string>(), isSynced: false };
+    this.#watched.set(text, watched);
+    const notify = (listeners: ReadonlySet<(user: string) => void>): void => {
+      for (const user of watched.users) for (const listener of listeners) listener(user);
+    };
+    cache.onChange(() => {
+      notify(this.#listeners);
+    });
+    void cache.synced().then(() => {
+      watched.isSynced = true;
+      notify(this.#syncListeners);
+    });
+    cache.start(AbortSignal.any([stop.signal, this.#signal]));
+    return watched;
+  }
+}

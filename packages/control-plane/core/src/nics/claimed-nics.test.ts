@@ -6,7 +6,7 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { attachmentStatuses } from "../status/vmi.ts";
 import {
-  findClaimsReadMs,
+  findReportWaitMs,
   listHeldClaims,
   listResourceClaimNames,
   readClaimedNics,
@@ -213,16 +213,18 @@ describe("claims are read", () => {
   });
 
   test.each([
-    { name: "each second at first", afterMs: 9000, want: 1000 },
-    { name: "every 5 s later", afterMs: 10_000, want: 5000 },
-  ])("$name until the device is reported", ({ afterMs, want }) => {
-    expect(findClaimsReadMs(read(undefined, { afterMs }), podWith())).toBe(want);
-    expect(findClaimsReadMs(read(reported(DATA), { afterMs }), podWith())).toBeUndefined();
+    { name: "again when the wait for the driver ends", afterMs: 7000, want: 3000 },
+    { name: "not again by time after the wait", afterMs: 10_000, want: undefined },
+  ])("$name, and not for a reported device", ({ afterMs, want }) => {
+    const wait = (claim?: ResourceClaim) =>
+      findReportWaitMs(read(claim, { afterMs }), podWith(), NOW_MS + afterMs);
+    expect(wait()).toBe(want);
+    expect(wait(reported(DATA))).toBeUndefined();
   });
 
   test("not again before the pod runs, whose start wakes the VMI", () => {
     const pod = podWith({ phase: "Pending" });
-    expect(findClaimsReadMs(read(undefined, { pod }), pod)).toBeUndefined();
+    expect(findReportWaitMs(read(undefined, { pod }), pod, NOW_MS)).toBeUndefined();
   });
 });
 

@@ -174,15 +174,15 @@ export function readClaimedNics(
   );
 }
 
-const FIRST_READ_INTERVAL_MS = 1000;
-const READ_INTERVAL_MS = 5000;
-
-/** Returns the delay before the claims are read again; undefined if the launcher does not run or every interface has its device. */
-export function findClaimsReadMs(nics: ClaimedNics, pod: Pod | undefined): number | undefined {
+/** Returns the remaining time until missing devices are reported; undefined if no running launcher waits for a device. */
+export function findReportWaitMs(
+  nics: ClaimedNics,
+  pod: Pod | undefined,
+  nowMs: number,
+): number | undefined {
   if (pod?.status?.phase !== "Running") return undefined;
-  const missing = [...nics.values()].filter(isMissing);
-  if (missing.length === 0) return undefined;
-  return missing.some(({ mayFollow }) => mayFollow) ? FIRST_READ_INTERVAL_MS : READ_INTERVAL_MS;
+  const isAwaited = [...nics.values()].some((nic) => isMissing(nic) && nic.mayFollow);
+  return isAwaited ? Math.max(REPORT_WAIT_MS - readRunningMs(pod, nowMs), 0) : undefined;
 }
 
 /** Builds the attachment of a device. If `nic` was not observed, returns the previous attachment, or else a requested one. */

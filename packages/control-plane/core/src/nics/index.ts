@@ -56,7 +56,7 @@ export {
   describePolicySetting,
   type TenantPolicy,
 } from "./attachments/tenant-policy.ts";
-export { findClaimsReadMs, listResourceClaimNames, readClaimedNics } from "./claimed-nics.ts";
+export { findReportWaitMs, listResourceClaimNames, readClaimedNics } from "./claimed-nics.ts";
 export type { WantedAttachment } from "./attachments/wanted-attachments.ts";
 export type {
   BridgeWiring,

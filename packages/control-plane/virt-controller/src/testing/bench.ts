@@ -8,6 +8,7 @@ import {
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
   PODS,
+  RESOURCE_CLAIMS,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -26,6 +27,7 @@ import type {
   ObjectMeta,
   PersistentVolumeClaim,
   Pod,
+  ResourceClaim,
 } from "@patchbay/api/kubernetes";
 import { AppError, KeyedMutex } from "@patchbay/base";
 import { trimLauncher } from "@patchbay/core/vm";
@@ -92,6 +94,10 @@ export class Bench {
   readonly nodes = new FilledCache<KubeNode>();
   readonly ipamClaims = new FilledCache<IpamClaim>();
   readonly nads = new FilledCache<NetworkAttachmentDefinition>();
+  readonly resourceClaims = new FilledCache<ResourceClaim>();
+  /** Names of the watched ResourceClaims. */
+  watchedClaims: readonly string[] = [];
+  areClaimWatchesSynced = true;
   /** Time of both clocks, in milliseconds. */
   nowMs = Date.UTC(2026, 0, 1);
   /** Calls of the loops since the last update of the caches, for example `patch pods default/a`. */
@@ -127,6 +133,12 @@ export class Bench {
       nodes: this.nodes,
       nads: this.nads,
       ipamClaims: this.ipamClaims,
+      resourceClaims: {
+        setUsed: (_user, keys) => {
+          this.watchedClaims = keys.map(({ name }) => name);
+        },
+        list: () => (this.areClaimWatchesSynced ? this.#listWatchedClaims() : undefined),
+      },
       store,
       instancetypes: this.server,
       mutationCache: createMutationCache(),
@@ -172,6 +184,7 @@ export class Bench {
     await this.#learn(NODES, this.nodes);
     await this.#learn(NETWORK_ATTACHMENT_DEFINITIONS, this.nads);
     await this.#learn(IPAM_CLAIMS, this.ipamClaims);
+    await this.#learn(RESOURCE_CLAIMS, this.resourceClaims);
     this.calls = [];
   }
 
@@ -236,6 +249,11 @@ export class Bench {
 
   async vmi(): Promise<VirtualMachineInstance | undefined> {
     return this.server.find(VIRTUAL_MACHINE_INSTANCES, KEY);
+  }
+
+  #listWatchedClaims(): readonly ResourceClaim[] {
+    const claims = this.resourceClaims.list();
+    return claims.filter(({ metadata }) => this.watchedClaims.includes(metadata.name));
   }
 
   async #settle(pass: () => Promise<Next>): Promise<void> {

@@ -54,10 +54,15 @@ class World {
     const { clock, log, store, claims, volumes, classes } = this;
     const client: Pick<KubeClient, "reflect" | "requestRaw" | "store"> = {
       store,
-      reflect: (type) => {
+      reflect: (type, selection) => {
+        const { namespace = "", fieldSelector } = selection ?? {};
+        const key =
+          fieldSelector === undefined
+            ? type.resource
+            : [type.resource, namespace, fieldSelector].join(" ");
         const subscribe = (emit: Emit): object => {
-          this.#watches.set(type.resource, emit);
-          return { unsubscribe: () => undefined };
+          this.#watches.set(key, emit);
+          return { unsubscribe: () => this.#watches.delete(key) };
         };
         return { subscribe } as never; // a cache uses nothing else of it
       },
@@ -103,6 +108,17 @@ class World {
 
   async remove(object: KubeNode | Pod): Promise<void> {
     this.#watch(object)?.({ kind: "removed", object });
+    await this.rest();
+  }
+
+  /** Returns the open watches of single objects. */
+  listObjectWatches(): readonly string[] {
+    return [...this.#watches.keys()].filter((key) => key.includes("metadata.name="));
+  }
+
+  /** The watch of a single object reports its first list, or a change. */
+  async report(key: string, reflection: object): Promise<void> {
+    this.#watches.get(key)?.(reflection);
     await this.rest();
   }
 
@@ -206,16 +222,41 @@ describe("a pod without a node", () => {
   });
 });
 
-test("a pod with a resource claim is bound after a driver has allocated the claim", async () => {
-  const resourceClaims = [{ name: "nics", resourceClaimName: "existing" }];
-  await world.list([aNode("a")], [waiting("x", {}, { resourceClaims })]);
-  expect(world.events).toEqual(['x Warning FailedScheduling resourceclaim "existing" not found']);
-  const metadata = { namespace: "ns", name: "existing" };
-  const claim = { apiVersion: "resource.k8s.io/v1", kind: "ResourceClaim", metadata, spec: {} };
-  world.store.put(RESOURCE_CLAIMS, { ...claim, status: { allocation: {} } });
-  expect(world.bindings).toEqual([]);
-  await world.later(1000);
-  expect(world.bindings).toEqual(["x a"]);
+describe("a pod with a resource claim", () => {
+  const claim = {
+    apiVersion: "resource.k8s.io/v1",
+    kind: "ResourceClaim",
+    metadata: { namespace: "ns", name: "existing", uid: "claim", resourceVersion: "1" },
+    spec: {},
+  };
+  const watch = "resourceclaims ns metadata.name=existing";
+
+  test("is bound when a watch reports that a driver has allocated the claim", async () => {
+    const resourceClaims = [{ name: "nics", resourceClaimName: "existing" }];
+    const pod = waiting("x", {}, { resourceClaims });
+    await world.list([aNode("a")], [pod]);
+    expect([world.events, world.listObjectWatches()]).toEqual([[], [watch]]);
+    await world.report(watch, { kind: "listed", objects: [] });
+    expect(world.events).toEqual(['x Warning FailedScheduling resourceclaim "existing" not found']);
+    await world.later(60_000);
+    expect(world.requests).toEqual([]);
+    const allocated = { ...claim, status: { allocation: {} } };
+    world.store.put(RESOURCE_CLAIMS, allocated);
+    const object = await world.store.find(RESOURCE_CLAIMS, claim.metadata);
+    await world.report(watch, { kind: "applied", object });
+    expect(world.bindings).toEqual(["x a"]);
+    await world.apply(bound(pod, "a"));
+    expect(world.listObjectWatches()).toEqual([]);
+  });
+
+  test("is not waited for after the pod was deleted", async () => {
+    const resourceClaims = [{ name: "nics", resourceClaimTemplateName: "nic" }];
+    const pod = waiting("x", {}, { resourceClaims });
+    await world.list([aNode("a")], [pod]);
+    expect(world.listObjectWatches()).toEqual(["resourceclaimtemplates ns metadata.name=nic"]);
+    await world.remove(pod);
+    expect(world.listObjectWatches()).toEqual([]);
+  });
 });
 
 describe("a pod slot on a node", () => {

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds pods to nodes that have enough resources and satisfy the pods' affinity, tolerations and claims.
-import { NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS } from "@patchbay/api";
+import {
+  NAMESPACES,
+  NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PODS,
+  RESOURCE_CLAIM_TEMPLATES,
+  RESOURCE_CLAIMS,
+  type ResourceType,
+} from "@patchbay/api";
 import {
   isPodFinished,
   type KubeObject,
   type KubeNode,
   type PersistentVolumeClaim,
   type Pod,
+  type ResourceClaim,
+  type ResourceClaimTemplate,
 } from "@patchbay/api/kubernetes";
 import { isAppError, type Clock, type Logger } from "@patchbay/base";
 import {
@@ -15,6 +25,7 @@ import {
   createQueue,
   done,
   keyOf,
+  ObjectWatches,
   parseKey,
   printKey,
   printTime,
@@ -53,6 +64,9 @@ interface BinderState {
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
   readonly namespaces: Cache<KubeObject>;
+  /** Watches of the resource claims and templates of waiting pods. The users are NAMESPACE/NAME of the pods. */
+  readonly deviceClaims: ObjectWatches<ResourceClaim>;
+  readonly claimTemplates: ObjectWatches<ResourceClaimTemplate>;
   /** Nodes of bound pods whose binding the watch has not reported yet, by pod uid. */
   readonly nodeNameByUid: Map<string, string>;
 }
@@ -138,22 +152,20 @@ async function bindWithClaims(
   return plan.requeueAfterMs === undefined ? done() : after(plan.requeueAfterMs);
 }
 
-/** Interval between reads of a pod's resource claims. Claims are read instead of watched, because few pods have claims. */
-const DEVICE_CLAIMS_INTERVAL_MS = 1000;
-
-/** Prepares the pod's resource claims. If the pod may be bound, returns undefined. Otherwise, returns when the binder retries, if ever. */
+/** Prepares the pod's resource claims, and reports why they are not ready. Returns whether the pod may be bound. */
 async function prepareDevices(
   deps: BinderDeps,
-  { pods }: BinderState,
+  { pods, deviceClaims, claimTemplates }: BinderState,
   pod: Pod,
-): Promise<Next | undefined> {
+): Promise<boolean> {
   const uids = new Set(pods.list().map(({ metadata }) => metadata.uid));
   const { store } = deps.client;
-  const state = await prepareDeviceClaims({ store, hasPod: (uid) => uids.has(uid) }, pod);
-  if (state.kind === "ready") return undefined;
-  if (state.problem === undefined) return done();
-  await reportUnschedulable(deps, pod, state.problem);
-  return after(DEVICE_CLAIMS_INTERVAL_MS);
+  const hasPod = (uid: string): boolean => uids.has(uid);
+  const claimDeps = { store, claims: deviceClaims, templates: claimTemplates, hasPod };
+  const state = await prepareDeviceClaims(claimDeps, pod);
+  if (state.kind === "ready") return true;
+  if (state.problem !== undefined) await reportUnschedulable(deps, pod, state.problem);
+  return false;
 }
 
 function nodeNameOf({ metadata, spec }: Pod, { nodeNameByUid }: BinderState): string {
@@ -188,8 +200,8 @@ async function schedulePod(deps: BinderDeps, state: BinderState, key: string): P
     findVolumeProblem: (node) => findVolumeProblem(pod, node, claimContext),
   });
   if ("nodeName" in placement) {
-    const next = await prepareDevices(deps, state, pod);
-    return next ?? bindWithClaims(deps, state, { pod, ...placement });
+    const isReady = await prepareDevices(deps, state, pod);
+    return isReady ? bindWithClaims(deps, state, { pod, ...placement }) : done();
   }
   await reportUnschedulable(deps, pod, placement.problem);
   return done();
@@ -209,18 +221,28 @@ function compareOldestFirst({ metadata: one }: Pod, { metadata: other }: Pod): n
 
 function enqueueOnChange(
   deps: BinderDeps,
-  { pods, nodes, namespaces, nodeNameByUid }: BinderState,
+  { pods, nodes, namespaces, nodeNameByUid, deviceClaims, claimTemplates }: BinderState,
   queue: Queue,
 ): void {
+  const wake = (key: string): void => {
+    queue.add(key);
+  };
+  for (const watches of [deviceClaims, claimTemplates]) {
+    watches.onSynced(wake);
+    watches.onChange(wake);
+  }
   const wakeAll = (): void => {
     const waitingPods = [...pods.listBy(NODE_INDEX, "")].sort(compareOldestFirst);
     for (const pod of waitingPods) queue.add(printKey(keyOf(pod)));
   };
   pods.onChange((change) => {
-    const { metadata, spec } = change.kind === "deleted" ? change.previous : change.current;
-    const isBound = change.kind === "deleted" || (spec.nodeName ?? "") !== "";
-    if (isBound) nodeNameByUid.delete(metadata.uid ?? "");
-    else queue.add(printKey(keyOf(change.current)));
+    const pod = change.kind === "deleted" ? change.previous : change.current;
+    const isBound = change.kind === "deleted" || (pod.spec.nodeName ?? "") !== "";
+    const key = printKey(keyOf(pod));
+    if (isBound) {
+      nodeNameByUid.delete(pod.metadata.uid ?? "");
+      for (const watches of [deviceClaims, claimTemplates]) watches.setUsed(key, []);
+    } else queue.add(key);
     if (releasesResources(change)) wakeAll();
   });
   for (const cache of [nodes, namespaces, deps.storage.claims, deps.storage.classes])
@@ -235,7 +257,19 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
   const nodes = createCache(client.reflect(NODES), { logger });
   const namespaces = createCache(client.reflect(NAMESPACES), { logger });
   const caches = [pods, nodes, namespaces];
-  const state: BinderState = { pods, nodes, namespaces, nodeNameByUid: new Map() };
+  const watch = <T extends KubeObject>(type: ResourceType<T>): ObjectWatches<T> =>
+    new ObjectWatches(
+      (selection) => createCache(client.reflect(type, selection), { logger }),
+      signal,
+    );
+  const state: BinderState = {
+    pods,
+    nodes,
+    namespaces,
+    nodeNameByUid: new Map(),
+    deviceClaims: watch(RESOURCE_CLAIMS),
+    claimTemplates: watch(RESOURCE_CLAIM_TEMPLATES),
+  };
   enqueueOnChange(deps, state, queue);
   for (const cache of caches) cache.start(signal);
   // Binding starts only when the caches are complete, because the resources of pods that are missing in a cache would count as free.

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resource claims of pods until drivers have allocated them, on a store that rejects nothing.
-import { PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS } from "@patchbay/api";
-import type { Pod, ResourceClaim } from "@patchbay/api/kubernetes";
+import { PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, type ResourceType } from "@patchbay/api";
+import type {
+  KubeObject,
+  Pod,
+  ResourceClaim,
+  ResourceClaimTemplate,
+} from "@patchbay/api/kubernetes";
+import type { ObjectKey } from "@patchbay/core/interfaces";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { aPod } from "../testing/pods.ts";
@@ -13,10 +19,39 @@ const KEY = { namespace: "ns", name: NAME };
 const DEVICES = { devices: { requests: [{ name: "nic", exactly: { deviceClassName: "nics" } }] } };
 const RESERVATION = { resource: "pods", name: "vm1", uid: UID };
 
+/** Watches of objects in a store. */
+class FakeWatches<T extends KubeObject> {
+  readonly #type: ResourceType<T>;
+  readonly #found = new Map<string, T>();
+  used: readonly string[] = [];
+  isSynced = true;
+
+  constructor(type: ResourceType<T>) {
+    this.#type = type;
+  }
+
+  setUsed(_user: string, keys: readonly ObjectKey[]): void {
+    this.used = keys.map(({ name }) => name);
+  }
+
+  list(): readonly T[] | undefined {
+    return this.isSynced ? this.used.flatMap((name) => this.#found.get(name) ?? []) : undefined;
+  }
+
+  async catchUp(): Promise<void> {
+    const { items } = await store.list(this.#type);
+    for (const item of items) this.#found.set(item.metadata.name, item);
+  }
+}
+
 let store: FakeStore;
+let claims: FakeWatches<ResourceClaim>;
+let templates: FakeWatches<ResourceClaimTemplate>;
 
 beforeEach(() => {
   store = createFakeStore();
+  claims = new FakeWatches(RESOURCE_CLAIMS);
+  templates = new FakeWatches(RESOURCE_CLAIM_TEMPLATES);
 });
 
 async function given(resourceClaims: Pod["spec"]["resourceClaims"]): Promise<void> {
@@ -31,7 +66,10 @@ async function podNow(): Promise<Pod> {
 }
 
 async function pass(living: readonly string[] = []) {
-  return prepareDeviceClaims({ store, hasPod: (uid) => living.includes(uid) }, await podNow());
+  await claims.catchUp();
+  await templates.catchUp();
+  const hasPod = (uid: string): boolean => living.includes(uid);
+  return prepareDeviceClaims({ store, claims, templates, hasPod }, await podNow());
 }
 
 function putTemplate(): void {
@@ -93,6 +131,23 @@ test("a pod waits for a missing template, a missing claim and a driver", async (
   const { reservedFor } =
     (await store.find(RESOURCE_CLAIMS, { ...KEY, name: "existing" }))?.status ?? {};
   expect(reservedFor).toBeUndefined();
+});
+
+test("a pod waits without a problem until its watches are synchronized", async () => {
+  putTemplate();
+  putClaim(NAME, { allocation: {} });
+  await given(TEMPLATED);
+  templates.isSynced = false;
+  expect(await pass()).toEqual({ kind: "waiting" });
+  expect(templates.used).toEqual(["nic"]);
+  expect((await podNow()).status?.resourceClaimStatuses).toBeUndefined();
+  templates.isSynced = true;
+  await pass();
+  claims.isSynced = false;
+  expect(await pass()).toEqual({ kind: "waiting" });
+  expect([templates.used, claims.used]).toEqual([[], [NAME]]);
+  claims.isSynced = true;
+  expect(await pass()).toEqual({ kind: "ready" });
 });
 
 test("an allocated claim is reserved once, beside pods that still exist", async () => {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates and reserves pods' resource claims, as Kubernetes' resource claim controller and scheduler do. Drivers allocate the devices.
-import { PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, apiVersionOf } from "@patchbay/api";
+import { PODS, RESOURCE_CLAIMS, apiVersionOf } from "@patchbay/api";
 import type {
+  KubeObject,
   Pod,
   PodResourceClaim,
   ResourceClaim,
@@ -9,16 +10,21 @@ import type {
 } from "@patchbay/api/kubernetes";
 import { isAppError } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
-import { keyOf } from "@patchbay/kube";
+import { keyOf, printKey, type ObjectWatches } from "@patchbay/kube";
+
+type Watches<T extends KubeObject> = Pick<ObjectWatches<T>, "setUsed" | "list">;
 
 export interface DeviceClaimDeps {
   readonly store: Store;
+  /** Watches of claims and templates. The users are NAMESPACE/NAME of pods. */
+  readonly claims: Watches<ResourceClaim>;
+  readonly templates: Watches<ResourceClaimTemplate>;
   /** Returns whether the pod with this uid exists. Reservations for pods that no longer exist are dropped. */
   readonly hasPod: (uid: string) => boolean;
 }
 
-// `waiting` with `problem`: the caller retries after a delay. `waiting` without `problem`: the names of new claims were written to the
-// pod's status, and the caller retries when the watch reports that write.
+// `problem` is unset until watches are synchronized, and after the names of new claims were written to the pod's status. In each case a
+// watch reports when the caller can try again.
 type ClaimsState =
   | { readonly kind: "ready" }
   | { readonly kind: "waiting"; readonly problem?: string };
@@ -57,18 +63,30 @@ async function createClaim(
   { store }: DeviceClaimDeps,
   pod: Pod,
   declared: PodResourceClaim,
-): Promise<string | undefined> {
-  const { namespace = "" } = pod.metadata;
-  const { resourceClaimTemplateName: name = "" } = declared;
-  const template = await store.find(RESOURCE_CLAIM_TEMPLATES, { namespace, name });
-  if (template === undefined) return `resourceclaimtemplate "${name}" not found`;
+  template: ResourceClaimTemplate,
+): Promise<void> {
   try {
     await store.create(RESOURCE_CLAIMS, buildClaim(pod, declared, template));
   } catch (error) {
     // The claim already exists. An earlier pass created it, because the claim's name contains a part of the pod's uid.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
-  return undefined;
+}
+
+/** Sets the objects that the pod needs. Returns them, or undefined until their watches are synchronized. */
+function watchByName<T extends KubeObject>(
+  watches: Watches<T>,
+  pod: Pod,
+  names: readonly string[],
+): ReadonlyMap<string, T> | undefined {
+  const { namespace = "" } = pod.metadata;
+  const user = printKey(keyOf(pod));
+  watches.setUsed(
+    user,
+    names.map((name) => ({ namespace, name })),
+  );
+  const found = watches.list(user);
+  return found && new Map(found.map((object) => [object.metadata.name, object]));
 }
 
 async function createClaims(deps: DeviceClaimDeps, pod: Pod): Promise<ClaimsState | undefined> {
@@ -77,10 +95,16 @@ async function createClaims(deps: DeviceClaimDeps, pod: Pod): Promise<ClaimsStat
     ({ name, resourceClaimTemplateName }) =>
       resourceClaimTemplateName !== undefined && !reported.some((each) => each.name === name),
   );
+  const names = missing.map(({ resourceClaimTemplateName = "" }) => resourceClaimTemplateName);
+  const templates = watchByName(deps.templates, pod, names);
   if (missing.length === 0) return undefined;
+  if (templates === undefined) return { kind: "waiting" };
   for (const declared of missing) {
-    const problem = await createClaim(deps, pod, declared);
-    if (problem !== undefined) return { kind: "waiting", problem };
+    const name = declared.resourceClaimTemplateName ?? "";
+    const template = templates.get(name);
+    if (template === undefined)
+      return { kind: "waiting", problem: `resourceclaimtemplate "${name}" not found` };
+    await createClaim(deps, pod, declared, template);
   }
   const created = missing.map((declared) => ({
     name: declared.name,
@@ -122,10 +146,12 @@ async function reserve(
 export async function prepareDeviceClaims(deps: DeviceClaimDeps, pod: Pod): Promise<ClaimsState> {
   const created = await createClaims(deps, pod);
   if (created !== undefined) return created;
-  const { namespace = "" } = pod.metadata;
+  const names = listClaimNames(pod);
+  const watched = watchByName(deps.claims, pod, names);
+  if (watched === undefined) return { kind: "waiting" };
   const claims: ResourceClaim[] = [];
-  for (const name of listClaimNames(pod)) {
-    const claim = await deps.store.find(RESOURCE_CLAIMS, { namespace, name });
+  for (const name of names) {
+    const claim = watched.get(name);
     if (claim === undefined)
       return { kind: "waiting", problem: `resourceclaim "${name}" not found` };
     claims.push(claim);

@@ -7,6 +7,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type DataVolume,
   type NetworkConfig,
+  type ResourceType,
   type VirtualMachine,
   type VirtualMachineInstance,
   CONTROLLER_REVISIONS,
@@ -14,7 +15,7 @@ import {
 } from "@patchbay/api";
 import { authorizeSource } from "./clone-source.ts";
 import type { JsonPatchOperation } from "@patchbay/api/json";
-import { findController, type ControllerRevision } from "@patchbay/api/kubernetes";
+import { findController, type ControllerRevision, type KubeObject } from "@patchbay/api/kubernetes";
 import { withDefaultBinding } from "@patchbay/api/validate";
 import {
   usesInstancetype,
@@ -50,7 +51,7 @@ import {
 } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
-import { findClaims, findIfServed } from "../vmi/index.ts";
+import { findClaims } from "../vmi/index.ts";
 import {
   nicsOf,
   toNicsPatch,
@@ -80,6 +81,18 @@ async function findVmi(
   if (cached !== undefined) return deps.mutationCache.newest(cached);
   if (vm.status?.created !== true) return undefined;
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
+}
+
+/** Reads the object. Returns undefined if it does not exist, or if the cluster does not serve its kind. */
+function findIfServed<T extends KubeObject>(
+  store: Deps["store"],
+  type: ResourceType<T>,
+  key: ObjectKey,
+): Promise<T | undefined> {
+  return store.find(type, key).catch((error: unknown) => {
+    if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
+    return undefined;
+  });
 }
 
 /**

@@ -8,8 +8,6 @@ import {
   readOvercommitConfig,
   PODS,
   readStorageConfig,
-  RESOURCE_CLAIMS,
-  type ResourceType,
   logsSerialConsoles,
   usesEmulation,
   type NetworkConfig,
@@ -18,7 +16,7 @@ import {
   type VmiStatus,
 } from "@patchbay/api";
 import type { JsonPatchOperation } from "@patchbay/api/json";
-import type { KubeObject, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
+import type { PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import {
   listClaimNames,
   type VmiFacts,
@@ -71,8 +69,8 @@ import {
   type ControllerVmiStatus,
 } from "@patchbay/core/status";
 import {
-  findClaimsReadMs,
   findMacChanges,
+  findReportWaitMs,
   listResourceClaimNames,
   MAC_CHANGED,
   networksOf,
@@ -180,34 +178,23 @@ function findDefinitions(
   return new Map([...found, ...listPrimaryDefinitions([vmi.spec], namespace, deps)]);
 }
 
-/** Reads the object. Returns undefined if it does not exist, or if the cluster does not serve its kind. */
-export function findIfServed<T extends KubeObject>(
-  store: Deps["store"],
-  type: ResourceType<T>,
-  key: ObjectKey,
-): Promise<T | undefined> {
-  return store.find(type, key).catch((error: unknown) => {
-    if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
-    return undefined;
-  });
-}
-
-/** Reads the devices of the launcher's resource claims. Reads no claims if no network of the VMI uses one. */
-async function observeClaimedNics(
+/** Observes the devices of the launcher's resource claims. Watches a claim until its device is attached to the running guest. */
+function observeClaimedNics(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
-  { store, clock }: Deps,
-): Promise<Pick<VmiFacts, "claimedNics">> {
+  { resourceClaims, clock }: Deps,
+): Pick<VmiFacts, "claimedNics"> {
   const isClaimed = networksOf(vmi.spec).some(({ resourceClaim }) => resourceClaim !== undefined);
-  if (pod === undefined || !isClaimed) return {};
   const { namespace = "" } = vmi.metadata;
-  const found = await Promise.all(
-    listResourceClaimNames(vmi, pod).map(async (name) => {
-      const claim = await findIfServed(store, RESOURCE_CLAIMS, { namespace, name });
-      return claim === undefined ? [] : [[name, claim] as const];
-    }),
+  const claimNames = pod === undefined || !isClaimed ? [] : listResourceClaimNames(vmi, pod);
+  const user = printKey(keyOf(vmi));
+  resourceClaims.setUsed(
+    user,
+    claimNames.map((name) => ({ namespace, name })),
   );
-  const claims = new Map(found.flat());
+  const found = resourceClaims.list(user);
+  if (pod === undefined || !isClaimed || found === undefined) return {};
+  const claims = new Map(found.map((claim) => [claim.metadata.name, claim]));
   return { claimedNics: readClaimedNics(vmi, pod, { claims, nowMs: clock.now() }) };
 }
 
@@ -234,7 +221,7 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
   const definitions = findDefinitions(vmi, network, deps);
   const absences = findAbsences({ vmi, pod }, definitions, deps);
   const claims = await observeIpamClaims(vmi, definitions, deps);
-  const claimed = await observeClaimedNics(vmi, pod, deps);
+  const claimed = observeClaimedNics(vmi, pod, deps);
   const facts = { network, storage, definitions, absences, ...claims, ...claimed };
   return withImageVolumes({ vmi, pod, settings, ...facts, ...loss }, deps);
 }
@@ -447,7 +434,10 @@ async function reportVmi(
 
 export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVmi(key, deps);
-  if (facts === undefined) return done();
+  if (facts === undefined) {
+    deps.resourceClaims.setUsed(key, []);
+    return done();
+  }
   const plan = planVmi(facts);
   const performed = await actVmi(plan, facts, deps);
   const hasFinalizer = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
@@ -456,7 +446,7 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
   rethrowFirst(performed);
   const { claimedNics, pod } = facts;
-  const readMs = claimedNics && findClaimsReadMs(claimedNics, pod);
-  const nextMs = earliest([performed.retryInMs, readMs]);
+  const waitMs = claimedNics && findReportWaitMs(claimedNics, pod, deps.clock.now());
+  const nextMs = earliest([performed.retryInMs, waitMs]);
   return nextMs === undefined ? done() : after(nextMs);
 }

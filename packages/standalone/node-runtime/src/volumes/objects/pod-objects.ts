@@ -3,7 +3,8 @@
 import { CONFIG_MAPS, SECRETS, type ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, type Clock } from "@patchbay/base";
-import type { StartableCache } from "@patchbay/kube";
+import type { ObjectKey } from "@patchbay/core/interfaces";
+import { ObjectWatches, type StartableCache } from "@patchbay/kube";
 
 import { listConfigMapEntries, listSecretEntries, type Entries } from "../content/volume-files.ts";
 import { printReference, type ObjectReference } from "../content/references.ts";
@@ -29,75 +30,53 @@ export interface PodObjects {
 
 const READ_TIMEOUT_MS = 10_000;
 
-interface WatchedObject {
-  readonly cache: StartableCache<KubeObject>;
-  readonly stop: AbortController;
-  readonly podUids: Set<string>;
-}
-
 const TYPES: Readonly<Record<ObjectReference["kind"], ResourceType<KubeObject>>> = {
   configMap: CONFIG_MAPS,
   secret: SECRETS,
 };
 
-function buildKey(namespace: string, reference: ObjectReference): string {
-  return `${namespace}/${printReference(reference)}`;
+const KINDS = ["configMap", "secret"] as const;
+
+function toKey(namespace: string, { name }: ObjectReference): ObjectKey {
+  return { namespace, name };
 }
 
 class WatchedObjects implements PodObjects {
   readonly #deps: PodObjectsDeps;
-  readonly #signal: AbortSignal;
-  readonly #watched = new Map<string, WatchedObject>();
-  readonly #listeners = new Set<(uid: string) => void>();
+  readonly #watches: Readonly<Record<ObjectReference["kind"], ObjectWatches<KubeObject>>>;
 
   constructor(deps: PodObjectsDeps, signal: AbortSignal) {
     this.#deps = deps;
-    this.#signal = signal;
+    const watch = (kind: ObjectReference["kind"]): ObjectWatches<KubeObject> =>
+      new ObjectWatches((selection) => deps.openCache(TYPES[kind], selection), signal);
+    this.#watches = { configMap: watch("configMap"), secret: watch("secret") };
   }
 
   setReferences(uid: string, namespace: string, references: readonly ObjectReference[]): void {
-    const requestedObjects = new Map(
-      references.map((objectReference) => [buildKey(namespace, objectReference), objectReference]),
-    );
-    for (const [key, { podUids, stop }] of this.#watched) {
-      if (!requestedObjects.has(key)) podUids.delete(uid);
-      if (podUids.size > 0) continue;
-      stop.abort();
-      this.#watched.delete(key);
-    }
-    for (const [key, reference] of requestedObjects) {
-      const watched = this.#watched.get(key) ?? this.#watch(key, namespace, reference);
-      watched.podUids.add(uid);
+    for (const kind of KINDS) {
+      const ofKind = references.filter((reference) => reference.kind === kind);
+      this.#watches[kind].setUsed(
+        uid,
+        ofKind.map((reference) => toKey(namespace, reference)),
+      );
     }
   }
 
   async read(namespace: string, reference: ObjectReference): Promise<Entries> {
-    const watched = this.#watched.get(buildKey(namespace, reference));
-    if (watched === undefined) return undefined;
-    await this.#waitUntilSynced(watched.cache, reference);
-    const object = watched.cache.find({ namespace, name: reference.name });
+    const key = toKey(namespace, reference);
+    const cache = this.#watches[reference.kind].findCache(key);
+    if (cache === undefined) return undefined;
+    await this.#waitUntilSynced(cache, reference);
+    const object = cache.find(key);
     // The kind of `object` needs no check, because each cache contains objects of one kind.
     return reference.kind === "secret" ? listSecretEntries(object) : listConfigMapEntries(object);
   }
 
   onChange(listener: (uid: string) => void): () => void {
-    this.#listeners.add(listener);
+    const stops = KINDS.map((kind) => this.#watches[kind].onChange(listener));
     return () => {
-      this.#listeners.delete(listener);
+      for (const stop of stops) stop();
     };
-  }
-
-  #watch(key: string, namespace: string, { kind, name }: ObjectReference): WatchedObject {
-    const stop = new AbortController();
-    const selection = { namespace, fieldSelector: `metadata.name=${name}` };
-    const cache = this.#deps.openCache(TYPES[kind], selection);
-    const watched = { cache, stop, podUids: new Set<string>() };
-    this.#watched.set(key, watched);
-    cache.onChange(() => {
-      for (const uid of watched.podUids) for (const notify of this.#listeners) notify(uid);
-    });
-    cache.start(AbortSignal.any([stop.signal, this.#signal]));
-    return watched;
   }
 
   async #waitUntilSynced(
