@@ -223,7 +223,7 @@ export function isLostRace(error: unknown): error is AppError {
   return isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_WRITES_LOST");
 }
 
-/** Counts the consecutive conflicts on each path of an object or subresource. From {@link CONFLICTS_MAX} on, replaces the error. */
+/** Counts the consecutive conflicts on each path. From {@link CONFLICTS_MAX} on, replaces a conflict by the error KUBE_WRITES_LOST. */
 export class ConflictCounter {
   readonly #conflicts = new Map<string, number>();
 

@@ -69,7 +69,7 @@ export interface WatchTimes {
   readonly headersMs: number;
   /** Lower bound, in seconds, of the random timeout that the client requests for each watch. The upper bound is twice as high. */
   readonly serverSeconds: number;
-  /** The client ends a watch this many milliseconds after the requested timeout, because a proxy may hide that the server is dead. */
+  /** Time after the requested timeout at which the client ends a watch, in ms, because a proxy may hide that the server is dead. */
   readonly overdueMs: number;
 }
 

@@ -157,7 +157,7 @@ async function chooseTarget(
 
 /**
  * Finds the target of the probes. If the target is beyond the node's bridge, but the bridge has no uplinks and the node has NAT rules for
- * the guest, marks the target as an address that the bridge should have but lacks.
+ * the guest, the node itself should be the gateway. In this case, marks the target as an address that the bridge lacks.
  */
 async function findTarget(
   sources: DoctorSources,

@@ -196,9 +196,7 @@ function decodeDefaultLink(message: Message): readonly number[] {
 /** Kinds of links that can lead out of a node. The kind of a physical NIC is empty. */
 const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
 
-/**
- * If all possible uplinks are down, returns the first. Recognizes uplinks by IPv4 addresses, because links that are down have no routes.
- */
+/** If all possible uplinks are down, returns the first. Finds uplinks by IPv4 addresses, because links that are down have no routes. */
 function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   const candidates = links.filter(
     ({ kind, name, addresses }) =>

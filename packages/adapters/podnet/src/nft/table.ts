@@ -86,7 +86,7 @@ export function printTableUpdate(present: RulesetTables, table: Table): string {
   const tableName = `${table.family} ${table.name}`;
   const text = present.get(tableKey(table)) ?? "";
   const hookLines = table.chains.flatMap(({ hook }) => (hook === undefined ? [] : printHook(hook)));
-  // The kernel removes a chain's hook together with its device, and cannot add the hook again.
+  // The kernel removes a chain's hook when the device is deleted. Only a new table restores the hook.
   if (!hookLines.every((line) => text.includes(`\t\t${line}\n`)))
     return printTableReplacement(table);
   const setNames = [...text.matchAll(/^\tset (\S+) \{$/gm)].map(([, name]) => name ?? "");

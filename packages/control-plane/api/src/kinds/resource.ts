@@ -288,7 +288,7 @@ export const IPAM_CLAIMS: ResourceType<IpamClaim> = {
   namespaced: true,
 };
 
-/** Policies for the networks that the annotation `policy-for` names. Other fields equal a NetworkPolicy's. */
+/** Policies for the networks in the annotation `policy-for`. The other fields are those of a NetworkPolicy. */
 export const MULTI_NETWORK_POLICIES: ResourceType<NetworkPolicy> = {
   group: NAD_GROUP,
   version: "v1beta1",

@@ -94,7 +94,7 @@ const oneBinding = forEachIface((iface, path, spec) => {
   );
 });
 
-/** Rejects masquerade except on the pod's default network, which may be a Multus network here, unlike in KubeVirt. */
+/** Rejects masquerade except on the pod's default network. Unlike in KubeVirt, the default network may be a Multus network. */
 const masqueradeNeedsPodNetwork = forEachIface((iface, path, spec) => {
   const network = findIfaceNetwork(spec, iface);
   const isOnOtherNetwork = network !== undefined && !isDefaultNetwork(network);

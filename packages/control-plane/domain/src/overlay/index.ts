@@ -104,7 +104,7 @@ export interface DomainChange {
   readonly path: readonly string[];
   /** Path as messages show it: each element with its alias, address or position. */
   readonly where: string;
-  /** Text of the changed attribute or element. Empty if a whole element was added or is missing; it is then in `element`. */
+  /** Text of the changed attribute or element. Empty if a whole element was added or is missing, which `element` then contains. */
   readonly newValue: string;
   readonly oldValue: string;
   readonly element?: XmlElement;

@@ -46,7 +46,7 @@ async function findInDirectory(
   throw toMissingNetworkError([`no usable configuration in ${directory}`, ...problems].join("; "));
 }
 
-/** Value of `source` with which the agent attaches a default network only to pods that name one. */
+/** Value of `source` with which the agent serves only pods that name their own default network. */
 export const NO_DEFAULT_NETWORK = "none";
 
 /**

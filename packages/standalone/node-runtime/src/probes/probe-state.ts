@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives a container's health from probe results. Pure. Source: prober/worker.go of the kubelet.
+// Derives a container's health from probe results. Source: prober/worker.go of the kubelet.
 import type { Container, Probe } from "@patchbay/api/kubernetes";
 import type { ContainerHealth } from "../pods/facts.ts";
 

@@ -14,7 +14,7 @@ const SIZE_LIMITS = `${String(TEXT_MAX_BYTES)} bytes in one, ${String(TOTAL_MAX_
 
 const REFERENCE_PATTERN = /\$(\$|\(([^()]*)\))/g;
 
-/** Returns the text for a reference: a dollar sign for `$$`, the reference itself for an unknown name. Source: expansion of Kubernetes. */
+/** Returns the expansion of a reference: `$`, the variable's value, or the reference itself if unknown. Source: expansion of Kubernetes. */
 function resolveReference(
   [match, kind, name = ""]: readonly (string | undefined)[],
   variables: ReadonlyMap<string, string>,

@@ -226,7 +226,7 @@ function toFinding(problem: string | undefined): KvmFinding {
       };
 }
 
-/** Returns whether guests can use KVM. Caches the result of a boot until the host reboots or the tested image is removed. */
+/** Returns whether guests can use KVM. Caches the result until the host reboots or the image with which it was tested is removed. */
 export async function probeKvm(deps: ProbeDeps): Promise<KvmFinding> {
   const { files, paths, bootId, architecture } = deps;
   if (!(await files.exists(KVM_DEVICE))) {

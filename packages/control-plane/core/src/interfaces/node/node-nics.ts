@@ -40,7 +40,7 @@ export interface NodeNics {
   /** Returns the current state of the NIC; undefined if the NIC does not exist. @throws AppError with PODNET_FAILED */
   find(host: NetnsHandle, name: NodeNicName): Promise<NodeNic | undefined>;
   /**
-   * Moves a NIC from a pod to the host under an unused name, without calling its CNI plugin. Succeeds if the NIC does not exist.
+   * Moves a NIC from a pod to the host under an unused name, without calling the NIC's CNI plugin. Succeeds if the NIC does not exist.
    * @throws AppError with PODNET_FAILED
    */
   returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void>;

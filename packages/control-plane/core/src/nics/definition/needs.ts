@@ -128,8 +128,8 @@ function readFirstPlugin(config: JsonObject): JsonObject {
 }
 
 /**
- * Plugins whose networks pass frames from any MAC: switches that learn MACs, and routed networks. Sources: Linux bridge and macvlan;
- * Open vSwitch; plugins ptp, vlan, host-device, tap; calico and aws-cni, routes to veths.
+ * Plugins whose networks pass frames from any MAC: switches that learn MACs, and routed networks. Sources: Linux bridge and macvlan; Open
+ * vSwitch; plugins ptp, vlan, host-device, tap; calico and aws-cni, which route packets to veths.
  */
 const ANY_MAC_PLUGINS: readonly string[] = [
   ...BRIDGE_PLUGINS,

@@ -8,7 +8,7 @@ import { planLink } from "../../vm/node/node-vm.ts";
 import { networkNameOf } from "../nics.ts";
 import { printSeconds } from "../../history/messages.ts";
 
-/** Timings of the current operation on an interface. `startedMs` and `phaseMs` are monotonic times in milliseconds. */
+/** Timings of an interface's current operation. The operation began at `startedMs`, its phase at `phaseMs` (monotonic, in milliseconds). */
 export interface PhaseTimings {
   readonly type: HotplugType;
   /** Whether the operation's start was observed in a running guest. Otherwise its duration is not reported. */
