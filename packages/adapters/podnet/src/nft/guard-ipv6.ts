@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nftables rules for the IPv6 packets that a guest may send. docs/design/guest-traffic.md explains them.
+// nftables rules for the IPv6 packets that a guest may send. docs/design/guest-traffic.md explains the rules.
 import { IP_BITS, printAddress, type IpPrefix } from "@patchbay/api/values";
 import type { SendGuard } from "@patchbay/core/nics";
 import { type Chain, toMacDigits, printRawNumber } from "./table.ts";

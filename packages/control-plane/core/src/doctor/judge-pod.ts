@@ -244,8 +244,8 @@ function findThrough(facts: PathFacts, observed: ObservedPath): Through | undefi
 }
 
 /**
- * Judges the pod's forwarding by a TCP request that the doctor sends to the pod. The request must reach the tap, the answer the pod NIC.
- * A firewall may intentionally refuse new connections, so a lost request is a proven fault only if a rule drops all packets.
+ * Judges the pod's forwarding by a TCP request that the doctor sends to the pod. The request must reach the tap, and the answer must reach
+ * the pod NIC. A firewall may intentionally refuse new connections, so a lost request is a proven fault only if a rule drops all packets.
  */
 function judgeThrough(facts: PathFacts, observed: ObservedPath): Verdict | undefined {
   const through = findThrough(facts, observed);

@@ -124,9 +124,9 @@ function findDefinition(
 }
 
 /**
- * Adds to each address the prefix length of the first subnet of its IP version. Returns undefined if a version has no subnet. On a
- * primary network, each IP version of the network also needs an address. Sources: ipam-extensions VmiInterfaceIPRequests;
- * OVN-Kubernetes validateIPFamilyMatchesNetwork.
+ * Adds to each address the prefix length of the first subnet of its IP version. Returns undefined if a version has no subnet, or if a
+ * primary network has an IP version without an address. Sources: ipam-extensions VmiInterfaceIPRequests; OVN-Kubernetes
+ * validateIPFamilyMatchesNetwork.
  */
 function buildIpRequests(
   network: Network,

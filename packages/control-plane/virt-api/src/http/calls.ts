@@ -60,9 +60,7 @@ export interface TokenPod {
 /** Finds the node of a pod. Returns undefined if the pod does not exist or is not scheduled. */
 export type FindPodNode = (pod: TokenPod) => Promise<string | undefined>;
 
-/**
- * Maximum number of cached virt-handler pods: one per node of the largest cluster. Source: Kubernetes "Considerations for large clusters".
- */
+/** Maximum number of cached virt-handler pods: one per node of a large cluster. Source: Kubernetes "Considerations for large clusters". */
 const CACHED_PODS_MAX = 5000;
 
 /** Creates a lookup that caches nodes by pod uid, because a pod never changes its node. */

@@ -140,7 +140,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Runs DEL and rethrows its error. If DEL fails too often or is impossible, returns the reason to remove the NIC without its plugin. */
+/** Runs DEL and rethrows its error. Returns why the NIC must be removed without its plugin if DEL is impossible or fails too often. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
