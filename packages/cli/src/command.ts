@@ -69,7 +69,7 @@ export interface Environment {
   readonly home?: string;
   /** Command and arguments with which a child process starts this program again. If unset, the child starts `patchbay`. */
   readonly program?: readonly string[];
-  /** Umask of the process that called patchbay. Programs that write the user's files start with it. If unset, they start with 022. */
+  /** Umask of the process that called patchbay, for programs that write the user's files. Default: 022. */
   readonly callersUmask?: number;
 }
 

@@ -13,7 +13,7 @@ const BIN_DIR = "/opt/cni/bin";
 /** Path at which the pod mounts the host's plugin directory. In the pod, /opt/cni/bin is the image's own directory. */
 const BIN_MOUNT = "/host/opt/cni/bin";
 
-/** Flags to set. The ports differ from the defaults, which other programs on the host's network may use. */
+/** Flags of net-agent. The ports differ from the defaults, which other programs on the host's network may use. */
 const FLAGS: readonly (readonly [flag: string, value: string])[] = [
   ["--health-port", "8481"],
   ["--metrics-port", "8482"],

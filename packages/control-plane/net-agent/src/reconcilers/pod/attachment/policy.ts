@@ -78,7 +78,7 @@ function printProblems(problems: readonly string[]): string {
   return unlistedCount > 0 ? `${listed} and ${String(unlistedCount)} more` : listed;
 }
 
-/** Returns the policy violation, or undefined if there is none. The code is CNI_DEFINITION_TOLERATED if the policy only warns. */
+/** Returns an error if the network calls Patchbay's plugin or violates the policy; CNI_DEFINITION_TOLERATED if the policy only warns. */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,
