@@ -343,7 +343,7 @@ function listAddresses(
 /** Lists the gateways of default routes. For a default route without a gateway, lists the gateways of all addresses. */
 function listGateways(result: CniResult): readonly string[] {
   const routes = (result.routes ?? []).filter((route) =>
-    // The cast makes `dst` optional, because plugins may omit `dst`, which the type of `route` requires.
+    // The cast is needed because plugins may omit `dst`, although it is not optional in the type of `route`.
     DEFAULT_DESTINATIONS.includes((route as { readonly dst?: string }).dst ?? ""),
   );
   const addressGateways = result.ips?.map(({ gateway }) => gateway) ?? [];

@@ -170,8 +170,8 @@ function findOtherRouter(facts: PathFacts, gateway: string | undefined): string 
 }
 
 /**
- * Reports a guest that sends packets for other networks to another host than its gateway. The finding is uncertain: the
- * network may have several gateways, and the guest may request a MAC for another reason.
+ * Reports a guest that sends packets for other networks to a host other than its gateway. The finding is uncertain: the network may have
+ * several gateways, and the guest may request a MAC for another reason.
  */
 function judgeDefaultGateway(facts: PathFacts): Verdict | undefined {
   const doesReply = findTrace(facts, "ping")?.replySeenAt.includes("tap") === true;

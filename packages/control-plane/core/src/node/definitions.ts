@@ -75,7 +75,7 @@ function describeOtherNodes(reportingNodes: readonly string[], nodes: readonly s
   return `${listedNodes}${unlistedCount > 0 ? ` and ${String(unlistedCount)} more` : ""} ${otherNodes.length === 1 ? "has" : "have"} it: a VM that is stopped and started there gets it`;
 }
 
-/** Returns the networks that the node cannot provide, each with a message that names reachable nodes (`nodes`) that can provide it. */
+/** Returns the networks that the node cannot provide. Each message names the reachable nodes (of `nodes`) that provide the network. */
 export function findUnavailableNetworks(
   node: string,
   definitions: Definitions,

@@ -155,7 +155,7 @@ function withNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
   return { ...vm, metadata: { ...vm.metadata, namespace } };
 }
 
-/** Time limit for reading the VM's VMI, in milliseconds. After a timeout, a NIC without a MAC in the VM's old object gets a new MAC. */
+/** Time limit for reading the VM's VMI, in milliseconds. After a timeout, a NIC gets a new MAC if the VM's old object has none for it. */
 const LOOKUP_TIMEOUT_MS = 1000;
 
 /** Returns the specification of the VM's VMI, so that the VM's NICs retain their MACs. */

@@ -16,8 +16,8 @@ export interface ClaimDisk {
   /** Creates the claim's file unless it exists. Resolves when the file is written to disk. */
   make(file: string, size: ClaimSize): Promise<void>;
   /**
-   * Creates the directory and mounts the file on it. If the mounted directory belongs to another group than `group`, changes
-   * the group of all files to `group` and makes them group-writable. Set `group` only while no pod can modify the files.
+   * Creates the directory and mounts the file on it. If the group of the mounted directory is not `group`, changes the group of all files
+   * to `group` and makes the files group-writable. Set `group` only while no pod can modify the files.
    */
   mount(
     file: string,

@@ -112,8 +112,8 @@ function isInside(address: string, prefix: string): boolean {
 }
 
 /**
- * Returns an on-link route to each gateway that the guest could not reach through its own subnet or another on-link route. The pod can have
- * routes through such a gateway without an on-link route, by the flag `onlink`. DHCP cannot transmit this flag.
+ * Returns an on-link route to each gateway that is neither in the guest's subnet nor in the destination of an on-link route. The pod needs
+ * no such route if its routes have the flag `onlink`, which DHCP cannot transmit to the guest.
  */
 function listGatewayRoutes(address: string, routes: readonly NicRoute[]): readonly NicRoute[] {
   const onLink = routes.flatMap((route) =>

@@ -233,8 +233,8 @@ async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Prom
 }
 
 /**
- * Creates the pod. If ipam-extensions rejects the pod's request for addresses of the primary network, creates the pod without it:
- * ipam-extensions then adds its own. Source: ipam-extensions validateDefaultMultusNetworkRequest.
+ * Creates the pod. If ipam-extensions rejects the pod's request for addresses of the primary network, creates the pod without the request,
+ * and ipam-extensions adds one. Source: ipam-extensions validateDefaultMultusNetworkRequest.
  */
 async function createPod(pod: Pod, { store }: Deps): Promise<Pod> {
   const bare = withoutPrimaryRequest(pod);
