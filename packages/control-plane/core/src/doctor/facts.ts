@@ -210,7 +210,7 @@ export interface PathFacts {
   readonly isPaused?: true;
   /** Set for some minutes after the guest's start, while the guest may not have configured its NICs yet. */
   readonly isBooting?: true;
-  /** Set if the guest agent reports Windows. Its firewall rejects pings and connections by default, so missing replies are no fault. */
+  /** Set if the guest agent reports Windows. Windows rejects pings and connections by default, so missing replies are no fault. */
   readonly isWindows?: true;
   /** MACs of all NICs of this VM, in lower case. Linux may answer ARP with the MAC of another NIC, which is no fault. */
   readonly vmMacs?: readonly string[];

@@ -109,7 +109,7 @@ function findTokenPod({ extra }: User): TokenPod | undefined {
     : { namespace: names.SERVICES_NAMESPACE, name, uid };
 }
 
-/** Returns the agent's node; undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
+/** Returns the virt-handler's node; undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
 export async function findAgentNode(
   user: User,
   { findPodNode }: PodLookup,

@@ -119,7 +119,7 @@ class NodeClaims implements ClaimUses {
     throw volumeError(name, `claim ${claimName} does not have volume ${volumeName}`);
   }
 
-  /** Records that the pod uses the volume. Returns whether no other pod uses it. Throws if another pod uses a volume for a single pod. */
+  /** Records that the pod uses the volume. Returns whether no other pod uses it. Throws if another pod uses it and `isSinglePod` is set. */
   async #recordUser(
     { users }: ClaimPaths,
     pod: Pod,

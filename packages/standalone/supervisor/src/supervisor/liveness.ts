@@ -19,7 +19,8 @@ export interface HealthChecks {
 }
 
 /**
- * Resolves when a component hangs. Counts failed checks, because this process could be suspended until a single time limit expires.
+ * Resolves when a component hangs. Counts failed checks instead of using one time limit, which could expire while this process is
+ * suspended.
  * @throws the signal's reason
  */
 export async function waitUntilHung({ clock, check, signal }: HealthChecks): Promise<void> {
