@@ -158,7 +158,7 @@ export interface SandboxConnection {
 interface SandboxConnectionOptions {
   /** Addresses of the runtime. Undefined selects the default addresses. */
   readonly endpoints: readonly string[] | undefined;
-  /** PID of a process whose root directory contains the default sockets. If undefined, this process's own is used. */
+  /** PID of a process whose root directory contains the default sockets. If undefined, the root directory of this process is used. */
   readonly hostProcess: number | undefined;
   readonly namespaces: Namespaces;
   readonly clock: Clock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the devices that a device plugin offers, and allocates them to containers. Pure.
+// Lists the devices that a device plugin offers, and allocates them to containers.
 import { join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError, type Logger } from "@patchbay/base";

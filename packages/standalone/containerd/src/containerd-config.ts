@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds containerd's configuration and base specification. Pure. Source: containerd, CRI plugin's configuration, version 2.
+// Builds containerd's configuration and base specification. Source: containerd, CRI plugin's configuration, version 2.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { ContainerdLayout } from "./layout.ts";

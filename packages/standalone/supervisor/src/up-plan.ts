@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides what `patchbay up` does. Pure.
+// Decides what `patchbay up` does.
 import { omitUndefined } from "@patchbay/base";
 import { parseFields, readText } from "./data-dir/json.ts";
 import type { WantedSettings } from "./settings/settings.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts CRI v1 messages to the types of ContainerRuntime. Pure.
+// Converts CRI v1 messages to the types of ContainerRuntime.
 import type {
   ContainerImage,
   ContainerState,

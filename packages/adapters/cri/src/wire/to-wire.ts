@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts the types of ContainerRuntime to CRI v1 messages. Omitted fields get the default of cri.proto. Pure.
+// Converts the types of ContainerRuntime to CRI v1 messages. Omitted fields get the default of cri.proto.
 import type {
   ContainerConfig,
   ContainerMount,

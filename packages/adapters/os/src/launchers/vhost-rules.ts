@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for the sockets that a launcher may use, and for the group and mode of the sockets' directories. Pure.
+// Rules for the sockets that a launcher may use, and for the group and mode of the sockets' directories.
 import type { BigIntStats } from "node:fs";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";

@@ -37,7 +37,7 @@ function decodeField(field: string): string {
   );
 }
 
-/** Returns the mount points at and below `path`, in mount order. Pure. */
+/** Returns the mount points at and below `path`, in mount order. */
 export function parseMounts(mountinfo: string, path: string): readonly string[] {
   return mountinfo
     .split("\n")

@@ -29,7 +29,7 @@ async function examineInstallation(context: Context): Promise<void> {
   });
 }
 
-/** Prints where frames of a VM's interfaces are lost. @throws AppError with DOCTOR_FOUND_DEAD if frames are lost, KUBE_NOT_FOUND */
+/** Prints where frames of a VM's interfaces are lost. @throws AppError with KUBE_NOT_FOUND, or with DOCTOR_FOUND_DEAD if frames are lost */
 async function examineVm(context: Context, { args }: Input): Promise<void> {
   const { AppError } = await import("@patchbay/base");
   const { ifacesOf } = await import("@patchbay/core/nics");

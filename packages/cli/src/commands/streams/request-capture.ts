@@ -66,7 +66,7 @@ async function copyPackets(
   }
 }
 
-/** @throws AppError with FLAG_INVALID, for example if the output is a terminal, and LAUNCHER_UNREACHABLE */
+/** @throws AppError with LAUNCHER_UNREACHABLE, or with FLAG_INVALID, for example if the output is a terminal */
 export async function requestCapture(context: Context, input: Input): Promise<void> {
   const path = textOption(input, "write");
   assertNoTerminal(path);

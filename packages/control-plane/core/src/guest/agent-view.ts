@@ -81,7 +81,7 @@ function isSameSet(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && left.every((entry) => right.includes(entry));
 }
 
-/** Returns the reported addresses. Returns `previous` if only the order changed, or if none were reported for only a short time. */
+/** Returns the reported addresses. Returns `previous` if only their order changed, or while addresses have been missing only briefly. */
 function updateAddresses(
   previous: LastReported<readonly string[]>,
   reported: readonly string[],

@@ -223,7 +223,7 @@ function toRequestField(field: string, paths: { iface: string; network: string }
   return field.startsWith(paths.network) || field === paths.iface ? "name" : "";
 }
 
-/** Applies the admission rules to the last entries of `ifaces` and `networks`, the new ones. Maps problems to the request's fields. */
+/** Applies the admission rules to the new interface and network, which are last in the lists. Maps problems to the request's fields. */
 function findRuleCauses(
   facts: AddIfaceFacts,
   networks: readonly Network[],

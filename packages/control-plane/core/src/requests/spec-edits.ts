@@ -41,7 +41,7 @@ function listCauses(
   });
 }
 
-/** Why an interface whose binding has a hook cannot be plugged into a running guest. The caller adds the subject, for example `binding`. */
+/** Reason why a binding with a hook cannot be plugged into a running guest. Callers put the subject before it, for example `binding`. */
 export const NEEDS_START =
   "has a hook, which is called only when the guest starts and cannot join a running pod; add the interface to the VM's specification, or while the VM is stopped";
 

@@ -424,7 +424,7 @@ export function isAwaited(state: IpamClaimState | undefined): boolean {
   return state?.kind === "missing" || state?.kind === "ending";
 }
 
-/** Returns the claims that a source pod's NICs use, so that the target pod uses the same claims. The attachment in use is the first. */
+/** Returns the claims of a source pod's NICs, which the target pod then uses too. The first attachment of an interface is in use. */
 export function findIpamClaimsInUse(
   attachments: readonly Attachment[],
   elements: readonly NetworkSelection[],

@@ -39,7 +39,7 @@ export function findPodNetwork(spec: VmiSpec): Network | undefined {
   return networksOf(spec).find(({ pod }) => pod !== undefined);
 }
 
-/** Returns the MAC to request. With masquerade, the guest's MAC is not the pod NIC's. */
+/** Returns the MAC to request for the pod NIC. Undefined with masquerade, because the pod NIC then has a MAC of its own. */
 function readPodMac({ macAddress, bridge, binding }: Iface): string | undefined {
   return bridge === undefined && binding === undefined ? undefined : macAddress;
 }

@@ -32,7 +32,7 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   processEntities: true,
-  // This also decodes numeric character references, with which hooks written in Go escape quotes and line breaks.
+  // This option also decodes numeric character references, with which hooks written in Go escape quotes and line breaks.
   // oxlint-disable-next-line typescript/no-deprecated -- its successor requires a custom decoder
   htmlEntities: true,
   ignoreDeclaration: true,

@@ -50,7 +50,7 @@ function healthz(deps: Deps): CallHandler {
   };
 }
 
-/** Responds with 400. virtctl sends this request only if the user specifies no image. Source: KubeVirt GetGsInfo. */
+/** Responds with 400. virtctl sends this request only if it needs a default image, which Patchbay lacks. Source: KubeVirt GetGsInfo. */
 const guestfs: CallHandler = () => {
   const message =
     "Patchbay has no image of libguestfs; nothing was created. Name an image: virtctl guestfs --image quay.io/kubevirt/libguestfs-tools:TAG CLAIM, and add --kvm=false if nodes have no usable /dev/kvm";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses and expands image references. Pure. Source: distribution/reference.
+// Parses and expands image references. Source: distribution/reference.
 import { AppError } from "@patchbay/base";
 
 const DOMAIN_PATTERN = /^(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|[A-Za-z0-9.-]+:\d+)$/;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, annotations and paths of volumes on this machine. Pure.
+// Names, annotations and paths of volumes on this machine.
 import { join } from "node:path";
 
 /** Pattern of volume handles. It is strict because a handle becomes a directory name. */

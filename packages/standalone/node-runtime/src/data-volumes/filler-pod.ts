@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the pod that fills a claim. The pod runs prepare-disks from the launcher image as the launchers' user. Pure.
+// Builds the pod that fills a claim. The pod runs prepare-disks from the launcher image as the launchers' user.
 import { apiVersionOf, DATA_VOLUMES, names, type DataVolume } from "@patchbay/api";
 import type {
   Container,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the next steps for one DataVolume. Pure.
+// Plans the next steps for one DataVolume.
 import {
   apiVersionOf,
   PERSISTENT_VOLUME_CLAIMS,

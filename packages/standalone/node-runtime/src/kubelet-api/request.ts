@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses requests of the API server and finds the addressed containers. Pure. Source: server.go of the kubelet.
+// Parses requests of the API server and finds the addressed containers. Source: server.go of the kubelet.
 import type { LogQuery } from "./read-log.ts";
 import { parseRecordTime } from "./log-format.ts";
 import type { ContainerStatus, Pod } from "@patchbay/api/kubernetes";

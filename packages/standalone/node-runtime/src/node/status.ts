@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the Node object's labels and status from observations of the machine. Pure.
+// Builds the Node object's labels and status from observations of the machine.
 import type { MachineFacts, MachineIdentity } from "./machine.ts";
 import { names } from "@patchbay/api";
 import type { KubeNode, NodeCondition } from "@patchbay/api/kubernetes";

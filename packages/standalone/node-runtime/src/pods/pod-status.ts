@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the status of a pod and its containers from observations. Pure.
+// Builds the status of a pod and its containers from observations.
 import type {
   Condition,
   ContainerStatus,

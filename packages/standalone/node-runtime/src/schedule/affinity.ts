@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates node selectors, node affinity and pod affinity. Pure. Source: type Affinity of Kubernetes' core/v1.
+// Evaluates node selectors, node affinity and pod affinity. Source: type Affinity of Kubernetes' core/v1.
 import type { KubeNode, Pod } from "@patchbay/api/kubernetes";
 
 type Labels = Readonly<Record<string, string>>;

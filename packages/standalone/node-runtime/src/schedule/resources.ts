@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares resource requests of pods with a node's resources. Pure. Source: NodeResourcesFit of Kubernetes' scheduler.
+// Compares resource requests of pods with a node's resources. Source: NodeResourcesFit of Kubernetes' scheduler.
 import { type Container, type KubeNode, type Pod, isPodFinished } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
 import { findRequest } from "../translate/resources.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates taints and tolerations. Pure. Source: "Taints and Tolerations" of the Kubernetes documentation.
+// Evaluates taints and tolerations. Source: "Taints and Tolerations" of the Kubernetes documentation.
 import type { Pod, Taint, Toleration } from "@patchbay/api/kubernetes";
 
 /** Taint that `kubectl cordon` sets. Source: TaintNodeUnschedulable of Kubernetes. */

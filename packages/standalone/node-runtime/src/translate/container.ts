@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translates a container of a pod to its CRI configuration. Pure.
+// Translates a container of a pod to its CRI configuration.
 import { join } from "node:path";
 import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";

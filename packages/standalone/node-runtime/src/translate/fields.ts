@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads fields of a pod and resources of its containers for the downward API. Pure.
+// Reads fields of a pod and resources of its containers for the downward API.
 import type { Container, Pod, ResourceFieldSelector } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
 import { findMemoryLimit } from "./resources.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translates a pod to the CRI configuration of its sandbox. Pure and deterministic.
+// Translates a pod to the CRI configuration of its sandbox. Equal pods get equal configurations.
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";

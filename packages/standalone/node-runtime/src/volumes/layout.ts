@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of a pod's volumes on the node. They must be the same as the kubelet's, because virt-handler relies on them. Pure.
+// Paths of a pod's volumes on the node. They must be the same as the kubelet's, because virt-handler relies on them.
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 import type { PodVolume } from "@patchbay/api/kubernetes";

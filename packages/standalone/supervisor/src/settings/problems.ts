@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validates settings before anything is created, and reports all problems together. Pure.
+// Validates settings before anything is created, and reports all problems together.
 import { isIP } from "node:net";
 import { checkDataplaneGroup } from "@patchbay/core/nics";
 import { overlaps } from "./subnet.ts";

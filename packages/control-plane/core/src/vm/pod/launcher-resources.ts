@@ -179,7 +179,7 @@ function readOverheadMiB(registry: BindingRegistry, name: string): number {
   return Math.ceil((parseQuantity(memory) ?? 0) / BYTES_PER_MIB);
 }
 
-/** Returns the memory overhead of all binding plugins that the ifaces use. Source: KubeVirt pkg/network/resources memory.go. */
+/** Returns the memory overhead of all binding plugins that the interfaces use. Source: KubeVirt pkg/network/resources memory.go. */
 export function computeBindingsMiB(spec: VmiSpec, registry: BindingRegistry): number {
   const boundIfaces = ifacesOf(spec).filter((iface) => canBind(spec, iface, registry));
   const names = new Set(boundIfaces.flatMap(({ binding }) => binding?.name ?? []));

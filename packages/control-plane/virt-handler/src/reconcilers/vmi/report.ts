@@ -346,7 +346,7 @@ function buildBlockedFields(
   return before === undefined ? {} : { blockedReason: before };
 }
 
-/** Reports in the status that an unusable launcher blocks the VMI and its ifaces. */
+/** Reports in the status that an unusable launcher blocks the VMI and its interfaces. */
 export async function reportFailure(
   vmi: VirtualMachineInstance,
   failure: { readonly error: unknown; readonly failures: number },

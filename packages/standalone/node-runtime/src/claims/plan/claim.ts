@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the provisioning and binding of one claim. The event messages are those of Kubernetes. Pure.
+// Plans the provisioning and binding of one claim. The event messages are those of Kubernetes.
 import { apiVersionOf, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
 import type {
   PersistentVolume,

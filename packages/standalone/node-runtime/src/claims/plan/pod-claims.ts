@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a pod's claims allow the pod to be bound to the node. Pure. Source: volume binding of Kubernetes' scheduler.
+// Decides whether a pod's claims allow the pod to be bound to the node. Source: volume binding of Kubernetes' scheduler.
 import type {
   PersistentVolume,
   PersistentVolumeClaim,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the release and deletion of one volume. Pure.
+// Plans the release and deletion of one volume.
 import type { PersistentVolume, PersistentVolumeClaim } from "@patchbay/api/kubernetes";
 import { PROVISIONER, VOLUME_FINALIZER } from "../names.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the objects and tokens that a pod's volumes reference. Pure.
+// Lists the objects and tokens that a pod's volumes reference.
 import type { Pod, PodVolume, VolumeProjection } from "@patchbay/api/kubernetes";
 
 export interface ObjectReference {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the files of API-backed volumes. Pure: the caller reads objects and tokens.
+// Builds the files of API-backed volumes. Callers read the objects and tokens.
 import { AppError } from "@patchbay/base";
 import type { VolumeFile } from "@patchbay/core/interfaces";
 import type {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks the recent growth of data that outlives pods, such as claims. Evictions depend on the growth of such data, not its size. Pure.
+// Tracks the recent growth of data that outlives pods, such as claims. Evictions depend on the growth of such data, not its size.
 
 /** Length of a time window. Growth is measured over the last one to two windows. */
 const WINDOW_MS = 1_800_000;

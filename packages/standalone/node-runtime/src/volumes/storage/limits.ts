@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes disk limits of pods, and decides when to measure the usage. Pure.
+// Computes disk limits of pods, and decides when to measure the usage.
 import type { Container, Pod, PodVolume } from "@patchbay/api/kubernetes";
 import { parseQuantity } from "@patchbay/api/values";
 
