@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds each route to its handler. Contains the handlers of version and health, and of features that Patchbay lacks.
+// Binds each route to its handler. Contains the handlers for version and health, and the handlers that reject requests.
 import { KUBEVIRTS } from "@patchbay/api";
 import { messageOf } from "@patchbay/base";
 import { configHealth } from "@patchbay/daemon";
@@ -30,7 +30,7 @@ import {
   type SERVED_ROUTES,
 } from "./table.ts";
 
-/** Returns Patchbay's version as KubeVirt's version.Info. virtctl requests the server's version after each failed command. */
+/** Returns Patchbay's version as KubeVirt's version.Info, because virtctl requests the server's version after each failed command. */
 function version({ release }: Deps): CallHandler {
   const body = { gitVersion: release };
   return () => Promise.resolve({ code: 200, body });

@@ -19,8 +19,7 @@ export interface HealthChecks {
 }
 
 /**
- * Resolves when a component hangs. Counts failed checks instead of using one time limit, which could expire while this process is
- * suspended.
+ * Resolves when a component hangs. Counts failed checks, because a single time limit could expire while this process is suspended.
  * @throws the signal's reason
  */
 export async function waitUntilHung({ clock, check, signal }: HealthChecks): Promise<void> {

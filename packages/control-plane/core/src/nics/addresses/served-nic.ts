@@ -274,9 +274,7 @@ function rankRoute({ destination, gateway }: NicRoute): number {
   return destination.endsWith("/0") ? 1 : 2;
 }
 
-/**
- * Selects the routes that fit into DHCP's option: first on-link routes, then default routes, then others. Retains the order of `routes`.
- */
+/** Selects routes that fit into DHCP's option: first on-link routes, then default routes, then others. Retains the order of `routes`. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankRoute(left) - rankRoute(right));
   const { fitting } = fitIntoOption(ranked, OPTION_MAX, (prefix) =>

@@ -13,7 +13,7 @@ export interface Preferences {
   readonly request?: AttachmentRequest;
 }
 
-/** IPAM plugins that get no requested addresses: static does not check them, dhcp assigns by MAC. Source: CNI plugins, plugins/ipam. */
+/** IPAM plugins from which no addresses are requested. `static` ignores conflicts; `dhcp` lets the DHCP server choose by the MAC. */
 const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
 /** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
 const ARGS_IPAM = "host-local";
