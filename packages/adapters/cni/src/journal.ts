@@ -46,7 +46,7 @@ export interface JournalRow {
   readonly paths?: NicPaths;
   /** Whether the attachment connects the pod to its default network. The container runtime requests ADD and DEL of this attachment. */
   readonly isDefault?: true;
-  /** Set if the container runtime added the attachment, writes its `network-status`, and deletes it with the sandbox. */
+  /** Set if the container runtime added the attachment. The runtime also reports it in `network-status` and deletes it with the sandbox. */
   readonly isAdopted?: true;
   /** Set if the attachment requested default routes. `replaced` lists the pod's default routes that the requested routes replaced. */
   readonly defaultRoute?: {

@@ -24,7 +24,7 @@ const OUTCOMES = {
   failed: "failed",
 } as const;
 
-/** Returns the verdict to show. The combined verdict takes precedence over the change's own verdict, unless the latter is a refusal. */
+/** Returns the verdict to show. The combined verdict takes precedence over the change's own verdict, unless that is a refusal. */
 function effectiveVerdict({ verdict, combinedVerdict }: PendingChange): PendingChange["verdict"] {
   return verdict?.kind === "refused" ? verdict : (combinedVerdict ?? verdict);
 }

@@ -39,7 +39,7 @@ function hasPatchbayRules({ webhooks = [] }: WebhookConfiguration): boolean {
   );
 }
 
-/** Lists CRDs, APIServices and webhook configurations in the API groups that only one installation per cluster can serve. */
+/** Lists other installations' CRDs, APIServices and webhook configurations for API groups that only one installation can serve. */
 async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
   const definitions = await store.list(DEFINITIONS);
   const services = await store.list(API_SERVICES);

@@ -219,7 +219,7 @@ export function listHeldClaims(template: VmiSpec, running: VmiSpec): ReadonlySet
 
 const SLOT_PREFIX = "network-slot-";
 
-/** Adds claims for NICs that are plugged later, beside the claims of the VM. */
+/** Adds `count` claims to the VM's own claims, for NICs that are plugged later. */
 export function withClaimSlots(
   spec: VmiSpec,
   slots: { readonly resourceClaimTemplateName: string; readonly count: number },

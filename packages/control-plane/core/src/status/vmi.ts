@@ -110,7 +110,7 @@ function sortByPodOrder(ips: readonly string[], podIps: readonly string[]): read
   return [...primaryFirst, ...ips.filter((ip) => !primaryFirst.includes(ip))];
 }
 
-/** Checks whether the pod's primary NIC is not on `networkName`. Returns true for a pod with addresses but without `entry`. */
+/** Checks whether the pod's primary NIC is on a network other than `networkName`. Without `entry`, this holds if the pod has an address. */
 function isOnOtherDefault(
   networkName: string,
   entry: NetworkStatus | undefined,

@@ -69,7 +69,7 @@ async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<bo
   }
 }
 
-/** Returns the expected paths of the domain. If the guest has hooks, any path is allowed, so that the actual paths are returned. */
+/** Returns the expected paths of the domain. Returns `actual` for a guest with hooks, because hooks may use any path. */
 function findExpectedPaths(
   { vmi, run, launcher, deps }: IncomingMigration,
   actual: readonly string[],
