@@ -127,7 +127,7 @@ function findSocketProblems(node: KubeNode, facts: Facts): readonly NodeProblem[
     .map((resource) => ({ message: `offers no ${resource}, and VhostUserDataplane is on`, fix }));
 }
 
-/** Compares the renewal time in the node's lease with the server's clock. A ready node with an old renewal time has a slow clock. */
+/** Compares the renewal time in the node's lease with the server's clock. An old time means a slow clock, because the node is ready. */
 function findClockProblems(lease: Lease | undefined, nowMs: number): readonly NodeProblem[] {
   if (lease?.spec?.renewTime === undefined) return [];
   const aheadMs = parseTime(lease.spec.renewTime) - nowMs;

@@ -311,7 +311,7 @@ interface AttachmentSources {
   readonly pod: PodNetworkFacts;
 }
 
-/** Returns whether the status may list the attachment. A new one is omitted until CNI returns the result that virt-handler needs. */
+/** Returns whether the status may list the attachment. Omits a new attachment until CNI returns the result that virt-handler needs. */
 function isReportable(attachment: Attachment, previous: readonly Attachment[]): boolean {
   const { name, podInterfaceName } = attachment;
   return (

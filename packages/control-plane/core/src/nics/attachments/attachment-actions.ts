@@ -295,7 +295,7 @@ function normalizeAttribute(value: unknown): unknown {
   return isEmpty ? undefined : value;
 }
 
-/** Checks whether the element requests another MAC than at ADD. The removal of a MAC request does not count as a change. */
+/** Checks whether the element requests a MAC that it did not request at ADD. The removal of the request does not count as a change. */
 function isOtherMac(recorded: NetworkSelection, requested: NetworkSelection): boolean {
   const requestedMac = normalizeMac(requested.mac ?? "");
   return requestedMac !== "" && requestedMac !== normalizeMac(recorded.mac ?? "");
