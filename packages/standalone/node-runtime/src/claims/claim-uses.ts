@@ -142,7 +142,10 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /** Mounts the volume. Only the first user sets the files' group to its fsGroup, because a second user could rename files meanwhile. */
+  /**
+   * Mounts the volume. Sets the files' group to the pod's fsGroup only if no other pod, which could rename files meanwhile, uses the
+   * volume.
+   */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

@@ -342,7 +342,7 @@ export function planDataVolume(facts: DataVolumeFacts): DataVolumePlan {
     const message = `the claim ${name} exists and was not created for this DataVolume; it is not changed. Delete it, or rename the DataVolume`;
     return planRejection(facts, message);
   }
-  // The deleted claim disappears only when no pod uses it, so this deletes the pod that fills the claim.
+  // The deleted claim disappears only when no pod uses it. The plan therefore deletes the pod that fills the claim.
   if (claim.metadata.deletionTimestamp !== undefined) return { actions: planPodDeletion(pod) };
   if (claim.metadata.annotations?.[FILL_PHASE_ANNOTATION] !== FILLED) {
     return planFilling(facts, claim, order);

@@ -89,7 +89,7 @@ function printName({ containerId, interfaceName }: AttachmentName): string {
   return `${containerId} ${interfaceName}`;
 }
 
-/** Runs GC for the network. @throws AppError with CNI_GC_HELD if the valid attachments are not all known, and the errors of plugins */
+/** Runs GC for the network. @throws AppError with the code of a plugin's error, or with CNI_GC_HELD if some valid attachment is unknown */
 export async function freeUnused(network: UsableNetwork, deps: Deps): Promise<void> {
   const isDone = await deps.cni.gc(network.config, () => listValid(network, deps));
   deps.log.debug("ran GC of a network", { network: network.name, isDone });

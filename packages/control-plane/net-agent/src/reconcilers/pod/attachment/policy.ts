@@ -10,7 +10,7 @@ import { POLICY_FIELDS } from "@patchbay/api";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
-/** Returns undefined if the definition cannot be read, because a network without a definition assigns no addresses. */
+/** Returns undefined if the definition cannot be read, because a network without a valid definition assigns no addresses. */
 async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
   try {
     return await read();

@@ -13,7 +13,7 @@ export interface Preferences {
   readonly request?: AttachmentRequest;
 }
 
-/** IPAM plugins from which no addresses are requested. `static` ignores conflicts; `dhcp` lets the DHCP server choose by the MAC. */
+/** IPAM plugins without requested addresses. `static` does not check whether an address is in use; with `dhcp`, the server chooses it. */
 const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
 /** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
 const ARGS_IPAM = "host-local";
