@@ -42,9 +42,9 @@ export interface Deps {
   /** Reads instancetypes, preferences and their revisions from caches. If an object is not cached, reads it from the API server. */
   readonly instancetypes: Reader;
   readonly mutationCache: MutationCache;
-  /** Serializes the creation of VMIs with the same MAC. */
   /** Watches of ResourceClaims. The users are NAMESPACE/NAME of VMIs. */
   readonly resourceClaims: Pick<ObjectWatches<ResourceClaim>, "setUsed" | "list">;
+  /** Serializes the creation of VMIs with the same MAC. */
   readonly macMutex: KeyedMutex;
   readonly events: EventRecorder;
   /** Backoff of failed steps, by uid of the object. */

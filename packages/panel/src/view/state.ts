@@ -157,7 +157,7 @@ export function isAllowed({ rules }: PanelState, namespace: string, right: Right
   return known !== undefined && hasRight(known, RIGHTS[right]);
 }
 
-/** Returns whether the change was sent and applied, so that it must not be sent again. */
+/** Returns whether the change was sent and applied. The panel does not send such a change again. */
 export function isSent({ outcome }: PendingChange): boolean {
   return outcome !== undefined && !["sending", "failed"].includes(outcome.kind);
 }

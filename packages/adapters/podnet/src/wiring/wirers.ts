@@ -274,9 +274,9 @@ export async function removeGuard(
 }
 
 /**
- * Deletes the NAT table and the table of {@link buildAnswersTable}, whichever of them exists: for a deleted interface,
- * `wiring.kind` may be `bridge` although it was `masquerade`. Resets the sysctls first, because the existence of the NAT
- * table tells later reconcile passes that the removal is unfinished.
+ * Deletes the NAT table and the table of {@link buildAnswersTable} if they exist. Does not rely on `wiring.kind`, which may be `bridge` for
+ * a deleted interface that had masquerade. Resets the sysctls first, because the existence of the NAT table tells later reconcile passes
+ * that the removal is unfinished.
  */
 export async function removeRules(
   pod: Pod,

@@ -137,7 +137,7 @@ export interface GuestRoute {
 
 export interface NodeUplinkFault {
   readonly problem: "noRoute" | "down" | "noCarrier";
-  /** Link of the default route. If all uplinks are down and the route is therefore missing, the first uplink. Unset for `noRoute`. */
+  /** Link of the default route. It is the first uplink if all uplinks are down and the route is therefore missing. Unset for `noRoute`. */
   readonly link?: string;
 }
 
