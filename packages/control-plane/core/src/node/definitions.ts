@@ -20,7 +20,7 @@ const EXTENDED_RESOURCE =
 const NODE_PROBLEMS: readonly string[] = ["PluginMissing", "NodeLinkUnfit", "VlanUnsupported"];
 const NAMED_NODES_MAX = 5;
 
-/** Removes all fields of a definition that core does not read, to keep caches small. */
+/** Removes all fields of a definition that Patchbay's components do not read, so that caches stay small. */
 export function trimDefinition(nad: NetworkAttachmentDefinition): NetworkAttachmentDefinition {
   const { name, namespace, uid, resourceVersion, generation, annotations } = nad.metadata;
   const resource = annotations?.[names.RESOURCE_NAME_ANNOTATION];

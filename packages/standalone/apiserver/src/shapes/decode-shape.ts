@@ -82,7 +82,7 @@ function readObject(value: Fields, shape: ObjectShape, context: DecodeContext): 
 function readMap(value: Fields, itemShape: Shape, context: DecodeContext): Fields {
   const result: Fields = {};
   for (const [key, item] of Object.entries(value)) {
-    // Scalars need no path. Building none for them saves time in long maps.
+    // Scalars need no path. Omitting the paths of scalars saves time in long maps.
     const childContext =
       itemShape.type === "scalar" ? context : { ...context, path: `${context.path}.${key}` };
     setField(result, key, readItem(item, itemShape, childContext));

@@ -142,10 +142,7 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /**
-   * Mounts the volume. Sets the files' group to the pod's fsGroup only if no other pod, which could rename files meanwhile, uses the
-   * volume.
-   */
+  /** Mounts the volume. Sets the files' group to the fsGroup only if no other pod, which could rename files meanwhile, uses the volume. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

@@ -23,7 +23,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
 }
 
 /**
- * Builds a network's status entries. Returns one entry even if the result has no NIC, if Patchbay generated the row's interface name:
+ * Builds a network's status entries. If the result has no NIC, but Patchbay generated the row's interface name, returns one entry, because
  * virt-controller waits for an entry with this name.
  */
 function buildSecondaryEntries(
