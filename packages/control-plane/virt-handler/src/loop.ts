@@ -114,10 +114,7 @@ function isLauncherError(error: unknown): error is AppError {
   return isAppError(error) && LAUNCHER_ERRORS.test(error.code);
 }
 
-/**
- * Returns the delay before the next pass in milliseconds, or undefined if a pass may run now. In the latter case, takes the pass from the
- * VMI's budget.
- */
+/** Returns the delay before the next pass, in milliseconds. If a pass may run now, takes it from the VMI's budget and returns undefined. */
 export function findDelayMs(
   vmi: VirtualMachineInstance,
   pod: LauncherPod,

@@ -167,7 +167,7 @@ export async function listHostLinks(
 interface NodeNicsOptions {
   readonly netlink: Netlink;
   readonly files: Files;
-  /** Directory of the host's root file system, without a trailing slash. Empty for this process's root. */
+  /** Directory of the host's root file system, without a trailing slash. Empty if this process has the same root. */
   readonly root: string;
 }
 

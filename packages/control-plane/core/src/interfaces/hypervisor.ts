@@ -200,19 +200,19 @@ export interface HypervisorConnection {
   /**
    * Returns at most 256 NICs that the guest agent reports, in the agent's order. Waits at most 2 s for the reply. Source:
    * libvirt virDomainInterfaceAddresses with VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
-   * @throws AppError, also with LIBVIRT_AGENT_UNAVAILABLE
+   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, or with a code that {@link HypervisorConnection} lists
    */
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]>;
   /**
    * Returns the operating system that the guest agent reports. Waits at most 2 s for the reply. Source: libvirt
    * virDomainGetGuestInfo with VIR_DOMAIN_GUEST_INFO_OS.
-   * @throws AppError, also with LIBVIRT_AGENT_UNAVAILABLE
+   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, or with a code that {@link HypervisorConnection} lists
    */
   readGuestSystem(name: string): Promise<GuestSystem>;
   /**
    * Returns the guest agent's report on one topic, at most 1024 entries. Waits at most 2 s for each reply. `routes` requires
    * four replies. Source: libvirt virDomainGetGuestInfo, virDomainQemuAgentCommand.
-   * @throws AppError, also with LIBVIRT_AGENT_UNAVAILABLE
+   * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, or with a code that {@link HypervisorConnection} lists
    */
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;
   /**
@@ -220,7 +220,7 @@ export interface HypervisorConnection {
    * but remains defined. The call has no deadline and blocks the connection until the migration ends; `abortJob` on another
    * connection aborts it. If the connection to a daemon breaks, callers must check the domain on both sides. Source: libvirt
    * virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
-   * @throws AppError, also with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST
+   * @throws AppError with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST, or with another code that {@link HypervisorConnection} lists
    */
   migrateDomain(name: string, migration: Migration): Promise<void>;
   /** Source: libvirt virDomainGetJobStats. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists a migrating guest's NICs, and how the source and the target pod rewire and announce them.
+// Lists a migrating guest's NICs, and their wirings and announcements on the source and the target node.
 import {
   names,
   type BindingRegistry,

@@ -457,7 +457,7 @@ function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
 
 const LOST_REASON: NodeLoss["reason"] = "NodeUnresponsive";
 
-/** Returns the phases with their start times, including a new phase. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
+/** Returns the phases with start times. Adds `phase` if it is new. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
 function phaseTransitions(
   vmi: VirtualMachineInstance,
   phase: VmiPhase,

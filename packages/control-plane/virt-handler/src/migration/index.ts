@@ -61,7 +61,7 @@ function releaseMacs(
   });
 }
 
-/** Interval for checking an incoming guest that stays paused, in milliseconds. The guest is polled, because a repair may cause no event. */
+/** Interval for checking an incoming guest that faults keep paused, in milliseconds. The repair of a fault may cause no event. */
 const PAUSED_CHECK_INTERVAL_MS = 10_000;
 
 /** Retry interval for releasing the guest's MACs, in milliseconds. The interval is short, because the target may wait for the MACs. */

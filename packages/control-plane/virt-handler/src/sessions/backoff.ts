@@ -69,7 +69,7 @@ class BackoffSessions implements Sessions {
     });
   }
 
-  /** Starts a backoff unless one is in progress. A timeout also ends the connection, and both must count as one failure. */
+  /** Starts a backoff unless one is in progress, because a timeout also ends the connection, and must not count as two failures. */
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
     // All failures have the same code, because a different code would reset the backoff.

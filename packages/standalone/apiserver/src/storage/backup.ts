@@ -8,7 +8,7 @@ import { extractStoredMetadata } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
 /**
- * Amount by which a restore increases the revision. No revision is used twice if fewer writes than this amount happened since the backup.
+ * Amount by which a restore increases the revision. Must exceed the number of writes since the backup, so that no revision is used twice.
  */
 const REVISION_GAP = 1_000_000_000;
 

@@ -176,7 +176,7 @@ export class RevisionLog {
     this.#updateMark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
   }
 
-  /** Tries to refill the reserve. Returns true if space is short: the caller must then reject writes that add or enlarge objects. */
+  /** Tries to refill the reserve. Returns true if space remains short. If so, the caller must reject writes that add or enlarge objects. */
   isDiskShort(): boolean {
     if (!this.#reserve.isFullSize) this.#reserve.refill();
     return !this.#reserve.isFullSize;

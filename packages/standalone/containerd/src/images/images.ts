@@ -86,7 +86,7 @@ export function parseMarkedNames(listing: string): readonly string[] {
   });
 }
 
-/** Lists the names of images that users added to this machine. If `name` is set, lists no image with another name. */
+/** Lists the names of images that users added to this machine. If `name` is set, lists only this name. */
 export async function listAdded(deps: CtrDeps, name?: string): Promise<readonly string[]> {
   const filter = name === undefined ? [] : [`name==${JSON.stringify(name)}`];
   return parseMarkedNames(await ctr(deps, ["images", "ls", ...filter]));

@@ -96,7 +96,7 @@ export function selectCredentials(
     .map(({ credentials }) => credentials);
 }
 
-/** Returns the pull secrets that exist. A missing secret is not an error, because the registry may not require it. */
+/** Returns the pull secrets that exist. A missing secret is not an error, because the registry may not require credentials. */
 async function readPullSecrets(store: Store, pod: Pod): Promise<readonly Secret[]> {
   const { namespace = "" } = pod.metadata;
   const names = (pod.spec.imagePullSecrets ?? []).map(({ name = "" }) => name);

@@ -140,7 +140,7 @@ function planRemoval<Owned extends OwnedAttachment>(
   return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
-/** Plans the action if another component's NIC has the wanted name: adopts a secondary NIC on the wanted network in mode `multus`. */
+/** In mode `multus`, adopts `holder`, which has the wanted name, if it is a secondary NIC on `network`. Otherwise plans an error. */
 function planConflict(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,

@@ -30,7 +30,7 @@ export interface DefinitionNeeds {
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Member that names a link of the node, by plugin. Sources: plugins macvlan, ipvlan, vlan; ovs-cni. */
+/** Configuration member that names a link of the node, by plugin. Sources: plugins macvlan, ipvlan, vlan; ovs-cni. */
 const LINK_MEMBERS: ReadonlyMap<string, string> = new Map([
   ["macvlan", "master"],
   ["ipvlan", "master"],

@@ -215,9 +215,7 @@ interface ObservedLink {
   readonly index: number;
 }
 
-/**
- * Returns the names of the pod NIC and the tap. Returns none before CNI ADD ends, because the attachment's state reports the end of ADD.
- */
+/** Returns the names of the pod NIC and the tap. Returns none before ADD ends, because the attachment's state reports the end of ADD. */
 function listWatchedNames(iface: IfaceFacts): readonly string[] {
   const { podInterfaceName, tapName } = buildIfaceNames(iface.name, iface.podInterfaceName);
   const { hasTap, hasBridge } = iface.links;

@@ -97,7 +97,7 @@ export function buildDiskParts(
 
 export const PREPARE_CONTAINER = "prepare-disks";
 const PREPARE_PROGRAM = "/usr/bin/prepare-disks";
-/** Resources of `prepare-disks`, which runs `qemu-img` and `xorriso`. A malicious image cannot exceed the limits. */
+/** Requests and limits of `prepare-disks`, which runs `qemu-img` and `xorriso`. The limits also bound what a malicious image can use. */
 const PREPARE_REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
 const PREPARE_LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
 

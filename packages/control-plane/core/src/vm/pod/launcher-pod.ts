@@ -84,7 +84,7 @@ function buildLauncherVolumes(): readonly PodVolume[] {
   return LAUNCHER_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: printMi(mib) } }));
 }
 
-/** Lists the VM's claims without request names. Thus, the container has the devices of all requests, also for NICs to be plugged later. */
+/** Lists the VM's claims without request names, so that the container gets the devices of all requests, even for NICs plugged later. */
 function buildContainerClaims({
   resourceClaims = [],
 }: VmiSpec): Pick<NonNullable<Container["resources"]>, "claims"> {

@@ -164,7 +164,7 @@ function findCpuLabels(guest: VmiFacts | undefined, { nodes }: Deps): MigrationF
   return guest === undefined ? {} : findCpuRequirement(guest, nodes.find({ name })).labels;
 }
 
-/** Returns why no node can be the target of a migration that has not begun. Returns undefined in all other cases. */
+/** Returns why no node can be the migration's target. Returns undefined if a node can be the target, or if the migration has begun. */
 function findNoTargetReason(
   guest: VmiFacts | undefined,
   migration: Migration | undefined,

@@ -145,7 +145,7 @@ export async function findStoredLauncher(
   return pod !== undefined && hasLauncherLabel(pod) ? pod : undefined;
 }
 
-/** Finds the VMI's launcher pod. If a missing pod would mean that the guest has ended, reads the API server: the cache may be stale. */
+/** Finds the VMI's launcher pod. Before a missing pod counts as the guest's end, reads the API server, because the cache may be stale. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);

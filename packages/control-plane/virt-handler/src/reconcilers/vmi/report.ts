@@ -217,7 +217,7 @@ const INTERFACES_PATH = "/status/interfaces";
 /** Optional fields that are deleted from the status when they become unset. */
 const REMOVABLE_FIELDS = ["blockedReason", "unlistedGuestInterfaces"] as const;
 
-/** Builds the change of conditions with a test of the old value, because virt-controller also writes conditions. */
+/** Builds the patch of the conditions. It tests the old value, because virt-controller also writes conditions. */
 function listConditionChanges(
   current: VmiStatus,
   next: NodeVmStatus,
