@@ -315,9 +315,7 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-/**
- * Plans a restart. Returns a conflict if the strategy is Halted or Once or no VMI exists; returns a refusal if the VM cannot start again.
- */
+/** Plans a restart. Refuses it if the strategy is Halted or Once, if no VMI exists, or if the VM could not start again. */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be restarted";
   const strategy = runStrategyOf(facts.vm);

@@ -125,7 +125,7 @@ export async function actOnClaim(
   }
 }
 
-/** Returns whether the volume's data may be removed. Reads the API server, because the caches may be stale. */
+/** Returns whether the volume's data may be removed. Reads the objects from the API server, because the caches may be stale. */
 async function mayBeRemoved({ store }: ClaimDeps, volume: PersistentVolume): Promise<boolean> {
   const currentVolume = await store.find(PERSISTENT_VOLUMES, keyOf(volume));
   if (currentVolume === undefined || currentVolume.metadata.uid !== volume.metadata.uid)
