@@ -100,7 +100,7 @@ async function findObjectsReason(
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Returns a reason not to delete a CRD that kubectl applied. Ignores the Patchbay label, which old versions also set on Multus' CRD. */
+/** Returns a reason not to delete a CRD that kubectl applied. The Patchbay label proves nothing: old versions set it on Multus' CRD too. */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined

@@ -445,7 +445,7 @@ function findPhaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
 }
 
-/** Returns the VMI's phase. Without a pod: Pending before the start, unchanged if final or during a migration, and otherwise Failed. */
+/** Returns the VMI's phase. It does not change if it is final, or if the pod is missing during a migration. */
 function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
   const { vmi } = situation;
   const currentPhase = vmi.status?.phase ?? "";

@@ -95,7 +95,7 @@ function listPodDeadlines(facts: MigrationFacts): readonly Deadline[] {
 
 /** Returns the transfer's deadline. If disruption is allowed, doubles the limit, because QEMU may pause the guest in the second half. */
 function findCompletionDeadline(facts: MigrationFacts, state: MigrationState): readonly Deadline[] {
-  // The configuration in the VMI's migration state, recorded at the start of the migration, takes precedence over current settings.
+  // Prefers the configuration that virt-controller recorded in the VMI's migration state when the migration started.
   const settings = { ...facts.settings.configuration, ...state.migrationConfiguration };
   const timeoutMs = completionTimeoutMs(settings, facts.guest?.vmi);
   const isDisrupted = settings.allowWorkloadDisruption;
