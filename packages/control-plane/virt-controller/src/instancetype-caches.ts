@@ -93,7 +93,10 @@ export function findMissingInstancetypes(vm: VirtualMachine): readonly string[] 
   });
 }
 
-/** Calls `onChange` with the key of each changed instancetype or preference. findMissingInstancetypes returns keys of the same form. */
+/**
+ * Calls `onChange` with the key of each changed instancetype or preference. The keys can be compared with those of
+ * findMissingInstancetypes.
+ */
 export function onInstancetypeChange(
   caches: InstancetypeCaches,
   onChange: (key: string) => void,

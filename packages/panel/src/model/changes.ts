@@ -99,7 +99,9 @@ function mergeIntoPlug(
   }
 }
 
-/** Adds a change, or merges it into a pending plug of its interface. A new pull replaces the interface's other changes, and vice versa. */
+/**
+ * Adds a change, or merges it into a pending plug of its interface. A pull replaces the interface's other changes, and they replace a pull.
+ */
 export function addChange(changes: readonly Change[], change: Change): readonly Change[] {
   const others = removeChange(changes, change);
   if (!("iface" in change)) return [...others, change];

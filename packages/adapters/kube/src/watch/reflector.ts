@@ -203,9 +203,7 @@ class Subscription<T extends KubeObject> {
     return this.#trim(omitBookkeeping(object));
   }
 
-  /**
-   * Counts and logs a failure. An expired resource version is no failure unless the last list was unpaged: a new list follows at once.
-   */
+  /** Counts and logs a failure. An expired resource version is a failure only of an unpaged list; otherwise, a new list follows at once. */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;

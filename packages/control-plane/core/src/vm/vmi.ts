@@ -169,7 +169,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: buildLauncherPod(vmi, request) }];
 }
 
-/** Returns the next launcher pod if that pod has image volumes. Its dry run shows whether the API server supports image volumes. */
+/** Returns the next launcher pod if it has image volumes. A dry run with this pod shows whether the API server supports image volumes. */
 export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>

@@ -18,7 +18,7 @@ import { type Selection, parseSelection, selectMatching } from "./options/select
 type ListReply = Extract<Reply, { type: "list" }>;
 
 interface Continuation {
-  /** Revision of the first page. The token in an error 410 has -1, with which the list continues at the current revision. */
+  /** Revision of the first page. A token in an error 410 contains -1, which makes the list continue at the current revision. */
   readonly revision: number;
   readonly after: string;
 }

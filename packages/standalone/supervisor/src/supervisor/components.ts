@@ -206,7 +206,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       paths.relayPki,
     ]),
     virtController: buildService(paths, "control-plane/virt-controller", [
-      // containerd cannot pass a guest's MAC to CNI plugins. Guests can use their MACs anyway, as this network's bridge accepts every MAC.
+      // containerd cannot pass a guest's MAC to CNI plugins, but this network's bridge passes frames from any MAC.
       "--pod-network-passes-any-mac",
     ]),
   };

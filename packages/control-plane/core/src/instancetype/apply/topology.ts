@@ -38,7 +38,7 @@ function buildSpreadTopology(vcpus: number, { across, ratio }: VcpuSpread): CpuT
   }
 }
 
-/** Returns the preferred topology. The topology must divide the vCPUs evenly; see {@link findSpreadCauses}. */
+/** Returns the preferred topology. Callers must have checked with {@link findSpreadCauses} that it divides the vCPUs evenly. */
 export function chooseTopology(vcpus: number, preference: PreferenceSpec | undefined): CpuTopology {
   if (vcpus === 1) return SINGLE_CPU;
   const preferredTopology = findPreferredTopology(preference);

@@ -19,7 +19,7 @@ export interface WatchedLinks {
 export interface LinkWatch {
   /**
    * Calls `onChange` after link changes until `signal` aborts: immediately for the first change, and within a second for later changes.
-   * @throws AppError with OS_FILE_FAILED when the limit of watched namespaces is reached, OS_DESCRIPTOR_STALE
+   * @throws AppError with OS_DESCRIPTOR_STALE, or with OS_FILE_FAILED when the limit of watched namespaces is reached
    */
   watch(
     netns: NetnsHandle,

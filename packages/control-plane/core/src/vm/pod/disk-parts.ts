@@ -134,7 +134,7 @@ export function buildContainerDiskPart(
   };
 }
 
-/** Builds the pod parts for a disk in an existing directory of the node. Only root could write to a directory that the kubelet creates. */
+/** Builds the pod parts for a disk in a host directory. The directory must exist: the kubelet would create it writable only by root. */
 export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
