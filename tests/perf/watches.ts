@@ -12,6 +12,7 @@ import {
 } from "@patchbay/api";
 import {
   createClock,
+  createFrameWatch,
   createLinkWatch,
   createNetlink,
   createProcessRunner,
@@ -153,6 +154,7 @@ class Node {
         open: ({ uid }: { readonly uid: string }) => Promise.resolve(launcherFor(pods, uid)),
         watch: () => undefined,
       },
+      frameWatch: createFrameWatch(),
       linkWatch: createLinkWatch(),
       vhostSockets: createFakeVhostSockets(),
       launcherDisks: createFakeLauncherDisks(),

@@ -19,6 +19,7 @@ import {
 } from "@patchbay/os/testing";
 import {
   createFakeLinkCounters,
+  createFakeFrameWatch,
   createFakeLinkWatch,
   createFakePodNetwork,
   createFakeAddressServers,
@@ -99,6 +100,7 @@ export class AttackedLoop {
       kubevirts: new OneObject<KubeVirt>(),
       launchers,
       hypervisor: node.hypervisor,
+      frameWatch: createFakeFrameWatch(),
       linkWatch: createFakeLinkWatch(),
       vhostSockets: createFakeVhostSockets(),
       launcherDisks: createFakeLauncherDisks(),

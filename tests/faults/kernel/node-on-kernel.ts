@@ -15,6 +15,7 @@ import type {
   AddressServers,
   Hypervisor,
   LauncherPod,
+  FrameWatch,
   LinkWatch,
   Netlink,
   ProcessRunner,
@@ -35,6 +36,7 @@ const DOMAIN = "default_vm1";
 const CNI_BIN_DIRS = ["/opt/cni/bin", "/usr/lib/cni"];
 /** Only the agents change links here, so that undetected changes do not occur. */
 const UNWATCHED: LinkWatch = { watch: () => ({ discardEvents: () => undefined }) };
+const UNHEARD: FrameWatch = { watch: () => ({ setFilter: () => undefined }) };
 
 function ip(...args: readonly string[]): string {
   return run("ip", ...args);
@@ -116,6 +118,7 @@ export class NodeOnKernel implements TestNode {
       sandboxes: this.#sandboxes,
       launchers: this.#launchers,
       linkWatch: UNWATCHED,
+      frameWatch: UNHEARD,
       vhostSockets: createFakeVhostSockets(),
       hypervisor: life.bind(this.#openingTaps()),
       addressServers: life.bind(this.#addressServers),

@@ -18,6 +18,7 @@ import {
 import {
   createFakeAddressServers,
   createFakeDefaultRoutes,
+  createFakeFrameWatch,
   createFakeLinkWatch,
   createFakeNodeNics,
   createFakePodNetwork,
@@ -111,6 +112,7 @@ export class NodeInMemory implements TestNode {
       namespaces: life.bindLooks(this.#namespaces),
       sandboxes: this.#sandboxes,
       launchers: this.#launchers,
+      frameWatch: createFakeFrameWatch(),
       linkWatch: createFakeLinkWatch(this.#podNetwork),
       vhostSockets: life.bind(createFakeVhostSockets()),
       hypervisor: life.bind(hypervisor),

@@ -8,6 +8,7 @@ import type {
   Hypervisor,
   LauncherPod,
   Launchers,
+  FrameWatch,
   LinkWatch,
   Namespaces,
   NodeNics,
@@ -40,6 +41,7 @@ export interface Ground {
   readonly namespaces: Namespaces;
   readonly sandboxes: Sandboxes;
   readonly launchers: Launchers;
+  readonly frameWatch: FrameWatch;
   readonly linkWatch: LinkWatch;
   readonly vhostSockets: VhostSockets;
   readonly hypervisor: Hypervisor;

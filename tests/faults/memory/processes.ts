@@ -150,6 +150,7 @@ async function handler(surroundings: Surroundings): Promise<void> {
       podNetwork: ground.podNetwork,
       launchers: ground.launchers,
       linkWatch: ground.linkWatch,
+      frameWatch: ground.frameWatch,
       vhostSockets: ground.vhostSockets,
       addressServers: ground.addressServers,
       hooks: createFakeHookSidecars(),

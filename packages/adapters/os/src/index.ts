@@ -22,7 +22,7 @@ export { limitControlGroup, setOomScore } from "./processes/resource-limits.ts";
 export { createProcessRunner, limitProcesses } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
 export { createLinkCounters } from "./link-counters.ts";
-export { createLinkWatch, createNetlink } from "./links.ts";
+export { createFrameWatch, createLinkWatch, createNetlink } from "./links.ts";
 export { createLauncherDisks } from "./launchers/launcher-disks.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
 export {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends netlink requests, and watches links in network namespaces, with the native addon.
+// Sends netlink requests, and watches links and their frames in network namespaces, with the native addon.
 import type {
+  FrameFilter,
+  FrameWatch,
   LinkChanges,
   LinkWatch,
   Netlink,
   NetlinkProtocol,
   NetnsHandle,
+  WatchedFrame,
+  WatchedFrames,
   WatchedLinks,
 } from "@patchbay/core/interfaces";
 import { checkedFd } from "./descriptors.ts";
@@ -69,6 +73,73 @@ export function createLinkWatch(): LinkWatch {
         },
         { once: true },
       );
+      return watched;
+    },
+  };
+}
+
+class WatchedLink implements WatchedFrames {
+  readonly #onFrames: (frames: readonly WatchedFrame[]) => void;
+  readonly #watch: number;
+  readonly #throttle = new Throttle();
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(
+    { netns, name, filter: { incoming, outgoing } }: Parameters<FrameWatch["watch"]>[0],
+    onFrames: (frames: readonly WatchedFrame[]) => void,
+  ) {
+    this.#onFrames = onFrames;
+    const readable = (): void => {
+      this.#onReadable();
+    };
+    this.#watch = osNative().watchFrames(checkedFd(netns), name, incoming, outgoing, readable);
+  }
+
+  setFilter({ incoming, outgoing }: FrameFilter): void {
+    if (this.#isClosed) return;
+    try {
+      osNative().filterFrames(this.#watch, incoming, outgoing);
+    } catch (error) {
+      throw toFileError(error, "watch", "frames");
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    osNative().cancelFrames(this.#watch);
+  }
+
+  /** Reports frames, and reads again after a pause. The socket's buffer limits a flood. If there are no frames, waits for the next one. */
+  #onReadable(): void {
+    if (this.#isClosed) return;
+    const frames = osNative().readFrames(this.#watch);
+    if (frames.length === 0) {
+      osNative().armFrames(this.#watch);
+      return;
+    }
+    this.#timer = setTimeout(() => {
+      this.#onReadable();
+    }, this.#throttle.nextMs());
+    this.#onFrames(frames);
+  }
+}
+
+export function createFrameWatch(): FrameWatch {
+  return {
+    watch(link, onFrames, signal): WatchedFrames {
+      if (signal.aborted) return { setFilter: () => undefined };
+      let watched: WatchedLink;
+      try {
+        watched = new WatchedLink(link, onFrames);
+      } catch (error) {
+        throw toFileError(error, "watch", `link ${link.name} of net:[${link.netns.inode}]`);
+      }
+      const close = (): void => {
+        watched.close();
+      };
+      signal.addEventListener("abort", close, { once: true });
       return watched;
     },
   };

@@ -122,6 +122,29 @@ export interface OsNative {
     groups: readonly (readonly FrameTest[])[],
     ms: number,
   ): Promise<FramesRead>;
+  /**
+   * Watches frames of a link that pass all tests of at least one group of their direction. Calls `readable` at the first frame. Each
+   * `armFrames` allows one more call. The caller may close `netnsFd`. Returns the watch to pass to the other
+   * methods. Source: packet(7)
+   */
+  watchFrames(
+    netnsFd: number,
+    link: string,
+    incoming: readonly (readonly FrameTest[])[],
+    outgoing: readonly (readonly FrameTest[])[],
+    readable: () => void,
+  ): number;
+  filterFrames(
+    watch: number,
+    incoming: readonly (readonly FrameTest[])[],
+    outgoing: readonly (readonly FrameTest[])[],
+  ): void;
+  /** Returns at most 64 frames, and 400 bytes of each frame. */
+  readFrames(
+    watch: number,
+  ): readonly { readonly isOutgoing: boolean; readonly frame: Uint8Array }[];
+  armFrames(watch: number): void;
+  cancelFrames(watch: number): void;
   /** Reads sysctls below /proc/sys/net in a network namespace. Returns lines of the form PATH:VALUE. Source: glob(3) */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
   /** Returns `/proc/net/dev` of a network namespace, cut off at about 256 KiB. Copies `netnsFd`, so the caller may close it. */

@@ -13,6 +13,7 @@ import type {
 import type { Clock, Logger } from "@patchbay/base";
 import type { AddressStore } from "./addresses/address-store.ts";
 import type { GuestServers } from "./addresses/guest-servers.ts";
+import type { LearnedAddresses } from "./addresses/learned-addresses.ts";
 import type { GuestHooks } from "./hooks/guest-hooks.ts";
 import type { Memory } from "./memory.ts";
 import type { MigrationRuns } from "./migration/migration-runs.ts";
@@ -41,6 +42,7 @@ export interface NodeParts {
 export interface Deps extends NodeParts, Memory {
   readonly sessions: Sessions;
   readonly guestServers: GuestServers;
+  readonly learnedAddresses: LearnedAddresses;
   readonly guestHooks: GuestHooks;
   readonly mutationCache: MutationCache;
   readonly migrationRuns: MigrationRuns;

@@ -5,6 +5,7 @@ import type {
   LauncherPod,
   AddressServers,
   Change,
+  FrameWatch,
   HookSidecars,
   Launchers,
   LinkCounters,
@@ -22,6 +23,7 @@ import {
   type NodeVmFacts,
 } from "@patchbay/core/vm";
 import { hasRun } from "@patchbay/core/node";
+import { listListenedNics } from "@patchbay/core/guest";
 import { mustReleaseDevice, listStages } from "@patchbay/core/nics";
 import {
   done,
@@ -67,6 +69,7 @@ import {
 import { NO_POLICIES, type Policies } from "./policies.ts";
 import { createPolicyPass } from "./policy-pass.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
+import { createLearnedAddresses } from "./addresses/learned-addresses.ts";
 import { createGuestHooks } from "./hooks/guest-hooks.ts";
 import { createMigrationRuns } from "./migration/migration-runs.ts";
 import { createMigrationMetrics } from "./migration/outgoing.ts";
@@ -96,6 +99,7 @@ function trackLauncher(
     releasePod(previous, deps);
     deps.knownLaunchers.delete(uid);
     deps.migrationRuns.forget(uid);
+    deps.learnedAddresses.forget(uid);
   }
   if (launcher !== undefined) deps.knownLaunchers.set(uid, launcher);
 }
@@ -227,6 +231,19 @@ function notifyHooks(
   }
 }
 
+/** Learns addresses while this node owns the running guest. Returns the milliseconds until an address is removed. */
+function learnAddresses(
+  { vmi, ifaces, domain }: NodeVmFacts,
+  { role, session, wake }: LauncherContext,
+  { learnedAddresses }: Deps,
+): number | undefined {
+  if (role !== "owner") return undefined;
+  const nics = domain?.running === true ? listListenedNics(ifaces) : [];
+  const { launcher, ended: signal } = session;
+  learnedAddresses.listen(vmi, nics, { netns: launcher.netns, signal, onChange: wake });
+  return learnedAddresses.nextEndInMs(vmi.metadata.uid ?? "");
+}
+
 async function convergeAndReport(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
@@ -236,12 +253,14 @@ async function convergeAndReport(
   pruneRetryState(facts, result, deps);
   recordTaps(facts, deps.taps);
   notifyHooks(facts, launcher, deps);
+  const nextEndInMs = learnAddresses(facts, launcher, deps);
   const delayMs = await reportNodeVm(facts, result, deps);
   if (result.connectionError !== undefined) throw result.connectionError;
   // Polls only the guest agent, because netlink, libvirt and the API server report all other changes.
   const dueInMs = [
     result.changed ? 0 : [],
     result.retryInMs ?? [],
+    nextEndInMs ?? [],
     (delayMs > 0 ? delayMs : await queryOwnedGuest(facts, launcher, deps)) ?? [],
   ].flat();
   return { facts, next: dueInMs.length === 0 ? done() : after(Math.min(...dueInMs)) };
@@ -281,6 +300,7 @@ export async function reconcileNodeVm(
   if (isVmiFinal(vmi)) {
     deps.sessions.close(pod);
     deps.guestHooks.forget(pod);
+    deps.learnedAddresses.forget(vmi.metadata.uid ?? "");
     await deps.guestServers.stop(pod.uid);
     return done();
   }
@@ -317,6 +337,7 @@ interface LoopParts extends Omit<NodeParts, "policies"> {
   readonly policies?: Policies;
   readonly launchers: Launchers;
   readonly linkWatch: LinkWatch;
+  readonly frameWatch: FrameWatch;
   readonly addressServers: AddressServers;
   readonly hooks: HookSidecars;
   readonly linkCounters: LinkCounters;
@@ -336,6 +357,7 @@ function buildDeps(parts: LoopParts): Deps {
       clock,
     ),
     guestServers: createGuestServers(parts),
+    learnedAddresses: createLearnedAddresses(parts),
     guestHooks: createGuestHooks(parts),
     ...createMemory(clock),
     mutationCache: createMutationCache(parts.vmis),
@@ -404,6 +426,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   unsubscribe();
   plugMetrics.stop();
   deps.migrationRuns.forgetAll();
+  deps.learnedAddresses.forgetAll();
   deps.sessions.closeAll();
   await deps.guestServers.stopAll();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of virt-handler for tests of other packages.
 export { createAddressStore } from "./addresses/address-store.ts";
+export { createLearnedAddresses, type LearnedAddresses } from "./addresses/learned-addresses.ts";
 export { DEFAULT_CONCURRENCY } from "./config.ts";
 export { runLoop } from "./loop.ts";
 export { startRelay, type Relay } from "./relays/relays.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends test frames, and captures them and their replies with packet sockets on several links in several
-// network namespaces. A short-lived thread enters the namespaces, so other threads never change theirs.
+// network namespaces. Watches frames of single links. A short-lived thread enters the namespaces, so other threads
+// never change theirs.
 // Source: packet(7), setns(2), linux/filter.h.
 #include "frames.h"
 
@@ -23,13 +24,17 @@
 #include <vector>
 
 #include "../error.h"
+#include "../readiness.h"
 
 namespace {
 
 // Number of bytes to capture of each frame. It covers all headers that callers parse.
 constexpr size_t kFrameBytesMax = 400;
-// Maximum number of captured frames per link, because a guest may send any number of frames that match the filter.
+// Maximum number of captured frames per link, and of frames per read of a watch, because a guest may send any number of
+// frames that match the filter.
 constexpr size_t kFramesMax = 64;
+// Receive buffer of a watch, in bytes. The kernel drops frames that do not fit. It doubles the value: socket(7).
+constexpr int kWatchBufferBytes = 32 * 1024;
 
 // Header of frames that are sent with PACKET_VNET_HDR. struct virtio_net_hdr of linux/virtio_net.h has a field
 // whose name is not valid in C++.
@@ -97,6 +102,34 @@ std::vector<struct sock_filter> programOf(const std::vector<std::vector<Test>> &
   }
   code.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
   return code;
+}
+
+// Builds a filter with separate groups for frames that arrive on the link and for frames that are sent through it.
+std::vector<struct sock_filter> programOf(const std::vector<std::vector<Test>> &incoming,
+                                          const std::vector<std::vector<Test>> &outgoing) {
+  const std::vector<struct sock_filter> first = programOf(incoming);
+  const std::vector<struct sock_filter> second = programOf(outgoing);
+  std::vector<struct sock_filter> code = {
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, static_cast<uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 0, 1),
+      BPF_STMT(BPF_JMP | BPF_JA, static_cast<uint32_t>(first.size())),
+  };
+  code.insert(code.end(), first.begin(), first.end());
+  code.insert(code.end(), second.begin(), second.end());
+  return code;
+}
+
+bool attachFilter(int fd, std::vector<struct sock_filter> code) {
+  const struct sock_fprog program = {static_cast<unsigned short>(code.size()), code.data()};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0;
+}
+
+bool bindTo(int fd, int index) {
+  struct sockaddr_ll at = {};
+  at.sll_family = AF_PACKET;
+  at.sll_protocol = htons(ETH_P_ALL);
+  at.sll_ifindex = index;
+  return bind(fd, reinterpret_cast<const struct sockaddr *>(&at), sizeof at) == 0;
 }
 
 class Exchange : public Napi::AsyncWorker {
@@ -204,13 +237,7 @@ class Exchange : public Napi::AsyncWorker {
     if (port.mouth < 0) return false;
     port.ear = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (port.ear < 0) return false;
-    const struct sock_fprog program = {static_cast<unsigned short>(code_.size()), code_.data()};
-    if (setsockopt(port.ear, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0) return false;
-    struct sockaddr_ll at = {};
-    at.sll_family = AF_PACKET;
-    at.sll_protocol = htons(ETH_P_ALL);
-    at.sll_ifindex = port.index;
-    return bind(port.ear, reinterpret_cast<const struct sockaddr *>(&at), sizeof at) == 0;
+    return attachFilter(port.ear, code_) && bindTo(port.ear, port.index);
   }
 
   void hear() {
@@ -307,8 +334,91 @@ Napi::Value exchangeFrames(const Napi::CallbackInfo &info) {
   return promise;
 }
 
+// Runs on the thread that has entered the namespace. Returns -1 and sets errno on failure.
+int openWatch(const std::string &link, std::vector<struct sock_filter> code) {
+  const int index = static_cast<int>(if_nametoindex(link.c_str()));
+  if (index == 0) return -1;
+  const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kWatchBufferBytes, sizeof kWatchBufferBytes) == 0 &&
+      attachFilter(fd, std::move(code)) && bindTo(fd, index)) {
+    return fd;
+  }
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+std::vector<struct sock_filter> programIn(const Napi::CallbackInfo &info, size_t at) {
+  return programOf(groupsIn(info[at].As<Napi::Array>()), groupsIn(info[at + 1].As<Napi::Array>()));
+}
+
+// watchFrames(netnsFd, link, incoming, outgoing, callback) returns the number of a watch. Calls `callback` when frames can
+// be read: once, and once more after each armFrames.
+Napi::Value watchFrames(const Napi::CallbackInfo &info) {
+  const int netns = intArgument(info, 0);
+  const std::string link = info[1].As<Napi::String>().Utf8Value();
+  const std::vector<struct sock_filter> code = programIn(info, 2);
+  const auto readable = info[4].As<Napi::Function>();
+  int fd = -1;
+  int error = 0;
+  std::thread([&] {
+    if (setns(netns, CLONE_NEWNET) == 0) fd = openWatch(link, code);
+    if (fd < 0) error = errno;
+  }).join();
+  if (fd < 0) throw systemError(info.Env(), "watch", error);
+  Readiness &readiness = Readiness::of(info.Env());
+  return Napi::Number::New(info.Env(), readiness.add(info.Env(), fd, readable, Readiness::Mode::kAgain));
+}
+
+// filterFrames(watch, incoming, outgoing) replaces the filter.
+Napi::Value filterFrames(const Napi::CallbackInfo &info) {
+  const int fd = Readiness::of(info.Env()).descriptorOf(static_cast<uint32_t>(intArgument(info, 0)));
+  if (fd >= 0 && !attachFilter(fd, programIn(info, 1))) throw systemError(info.Env(), "setsockopt", errno);
+  return info.Env().Undefined();
+}
+
+// readFrames(watch) returns pending frames, at most kFramesMax. Errors of the link, which was deleted or is down, count as
+// no frames.
+Napi::Value readFrames(const Napi::CallbackInfo &info) {
+  const Napi::Env env = info.Env();
+  const int fd = Readiness::of(env).descriptorOf(static_cast<uint32_t>(intArgument(info, 0)));
+  Napi::Array frames = Napi::Array::New(env);
+  char buffer[kFrameBytesMax];
+  while (fd >= 0 && frames.Length() < kFramesMax) {
+    struct sockaddr_ll from = {};
+    socklen_t length = sizeof from;
+    const ssize_t size =
+        recvfrom(fd, buffer, sizeof buffer, 0, reinterpret_cast<struct sockaddr *>(&from), &length);
+    if (size < 0) break;
+    Napi::Object entry = Napi::Object::New(env);
+    entry.Set("isOutgoing", Napi::Boolean::New(env, from.sll_pkttype == PACKET_OUTGOING));
+    entry.Set("frame", Napi::Buffer<char>::Copy(env, buffer, static_cast<size_t>(size)));
+    frames.Set(frames.Length(), entry);
+  }
+  return frames;
+}
+
+// armFrames(watch) allows the next call of the callback.
+Napi::Value armFrames(const Napi::CallbackInfo &info) {
+  Readiness::of(info.Env()).arm(static_cast<uint32_t>(intArgument(info, 0)));
+  return info.Env().Undefined();
+}
+
+// cancelFrames(watch) ends the calls and closes the socket.
+Napi::Value cancelFrames(const Napi::CallbackInfo &info) {
+  Readiness::of(info.Env()).cancel(static_cast<uint32_t>(intArgument(info, 0)));
+  return info.Env().Undefined();
+}
+
 }  // namespace
 
 void registerFrames(Napi::Env env, Napi::Object exports) {
   exports.Set("exchangeFrames", Napi::Function::New(env, exchangeFrames, "exchangeFrames"));
+  exports.Set("watchFrames", Napi::Function::New(env, watchFrames, "watchFrames"));
+  exports.Set("filterFrames", Napi::Function::New(env, filterFrames, "filterFrames"));
+  exports.Set("readFrames", Napi::Function::New(env, readFrames, "readFrames"));
+  exports.Set("armFrames", Napi::Function::New(env, armFrames, "armFrames"));
+  exports.Set("cancelFrames", Napi::Function::New(env, cancelFrames, "cancelFrames"));
 }

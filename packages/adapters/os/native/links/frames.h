@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends test frames, and captures frames on several links.
+// Sends test frames, captures frames on several links, and watches frames of single links.
 #pragma once
 #include <napi.h>
 

@@ -10,7 +10,7 @@ export {
   type DefaultRoutesScene,
 } from "./contracts/default-routes.ts";
 export { describeLinkCountersContract } from "./contracts/link-counters.ts";
-export { describeLinkWatchContract } from "./contracts/link-watch.ts";
+export { describeFrameWatchContract, describeLinkWatchContract } from "./contracts/link-watch.ts";
 export { describeNetlinkContract } from "./contracts/netlink.ts";
 export { describeNicDoctorContract } from "./contracts/nic-doctor.ts";
 export {
@@ -26,7 +26,12 @@ export { describePodNetworkContract } from "./contracts/pod-network.ts";
 export { createFakeAddressServers, type FakeAddressServers } from "./fakes/address-servers.ts";
 export { createFakeDefaultRoutes, type FakeDefaultRoutes } from "./fakes/default-routes.ts";
 export { createFakeLinkCounters, type FakeLinkCounters } from "./fakes/link-counters.ts";
-export { createFakeLinkWatch, type FakeLinkWatch } from "./fakes/link-watch.ts";
+export {
+  createFakeFrameWatch,
+  createFakeLinkWatch,
+  type FakeFrameWatch,
+  type FakeLinkWatch,
+} from "./fakes/link-watch.ts";
 export { createFakeNetlink, type FakeNetlink } from "./fakes/netlink.ts";
 export { createFakeNicDoctor, type FakeNicDoctor } from "./fakes/nic-doctor.ts";
 export { createFakeNodeNics, type FakeNodeNics } from "./fakes/node-nics.ts";

@@ -16,9 +16,9 @@ import { MIGRATION_STATE_SCHEMA } from "./migration.ts";
 import { BandwidthSchema, PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
 
-const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent"] as const;
+const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent", "learned"] as const;
 
-/** Source of an interface's addresses: the CNI result (`pod`), the guest agent, or both. */
+/** Source of an interface's addresses: the CNI result (`pod`), the guest agent, both, or frames at the guest's tap (`learned`). */
 export type AddressSource = (typeof ADDRESS_SOURCES)[number];
 
 const IfaceStatusSchema = Type.Object(

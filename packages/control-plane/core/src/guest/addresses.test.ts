@@ -16,9 +16,11 @@ interface Options {
   /** Addresses of the pod NIC that its server knows. */
   readonly served?: readonly string[];
   readonly reported?: IfaceStatus;
+  readonly learned?: readonly string[];
 }
 
-function factsOf({ binding = "bridge", pod, guest, served, reported }: Options): IfaceFacts {
+function factsOf(options: Options): IfaceFacts {
+  const { binding = "bridge", pod, guest, served, reported, learned } = options;
   const attached: Attachment = { name: "one", podInterfaceName: "pod1", state: "Attached" };
   const device = { alias: "ua-one", mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
   return {
@@ -30,6 +32,7 @@ function factsOf({ binding = "bridge", pod, guest, served, reported }: Options):
     ...(served === undefined
       ? {}
       : { remembered: { podInterfaceName: "pod1", index: 2, addresses: served, routes: [] } }),
+    ...(learned === undefined ? {} : { learned, device }),
     ...(guest === undefined ? {} : { device: { ...device, guest } }),
     ...(reported === undefined ? {} : { reported }),
   };
@@ -50,6 +53,21 @@ describe("addresses are", () => {
       name: "unset for a pod NIC without addresses",
       given: { pod: [] },
       want: [undefined, undefined],
+    },
+    {
+      name: "learned ones, IPv4 first, if nothing else reports any",
+      given: { learned: ["fd00::2", "10.0.0.3", "10.0.0.2"] },
+      want: [["10.0.0.3", "10.0.0.2", "fd00::2"], "learned"],
+    },
+    {
+      name: "CNI's rather than learned ones",
+      given: { pod: ["10.0.0.1"], learned: ["10.0.0.2"] },
+      want: [["10.0.0.1"], "pod"],
+    },
+    {
+      name: "the guest agent's rather than learned ones",
+      given: { guest: { ipv4: [] }, learned: ["10.0.0.2"] },
+      want: [undefined, "guest-agent"],
     },
     {
       name: "CNI's until the guest agent reports, in the pod's order",

@@ -91,17 +91,26 @@ function comparePositions(pod: readonly string[], left: string, right: string): 
   return pod.indexOf(left) - pod.indexOf(right);
 }
 
+function chooseSource(facts: IfaceFacts): {
+  readonly addresses: readonly string[];
+  readonly source: AddressSource | undefined;
+} {
+  const reported = [chooseAddresses(facts, 4), chooseAddresses(facts, 6)];
+  const source = combineSources(reported);
+  if (source !== undefined) {
+    return { addresses: reported.flatMap((family) => family.addresses), source };
+  }
+  const { device, learned = [] } = facts;
+  return { addresses: learned, source: device && learned.length > 0 ? "learned" : undefined };
+}
+
 /** Builds the address fields of the status. `since` is the time of the first report with these addresses and this source. */
 export function buildAddressFields(
   facts: IfaceFacts,
   { now, silentSince }: AddressContext,
 ): AddressFields {
-  const reported = [chooseAddresses(facts, 4), chooseAddresses(facts, 6)];
-  const addresses = sortAddresses(
-    reported.flatMap((family) => family.addresses),
-    listPodAddresses(facts),
-  );
-  const source = combineSources(reported);
+  const { source, addresses: unsorted } = chooseSource(facts);
+  const addresses = sortAddresses(unsorted, listPodAddresses(facts));
   if (source === undefined) return {};
   const { ipAddresses = [], addressInfo } = facts.reported ?? {};
   const isUnchanged = addressInfo?.source === source && isEqual(ipAddresses, addresses);
@@ -111,7 +120,7 @@ export function buildAddressFields(
     addressInfo: {
       source,
       since: isUnchanged ? addressInfo.since : now,
-      ...(silentSince === undefined || source === "pod" ? {} : { silentSince }),
+      ...(silentSince === undefined || !source.includes("guest-agent") ? {} : { silentSince }),
     },
   };
 }

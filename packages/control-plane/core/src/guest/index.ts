@@ -30,6 +30,19 @@ export {
   checkGuestStream,
   checkRunning,
 } from "./guest-request.ts";
+export {
+  buildAnnouncementFilter,
+  findNextEndMs,
+  learnAddresses,
+  type LearnedAddress,
+  type LearnedOnNic,
+  type ListenedNic,
+  listListenedNics,
+  listReportedLearned,
+  readAddressClaim,
+  removeExpired,
+  restoreLearned,
+} from "./learned-addresses.ts";
 export { readGuestLinks } from "./links.ts";
 export {
   DOCTOR,

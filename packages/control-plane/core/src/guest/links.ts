@@ -54,8 +54,9 @@ const UNREACHABLE_PREFIXES = parsePrefixes(
   "ff00::/8",
 );
 
-function isInAny(address: IpPrefix, prefixes: readonly IpPrefix[]): boolean {
-  return prefixes.some((prefix) => isWithin(address, prefix));
+/** Checks whether a remote host can have the address. */
+export function isHostAddress(address: IpPrefix): boolean {
+  return !UNREACHABLE_PREFIXES.some((prefix) => isWithin(address, prefix));
 }
 
 function parseAddress(text: string): IpPrefix | undefined {
@@ -67,7 +68,7 @@ function readAddresses(nics: readonly GuestNic[], version: 4 | 6): readonly stri
   const texts = nics
     .flatMap(({ addresses }) => addresses)
     .flatMap((text) => parseAddress(text) ?? [])
-    .filter((address) => address.version === version && !isInAny(address, UNREACHABLE_PREFIXES))
+    .filter((address) => address.version === version && isHostAddress(address))
     .map(printAddress);
   return [...new Set(texts)].slice(0, ADDRESSES_MAX);
 }

@@ -79,7 +79,16 @@ export type {
 } from "./node/hook-sidecars.ts";
 export type { LauncherDisks } from "./node/launcher-disks.ts";
 export type { LinkCounters } from "./node/link-counters.ts";
-export type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "./node/link-watch.ts";
+export type {
+  ChangedLink,
+  FrameFilter,
+  FrameWatch,
+  LinkChanges,
+  LinkWatch,
+  WatchedFrame,
+  WatchedFrames,
+  WatchedLinks,
+} from "./node/link-watch.ts";
 export type {
   FrameChecksum,
   FrameTest,

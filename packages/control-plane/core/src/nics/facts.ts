@@ -87,6 +87,8 @@ export interface IfaceFacts {
   /** Pod NICs of earlier networks whose bridges still exist after a network swap. */
   readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
+  /** Addresses that the guest announced at its tap. Unset if there are none. Only the status may use them. */
+  readonly learned?: readonly string[];
 }
 
 /** Minimum MTU of IPv6. The kernel removes all IPv6 addresses of a link with a smaller MTU. Source: RFC 8200 section 5 */

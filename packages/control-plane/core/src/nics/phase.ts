@@ -17,6 +17,7 @@ import type { RememberedAddresses } from "./addresses/lease.ts";
 import { findByName, ifacesOf, networksOf, networkNameOf } from "./nics.ts";
 import type { NicPolicy } from "../policies/index.ts";
 import type { GuestView } from "../guest/agent-view.ts";
+import type { LearnedOnNic } from "../guest/learned-addresses.ts";
 import {
   type DeviceTaps,
   collectBindingFacts,
@@ -148,6 +149,8 @@ export interface IfaceSources {
   readonly isEmulated?: boolean;
   readonly nics: readonly NicFacts[];
   readonly guest: GuestView;
+  /** Learned addresses by interface. */
+  readonly learned?: ReadonlyMap<string, LearnedOnNic>;
   readonly bindings: BindingRegistry;
   readonly security?: ClusterSecurity;
   /** Policies of the pod, which apply to its NIC on the pod network. */
@@ -279,6 +282,16 @@ function findPolicy(
   return policy === undefined ? {} : { policy };
 }
 
+/** Returns addresses that were learned on the current network. Each network of an interface has another pod NIC. */
+function findLearned(
+  { name, podInterfaceName }: Pick<IfaceFacts, "name" | "podInterfaceName">,
+  { learned }: IfaceSources,
+): Pick<IfaceFacts, "learned"> {
+  const entry = learned?.get(name);
+  const isCurrent = entry?.podInterfaceName === podInterfaceName && entry.addresses.length > 0;
+  return isCurrent ? { learned: entry.addresses } : {};
+}
+
 function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
   const { vmi } = sources;
   const iface = findByName(ifacesOf(vmi.spec), name);
@@ -301,6 +314,7 @@ function collectFacts(name: string, sources: IfaceSources): IfaceFacts {
     ...collectGuestFacts(binding, sources),
     ...(sources.security === undefined ? {} : { security: sources.security }),
     ...findPolicy(network, attachment, sources),
+    ...findLearned(ifaceNames, sources),
     ...(attachment === undefined ? {} : { attachment }),
     ...(device === undefined ? {} : { device }),
     ...(reported === undefined ? {} : { reported }),

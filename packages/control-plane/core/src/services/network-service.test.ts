@@ -235,8 +235,25 @@ test.each(["127.0.0.1", "169.254.169.254", "224.0.0.1", "fe80::1", "::1", "ff02:
   },
 );
 
+test("learned addresses are no endpoints of a network without addresses of CNI", () => {
+  const iface = {
+    ipAddresses: ["10.77.1.5"],
+    addressInfo: { source: "learned" as const, since: "" },
+  };
+  const { slices } = networkServicePlan(factsOf({ vmis: [aServedVmi("vm1", [], { iface })] }));
+  expect(slices.flatMap((slice) => slice.endpoints ?? [])).toEqual([]);
+});
+
 test.each([
   { name: "no report yet", iface: {}, want: ["10.77.1.5", "10.77.1.6"] },
+  {
+    name: "learned addresses, which confirm nothing",
+    iface: {
+      ipAddresses: ["10.77.1.66"],
+      addressInfo: { source: "learned" as const, since: "" },
+    },
+    want: ["10.77.1.5", "10.77.1.6"],
+  },
   {
     name: "only the first address, which DHCP assigns",
     iface: { ipAddresses: ["10.77.1.5"], addressInfo: { source: "pod" as const, since: "" } },

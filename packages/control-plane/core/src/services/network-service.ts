@@ -68,13 +68,16 @@ function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): 
   return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
 }
 
-/** Returns the addresses that both CNI and the guest report. Until the guest reports addresses, returns all addresses from CNI. */
+/**
+ * Returns the addresses that both CNI and the guest report. Until the guest reports addresses, returns all addresses from CNI. Learned
+ * addresses confirm nothing.
+ */
 function listConfirmedAddresses(
   { status }: VirtualMachineInstance,
   { name, ips = [] }: Attachment,
 ): readonly string[] {
   const { addressInfo, ipAddresses = [] } = findByName(status?.interfaces, name) ?? {};
-  if (addressInfo === undefined) return ips;
+  if (addressInfo === undefined || addressInfo.source === "learned") return ips;
   return ips.filter((text) => {
     const parsed = parseIp(text);
     return parsed !== undefined && ipAddresses.includes(printAddress(parsed));

@@ -144,11 +144,15 @@ function isReportedByMultus({ attachment, network, reported }: IfaceFacts): bool
 }
 
 /** Lists the components that report the interface, in KubeVirt's order. Source: KubeVirt network/vmispec/infosource.go. */
-function buildInfoSource(facts: IfaceFacts): string {
+function buildInfoSource(
+  facts: IfaceFacts,
+  { addressInfo }: Pick<IfaceStatus, "addressInfo">,
+): string {
   return [
     ...(facts.device === undefined ? [] : ["domain"]),
     ...(facts.device?.guest === undefined ? [] : ["guest-agent"]),
     ...(isReportedByMultus(facts) ? [MULTUS_SOURCE] : []),
+    ...(addressInfo?.source === "learned" ? ["learned"] : []),
   ].join(", ");
 }
 
@@ -179,12 +183,13 @@ function buildOtherNicFields(
 function buildStatus(facts: IfaceFacts, report: IfaceReport): IfaceStatus | undefined {
   const phase = decidePhase(facts);
   if (phase === undefined) return undefined;
+  const addressFields = buildAddressFields(facts, report);
   return {
     name: facts.name,
     podInterfaceName: facts.podInterfaceName,
     ...buildOtherNicFields(facts, phase),
-    infoSource: buildInfoSource(facts),
-    ...buildAddressFields(facts, report),
+    infoSource: buildInfoSource(facts, addressFields),
+    ...addressFields,
     ...buildDeviceFields(facts),
     hotplug: buildHotplug(facts, phase, report),
   };

@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Migrations between two nodes with crashes: the guest runs in one place at most, and libvirt is called once.
+import { isEqual } from "@patchbay/base";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { aScheduledVmi, attachment, putNicAt, withCloudInit, without } from "../testing/scene.ts";
+import { NETNS } from "../testing/bench.ts";
+import {
+  aScheduledVmi,
+  attachment,
+  buildArp,
+  linkNamesOf,
+  MACS,
+  putNicAt,
+  withCloudInit,
+  without,
+} from "../testing/scene.ts";
 import { PODS, TwoNodes } from "../testing/two-nodes.ts";
 
 let nodes: TwoNodes;
@@ -58,6 +69,32 @@ test("moves the guest to the other node, which then owns it", async () => {
   expect(status?.phase).toBe("Running");
   expect(status?.interfaces?.[0]?.hotplug?.phase).toBe("Ready");
   expect(await states()).toEqual(["shutoff", "running"]);
+});
+
+test("learned addresses move with the guest, and are then learned at the target's tap", async () => {
+  const { node1, node2 } = nodes.frameWatches;
+  const { tapName } = linkNamesOf("one");
+  const announce = async (watch: typeof node1, address: string): Promise<void> => {
+    watch.emit({ inode: NETNS }, tapName, {
+      isOutgoing: false,
+      frame: buildArp(MACS.one, address),
+    });
+    await nodes.until(async () => (await addresses()).includes(address));
+  };
+  const addresses = async (): Promise<readonly string[]> =>
+    (await nodes.vmi()).status?.interfaces?.[0]?.ipAddresses ?? [];
+  const listened = (): readonly number[] =>
+    [node1, node2].map((watch) => watch.listWatched().length);
+  await announce(node1, "10.0.0.5");
+  await nodes.open();
+  await nodes.until(isReady);
+  expect(await addresses()).toEqual(["10.0.0.5"]);
+  await nodes.complete();
+  await nodes.until(() => Promise.resolve(isEqual(listened(), [0, 1])));
+  expect(await addresses()).toEqual(["10.0.0.5"]);
+  await announce(node2, "10.0.0.6");
+  expect(await addresses()).toEqual(["10.0.0.6", "10.0.0.5"]);
+  expect((await nodes.vmi()).status?.interfaces?.[0]?.addressInfo?.source).toBe("learned");
 });
 
 test("starts nothing before the target's node has published its address", async () => {

@@ -77,6 +77,8 @@ export class WakeFilter {
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
+  /** Aborted when the session ends. Callers must then close sockets in the pod's network namespace, because a socket retains it. */
+  readonly ended: AbortSignal;
   /** Marks the start of an observation, after which earlier events do not wake the loop. */
   markObserved(): void;
   markLinksObserved(): void;
@@ -142,6 +144,10 @@ class SharedSession implements Session {
       listener.onEvent(event);
       this.#wakeFilter.recordEvent();
     });
+  }
+
+  get ended(): AbortSignal {
+    return this.#ended.signal;
   }
 
   markObserved(): void {

@@ -27,14 +27,17 @@ import {
 } from "@patchbay/os/testing";
 import {
   createFakeAddressServers,
+  createFakeFrameWatch,
   createFakeLinkWatch,
   createFakePodNetwork,
   type FakeAddressServers,
+  type FakeFrameWatch,
   type FakePodNetwork,
 } from "@patchbay/podnet/testing";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
 import { createGuestServers } from "../addresses/guest-servers.ts";
+import { createLearnedAddresses } from "../addresses/learned-addresses.ts";
 import type { Deps } from "../deps.ts";
 import { createGuestHooks } from "../hooks/guest-hooks.ts";
 import { createMemory } from "../memory.ts";
@@ -65,6 +68,7 @@ export interface Bench {
   readonly store: FakeStore;
   readonly podNetwork: FakePodNetwork;
   readonly addressServers: FakeAddressServers;
+  readonly frameWatch: FakeFrameWatch;
   readonly vhostSockets: FakeVhostSockets;
   readonly launcherDisks: FakeLauncherDisks;
   readonly kubevirts: FakeCache<KubeVirt>;
@@ -161,6 +165,7 @@ class MemoryBench implements Bench {
   readonly store = createFakeStore();
   readonly podNetwork = createFakePodNetwork();
   readonly addressServers = createFakeAddressServers();
+  readonly frameWatch = createFakeFrameWatch();
   readonly hooks = createFakeHookSidecars();
   readonly vhostSockets = createFakeVhostSockets();
   readonly launcherDisks = createFakeLauncherDisks();
@@ -303,6 +308,11 @@ class MemoryBench implements Bench {
       ),
       guestServers: createGuestServers({
         addressServers: withCrashes(this.addressServers, ["start"], this.#plan),
+        clock: this.#clock,
+        log,
+      }),
+      learnedAddresses: createLearnedAddresses({
+        frameWatch: this.frameWatch,
         clock: this.#clock,
         log,
       }),

@@ -20,6 +20,7 @@ import {
 } from "@patchbay/os/testing";
 import {
   createFakeAddressServers,
+  createFakeFrameWatch,
   createFakeLinkCounters,
   createFakeLinkWatch,
   createFakePodNetwork,
@@ -45,6 +46,7 @@ export class LoopNode {
   readonly hypervisor = createFakeHypervisor();
   readonly podNetwork = createFakePodNetwork();
   readonly linkWatch = createFakeLinkWatch(this.podNetwork);
+  readonly frameWatch = createFakeFrameWatch();
   readonly vhostSockets = createFakeVhostSockets();
   readonly linkCounters = createFakeLinkCounters();
   readonly launchers = createFakeLaunchers();
@@ -131,6 +133,7 @@ export class LoopNode {
       vmis,
       podNetwork,
       linkWatch,
+      frameWatch: this.frameWatch,
       vhostSockets,
       linkCounters,
       launchers,

@@ -23,6 +23,17 @@ export function linkNamesOf(name: Name): Readonly<Record<"bridgeName" | "tapName
   return { bridgeName: `k6t-${hashOf(name)}`, tapName: `tap${hashOf(name)}` };
 }
 
+/** Builds an ARP request by which a guest with the MAC announces an IPv4 address. */
+export function buildArp(mac: string, address: string): Uint8Array {
+  const sender = mac.replaceAll(":", "");
+  const ip = Buffer.from(address.split(".").map(Number)).toString("hex");
+  const target = `${"0".repeat(12)}${ip}`;
+  return Buffer.from(
+    `${"f".repeat(12)}${sender}08060001080006040001${sender}${ip}${target}`,
+    "hex",
+  );
+}
+
 /** Time after which the loop repeats the request to release a NIC, in milliseconds. */
 export const UNPLUG_RETRY_INTERVAL_MS = 10_000;
 

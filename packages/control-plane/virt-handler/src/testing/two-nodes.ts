@@ -22,6 +22,7 @@ import {
 import {
   createFakeAddressServers,
   createFakeLinkCounters,
+  createFakeFrameWatch,
   createFakeLinkWatch,
   createFakePodNetwork,
   type FakePodNetwork,
@@ -63,6 +64,7 @@ export class TwoNodes {
   readonly #hypervisor = createFakeHypervisor();
   readonly #launchers = createFakeLaunchers();
   readonly #networks = { node1: createFakePodNetwork(), node2: createFakePodNetwork() };
+  readonly frameWatches = { node1: createFakeFrameWatch(), node2: createFakeFrameWatch() };
   readonly #files = { node1: createFakeFiles(), node2: createFakeFiles() };
   readonly #running = new Map<NodeName, RunningNode>();
   readonly #vmi = aScheduledVmi(["one"], { nodeName: "node1" });
@@ -180,6 +182,7 @@ export class TwoNodes {
       launchers: this.#launchers,
       hypervisor: this.#openingHypervisor(node),
       kubevirts: this.kubevirts,
+      frameWatch: this.frameWatches[node],
       linkWatch: createFakeLinkWatch(podNetwork),
       linkCounters: createFakeLinkCounters(),
       vhostSockets: createFakeVhostSockets(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeLinkWatch } from "../fakes/link-watch.ts";
-import { describeLinkWatchContract } from "./link-watch.ts";
+import { createFakeFrameWatch, createFakeLinkWatch } from "../fakes/link-watch.ts";
+import { describeFrameWatchContract, describeLinkWatchContract } from "./link-watch.ts";
 
 describeLinkWatchContract("in memory", () => {
   const links = createFakeLinkWatch();
@@ -21,6 +21,23 @@ describeLinkWatchContract("in memory", () => {
     },
     remove: ({ inode }, name) => {
       emit(inode, name);
+    },
+    close: () => Promise.resolve(),
+  });
+});
+
+describeFrameWatchContract("in memory", () => {
+  const frames = createFakeFrameWatch();
+  const netns = { fd: -1, inode: "1" };
+  return Promise.resolve({
+    frames,
+    netns,
+    send: (link, frame) => {
+      frames.emit(netns, link, frame);
+      return Promise.resolve();
+    },
+    remove: (link) => {
+      frames.setMissing(link, true);
     },
     close: () => Promise.resolve(),
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { NetnsHandle } from "../namespaces.ts";
+import type { FrameTest } from "./netlink.ts";
 
 /** A link that was added, removed or changed. Changes of its addresses and forwarding entries count as changes of the link. */
 export interface ChangedLink {
@@ -26,4 +27,40 @@ export interface LinkWatch {
     onChange: (links: LinkChanges) => void,
     signal: AbortSignal,
   ): WatchedLinks;
+}
+
+/**
+ * Frames that the kernel reports. A frame is reported if it meets all tests of at least one list. Lists are tried in order, and a test
+ * beyond the end of a frame drops the frame. Each list must therefore test the EtherType first.
+ */
+export interface FrameFilter {
+  /** Tests of frames that arrive on the link. */
+  readonly incoming: readonly (readonly FrameTest[])[];
+  /** Tests of frames that are sent through the link. */
+  readonly outgoing: readonly (readonly FrameTest[])[];
+}
+
+export interface WatchedFrame {
+  readonly isOutgoing: boolean;
+  /** First 400 bytes of the frame. */
+  readonly frame: Uint8Array;
+}
+
+export interface WatchedFrames {
+  /** Replaces the filter. Frames that the kernel has already accepted are still reported. @throws AppError with OS_FILE_FAILED */
+  setFilter(filter: FrameFilter): void;
+}
+
+/** Watches frames of a link with a packet socket, whose filter runs in the kernel. */
+export interface FrameWatch {
+  /**
+   * Until aborted, calls `onFrames` with frames that pass the filter: immediately for the first frames, and within a second for later
+   * frames. Reports at most 64 frames at once, and drops frames beyond that if they arrive faster. Reports nothing once the link is deleted.
+   * @throws AppError with OS_FILE_FAILED if the link does not exist, OS_DESCRIPTOR_STALE
+   */
+  watch(
+    link: { readonly netns: NetnsHandle; readonly name: string; readonly filter: FrameFilter },
+    onFrames: (frames: readonly WatchedFrame[]) => void,
+    signal: AbortSignal,
+  ): WatchedFrames;
 }

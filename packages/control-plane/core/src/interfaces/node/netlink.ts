@@ -17,7 +17,10 @@ export interface NewTap {
   readonly isMultiQueue: boolean;
 }
 
-/** Condition that a frame contains the big-endian number `value` of `size` bytes at `offset`. */
+/**
+ * Condition that a frame contains the big-endian number `value` of `size` bytes at `offset`. Offsets from 0xfffff000 on are the kernel's
+ * facts about the frame. Source: linux/filter.h, SKF_AD_OFF
+ */
 export interface FrameTest {
   readonly offset: number;
   readonly size: 1 | 2 | 4;

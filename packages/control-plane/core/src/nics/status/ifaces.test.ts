@@ -81,6 +81,15 @@ describe("the status of an iface", () => {
     });
   });
 
+  test("names learned addresses as the last source", () => {
+    const learned = facts({ attachment: ATTACHED, device: DEVICE, links: WIRED });
+    expect(statusOf({ ...learned, learned: ["10.0.0.1"] })).toMatchObject({
+      infoSource: "domain, multus-status, learned",
+      ipAddress: "10.0.0.1",
+      addressInfo: { source: "learned", since: NOW },
+    });
+  });
+
   test("contains a limit once it is applied", () => {
     const bandwidth = { inbound: { average: "1M" } };
     const iface = { name: "one", bridge: {}, bandwidth };

@@ -15,6 +15,7 @@ import type { Reason } from "../../reasons/table.ts";
 import type { BlockedReason } from "../../status/blocked-reason.ts";
 import { findByName } from "../nics.ts";
 import { EMPTY_GUEST_VIEW } from "../../guest/agent-view.ts";
+import { listReportedLearned } from "../../guest/learned-addresses.ts";
 
 const NODE_PHASES: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
   "Wiring",
@@ -113,7 +114,8 @@ export function buildUnreachableIfaces(
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
   const message = messageWithAdvice(error);
   const emptyObservation = { links: [], nics: [], guest: EMPTY_GUEST_VIEW, bindings };
-  const sources = { vmi, ...emptyObservation, isLauncherUnreachable: true as const };
+  const learned = listReportedLearned(vmi.status?.interfaces ?? []);
+  const sources = { vmi, ...emptyObservation, learned, isLauncherUnreachable: true as const };
   const ifaces = collectIfaceFacts(sources).map(withReportedState);
   const findBlockedReason = ({ reported }: IfaceFacts): BlockedReason => ({
     reason,

@@ -199,7 +199,8 @@ export async function observeNodeVm(
   const { bindings, security } = network;
   const deviceTaps: DeviceTaps = deps.deviceTaps.get(uid) ?? new Map<string, number>();
   const addresses = await observeAddresses(pod.uid, links, deps);
-  const reported = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
+  const learned = deps.learnedAddresses.list(vmi);
+  const reported = { guest: guest.view, learned, deviceTaps, remembered: addresses.remembered };
   const isRunning = domain?.running === true;
   const sockets = observeSockets(vmi, launcher, deps);
   const useEmulation = usesEmulation(kubevirt);
