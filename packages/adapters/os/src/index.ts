@@ -21,8 +21,7 @@ export {
 export { limitControlGroup, setOomScore } from "./processes/resource-limits.ts";
 export { createProcessRunner, limitProcesses } from "./processes/process-runner.ts";
 export { createChildStarter } from "./children/child.ts";
-export { createLinkCounters } from "./link-counters.ts";
-export { createFrameWatch, createLinkWatch, createNetlink } from "./links.ts";
+export { createFrameWatch, createLinkCounters, createLinkWatch, createNetlink } from "./links.ts";
 export { createLauncherDisks } from "./launchers/launcher-disks.ts";
 export { createLaunchers } from "./launchers/launchers.ts";
 export {

@@ -78,12 +78,12 @@ export type {
   HookVersion,
 } from "./node/hook-sidecars.ts";
 export type { LauncherDisks } from "./node/launcher-disks.ts";
-export type { LinkCounters } from "./node/link-counters.ts";
 export type {
   ChangedLink,
   FrameFilter,
   FrameWatch,
   LinkChanges,
+  LinkCounters,
   LinkWatch,
   WatchedFrame,
   WatchedFrames,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { createLinkCounters, parseLinkCounters } from "./link-counters.ts";
+import { createLinkCounters, parseLinkCounters } from "./links.ts";
 
 /** As Linux 6.1 prints it. */
 const TEXT = `Inter-|   Receive                                                |  Transmit
