@@ -79,7 +79,7 @@ function buildRouteOptions(nic: ServedNic, routes: readonly NicRoute[]): readonl
   ];
 }
 
-/** Encodes an option's value as hexadecimal bytes, or a single byte as a number, because dnsmasq could parse other text as an address. */
+/** Encodes an option's value as hexadecimal bytes, or a single byte as a number. dnsmasq could parse the plain text as an address. */
 function printRawValue(value: string): string {
   const bytes = [...Buffer.from(value, "utf8")];
   if (bytes.length === 1) return String(bytes[0] ?? 0);

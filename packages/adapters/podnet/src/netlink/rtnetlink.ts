@@ -289,7 +289,7 @@ const KERNEL_PROTOCOLS = [2, 9];
 /** Flag RTM_F_CLONED of a cached route. */
 export const CLONED_ROUTE_FLAG = 0x200;
 
-/** Checks whether an address is global, permanent, and not a temporary IPv6 address. */
+/** Checks whether an address has global scope, does not expire, and is not a temporary IPv6 address (RFC 8981). */
 function isConfigured(message: Message): boolean {
   const view = toView(message);
   const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.address);

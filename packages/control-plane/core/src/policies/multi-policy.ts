@@ -128,7 +128,7 @@ export interface PlannedNetworks {
   readonly policies: Readonly<Record<string, NicPolicy>>;
   /** Policies whose rules exceed a limit. These policies allow nothing. */
   readonly oversized: readonly PolicyOnNetwork[];
-  /** Policies with a rule whose selectors match no VM with an address on the network. */
+  /** Policies with a rule whose selectors match no VM that has an address on the policy's network. */
   readonly unmatched: readonly PolicyOnNetwork[];
 }
 

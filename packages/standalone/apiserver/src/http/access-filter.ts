@@ -48,7 +48,7 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   const attributes = toAccessAttributes(toRequestLine(request));
   const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
   if (!isAllowedByPods) {
-    deps.accessLog.record(user, attributes, allowed); // Rights that the node authorizer grants need no role, so the log omits them.
+    deps.accessLog.record(user, attributes, allowed); // The log omits requests that only the node authorizer allows.
   }
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);
