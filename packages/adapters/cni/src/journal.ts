@@ -158,7 +158,7 @@ class FileJournal {
     return pods;
   }
 
-  /** Writes the disk, then the cache. If writing to the disk fails, the next call reads the pod's rows from disk. */
+  /** Writes to the disk, then to the cache. If writing to the disk fails, the next call reads the pod's rows from disk. */
   async #change(
     { podUid }: JournalRow,
     changeDisk: () => Promise<void>,

@@ -152,7 +152,7 @@ class OfferRunner {
       this.#retryMs = RETRY_FIRST_MS;
       return RETRY_MAX_MS;
     } catch (error) {
-      // This happens, for example, if a stopped kubelet left its socket behind. The next kubelet's new socket triggers another update.
+      // The registration fails, for example, if a stopped kubelet left its socket. The next kubelet's socket triggers another update.
       this.#logOnce("resource is not offered", messageOf(error));
       const retryMs = this.#retryMs;
       this.#retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);

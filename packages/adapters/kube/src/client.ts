@@ -131,7 +131,7 @@ function waitForOpen(socket: Socket, { path }: StreamCall, server: string): Prom
 
 /**
  * Opens a WebSocket as a stream.
- * @throws AppError with KUBE_CONFIG_INVALID if the kubeconfig has a proxy-url, KUBE_UNREACHABLE, or the code of an error response
+ * @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID if the kubeconfig has a proxy-url, or the code of an error response
  */
 export async function openStream(config: KubeConfig, call: StreamCall): Promise<Duplex> {
   const { server, tlsServerName: servername, skipTlsVerify, proxyUrl } = config;

@@ -172,7 +172,7 @@ export function findVmProblem(vm: VirtualMachine | undefined): string | undefine
   return syncError && `${syncError.reason}: ${syncError.message}`;
 }
 
-/** Judges a start or restart. It is done when the guest of a new VMI runs. */
+/** Judges a start or restart, which is done when the guest of a new VMI runs. */
 export function judgeStart({ vm, vmi }: VmState, first: VmState): Verdict {
   const isNew = vmi !== undefined && vmi.metadata.uid !== first.vmi?.metadata.uid;
   if (isNew && isGuestRunning(vmi)) return { kind: "done" };

@@ -93,10 +93,7 @@ export function findMissingInstancetypes(vm: VirtualMachine): readonly string[] 
   });
 }
 
-/**
- * Calls `onChange` with the key of each changed instancetype or preference. The keys can be compared with those of
- * findMissingInstancetypes.
- */
+/** Calls `onChange` with the key of each changed instancetype or preference, in the form of the keys from findMissingInstancetypes. */
 export function onInstancetypeChange(
   caches: InstancetypeCaches,
   onChange: (key: string) => void,

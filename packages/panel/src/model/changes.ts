@@ -99,9 +99,7 @@ function mergeIntoPlug(
   }
 }
 
-/**
- * Adds a change, or merges it into a pending plug of its interface. A pull replaces the interface's other changes, and they replace a pull.
- */
+/** Adds a change, or merges it into a pending plug of its interface. A pull and the interface's other changes replace each other. */
 export function addChange(changes: readonly Change[], change: Change): readonly Change[] {
   const others = removeChange(changes, change);
   if (!("iface" in change)) return [...others, change];

@@ -45,7 +45,7 @@ interface ContainerdSettings {
 /** Directory of the CNI plugins. Source: Debian package containernetworking-plugins. */
 export const CNI_PLUGINS = "/usr/lib/cni";
 
-/** Runtime handler for pods that name their own default network. It uses runc with another CNI configuration. */
+/** Runtime handler for pods that name their own default network. The handler uses runc with another CNI configuration. */
 export const OWN_NETWORK_RUNTIME = "own-network";
 
 /** Plugins to disable: snapshotters that log errors at each start, and NRI, whose default socket belongs to the host's containerd. */

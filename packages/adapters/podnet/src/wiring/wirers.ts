@@ -103,7 +103,7 @@ async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsStat
   await pod.applyRules(buildAnswersCommands(stateBefore, wiring));
   const changes = planWiring(nic, stateBefore.links, wiring);
   await pod.applyChanges(changes);
-  // When a new NIC joins the bridge, the kernel always adds a forwarding entry for the guest's MAC. So the entries are not read.
+  // If a NIC is new on the bridge, the entries are not read, because the kernel always adds a forwarding entry for the guest's MAC.
   const isNew = nic.master === undefined && wiring.incomingPodUid === undefined;
   const presentEntries = await readForwardingAfter(changes, { stateBefore, isNew }, pod);
   await pod.applyChanges(planForwarding(wiring, presentEntries));

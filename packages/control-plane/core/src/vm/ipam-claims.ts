@@ -276,7 +276,7 @@ function hasNameOf({ metadata, spec }: IpamClaim, owner: KubeObject, networkName
 
 /**
  * Checks whether a NIC has, or could still have, addresses of the claim. An attached NIC's network element names its claim. An attachment
- * without an element is being detached. Its claim is unknown, so it counts for every claim of its interface.
+ * without an element is being detached: its claim is unknown, so it counts for every claim of its interface.
  */
 function isInUse(claim: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
   if (vmi === undefined) return false;
@@ -424,7 +424,7 @@ export function isAwaited(state: IpamClaimState | undefined): boolean {
   return state?.kind === "missing" || state?.kind === "ending";
 }
 
-/** Returns the claims of a source pod's NICs, which the target pod then uses too. The first attachment of an interface is in use. */
+/** Returns the claims of a source pod's NICs, which the target pod then uses too. Of an interface's attachments, the first decides. */
 export function findIpamClaimsInUse(
   attachments: readonly Attachment[],
   elements: readonly NetworkSelection[],

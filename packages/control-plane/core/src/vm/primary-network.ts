@@ -24,7 +24,7 @@ export function isPrimaryNetwork({ spec }: NetworkAttachmentDefinition): boolean
   return isJsonObject(config) && config["role"] === PRIMARY_ROLE;
 }
 
-/** Finds the namespace's primary network. OVN-Kubernetes accepts only one; of several, the first by name is returned. */
+/** Finds the namespace's primary network. OVN-Kubernetes accepts only one. If there are several, returns the first by name. */
 export function findPrimaryNetwork(
   definitions: Iterable<NetworkAttachmentDefinition>,
   namespace: string,
@@ -99,7 +99,7 @@ export function readPrimaryClaim(pod: Pod | undefined): PrimaryClaim | undefined
   return { name, ...(request !== undefined && { request }) };
 }
 
-/** Removes the request for addresses and MAC of the primary network. ipam-extensions adds its own, and rejects pods that have one. */
+/** Removes the request for addresses and MAC of the primary network. ipam-extensions adds its own request, and rejects pods that have one. */
 export function withoutPrimaryRequest(pod: Pod): Pod {
   if (readPrimaryClaim(pod)?.request === undefined) return pod;
   const annotations = Object.entries(pod.metadata.annotations ?? {}).filter(

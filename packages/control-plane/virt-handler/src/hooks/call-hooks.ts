@@ -105,7 +105,7 @@ export interface HookedPod {
 }
 
 export interface HookRequest extends HookedPod {
-  /** Names of ifaces whose NICs the hooks create. */
+  /** Names of interfaces whose NICs the hooks create. */
   readonly hookNics: readonly string[];
   readonly vmi: VirtualMachineInstance;
   /** Domain XML for the hooks. Unset for an incoming migration, because the hooks were called on the source node. */

@@ -82,7 +82,7 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
 }
 
 /**
- * Returns for how long the iface has been in its phase; 0 if unknown. The caller uses this time as the estimated age of an operation that
+ * Returns for how long the interface has been in its phase; 0 if unknown. The caller uses this time as the estimated age of an operation that
  * was already pending when this process first observed the VMI.
  */
 function ageMs({ since }: PendingIface, clock: Clock): number {

@@ -14,7 +14,7 @@ export interface VhostSockets {
   /**
    * Assigns the socket to the launchers' group, exposes it in the directory that the launcher mounts, and creates a symbolic
    * link next to the launcher's own sockets. Idempotent.
-   * @throws AppError with OS_PATH_REFUSED for an unusable socket, OS_FILE_FAILED
+   * @throws AppError with OS_FILE_FAILED, or with OS_PATH_REFUSED for an unusable socket
    */
   link(podUid: string, socket: VhostSocket): void;
   /** Calls `onChange` whenever the path may have been created or removed, until `signal` aborts. */
@@ -29,7 +29,7 @@ export interface VhostDirectories {
    * Creates both directories and their parents, owned by root. The launchers' group may read the launcher's directory. The dataplane's
    * directory is also writable for a dataplane that does not run as root. Keeps existing directories and removes other files with the same
    * names.
-   * @throws AppError with OS_PATH_REFUSED for an invalid ID, OS_FILE_FAILED
+   * @throws AppError with OS_FILE_FAILED, or with OS_PATH_REFUSED for an invalid ID
    */
   make(id: string): Promise<void>;
   /**

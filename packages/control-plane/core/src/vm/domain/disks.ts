@@ -202,7 +202,7 @@ export function planIoThreads(spec: VmiSpec): IoThreads {
   };
 }
 
-/** First default boot order of disks. It is high so that no hotplugged NIC has the same one; libvirt rejects duplicate boot orders. */
+/** First default boot order of disks. The value is so high that no hotplugged NIC has it, because libvirt rejects duplicate boot orders. */
 const FIRST_DEFAULT_BOOT_ORDER = 1001;
 
 /** Returns the boot order by disk. Disks boot in list order if the spec has no bootOrder and no kernel. */

@@ -279,7 +279,7 @@ function planLeftoverRemoval(iface: IfaceFacts): readonly NodeAction[] | undefin
   return actions.length === 0 ? undefined : actions;
 }
 
-/** Checks whether one plan can wire and plug the NIC. Not if a DHCP server must start between wiring and plug. */
+/** Checks whether one plan can wire and plug the NIC. One plan cannot if a DHCP server must start in between. */
 function canPlugAtOnce(iface: IfaceFacts): boolean {
   const mustWire = decidePhase(iface) === "Wiring" && isWirable(iface);
   return mustWire && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;

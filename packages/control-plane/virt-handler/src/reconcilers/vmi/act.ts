@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes the steps of a node plan. Steps are idempotent, and a failed step of one iface does not block other ifaces.
+// Executes the steps of a node plan. Steps are idempotent, and a failed step of one interface does not block other interfaces.
 import {
   type BlockedReason,
   blockedReasonOfFailure,
@@ -380,7 +380,7 @@ function stopsDeviceSteps(error: unknown): error is AppError {
   return isConnectionLost(error) || isDomainBusy(error);
 }
 
-/** Returns whether the step concerns only one iface, and the failed step `before` concerned this iface too. */
+/** Returns whether the step concerns only one interface, which the failed step `before` also concerned. */
 function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
   const [iface, ...others] = step.ifaces;
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
