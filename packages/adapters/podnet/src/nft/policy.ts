@@ -128,7 +128,7 @@ function buildTrafficRules(
   });
 }
 
-/** Builds rules that accept answers to recorded packets (sets of flows and pairs) and the later fragments of accepted packets. */
+/** Builds rules that accept answers to packets that the sets of flows and pairs record, and later fragments of accepted packets. */
 function buildAnswerRules({ version, direction }: ChainContext): readonly string[] {
   const { answered, pair, answeredPair } = buildKeys(version);
   const [flows, pairs] = [`@flows${String(version)}`, `@pairs${String(version)}`];

@@ -23,7 +23,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Lists MACs that answer for the gateway's address and are not the gateway's: not the node's or, if it is no gateway, not the first. */
+/** Lists the MACs that wrongly answer for the gateway's address. If the node is not the gateway, the first MAC counts as the gateway's. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],

@@ -140,7 +140,7 @@ function toPodOnNetwork({ addresses, ...vm }: PolicyVm, network: string): Policy
 
 /**
  * Plans the allowed traffic of a VM on each network that a policy names. Peers are address blocks, and VMs with an address on this network.
- * Pods of no VM are no peers, because their authors can write any address into their annotations.
+ * Pods without a VM are no peers, because their authors can write any address into their annotations.
  */
 export function planNetworkPolicies(facts: NetworkPolicyFacts): PlannedNetworks {
   const { vm, vms, findNamespaceLabels } = facts;

@@ -297,7 +297,7 @@ export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED, PAUSED];
 /** Fields of the status that virt-handler writes. `phase` is unset if virt-controller decides the phase. */
 export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
 
-/** Returns whether the guest agent counts as connected. During a reboot, the agent counts as connected until a request to it fails. */
+/** Returns whether the guest agent counts as connected. During a reboot, the agent does so until it leaves requests unanswered. */
 function isAgentConnected({ vmi, domain, silentSince }: NodeVmFacts): boolean {
   if (domain?.running !== true || silentSince !== undefined) return false;
   const isReported = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;

@@ -419,7 +419,7 @@ export function resolveIpamClaims(
   );
 }
 
-/** Checks whether CNI may attach the NIC only after the claim exists, because a NIC that is already attached gets no claim. */
+/** Checks whether CNI must not attach the NIC yet. The claim must exist before, because a NIC that is already attached gets no claim. */
 export function isAwaited(state: IpamClaimState | undefined): boolean {
   return state?.kind === "missing" || state?.kind === "ending";
 }

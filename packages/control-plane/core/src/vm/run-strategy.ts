@@ -20,7 +20,7 @@ interface RunDecision {
 
 export interface RunFacts {
   readonly strategy: RunStrategy;
-  /** Run strategy in the VM's status. A new or changed spec with RerunOnFailure or Once starts the VM without a start request. */
+  /** Run strategy in the VM's status. After the spec changes to RerunOnFailure or Once, the VM starts without a start request. */
   readonly lastStrategy: RunStrategy | undefined;
   readonly requests: readonly StateChangeRequest[];
   readonly guest: "none" | "alive" | "succeeded" | "failed" | "leaving";

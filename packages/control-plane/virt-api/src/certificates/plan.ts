@@ -17,7 +17,7 @@ export interface CertificateFacts {
   readonly authorityEndMs?: number;
   /** Expiry of the serving certificate; unset if the certificate is missing or invalid. */
   readonly servingEndMs?: number;
-  /** Secret of virt-handlers; unset if it does not exist. `endMs` is the expiry of its serving certificate; unset without a valid one. */
+  /** Secret for virt-handlers' certificate; unset if no such Secret exists. `endMs` is the expiry; unset without a valid certificate. */
   readonly handlers?: { readonly endMs?: number };
   /** Existing APIServices and webhook configurations. `isCurrent` is true if the object contains exactly the current bundle. */
   readonly targets: readonly { readonly target: Target; readonly isCurrent: boolean }[];

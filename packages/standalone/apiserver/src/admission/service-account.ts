@@ -12,7 +12,7 @@ const MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME_NAME_PREFIX = "kube-api-access-";
 /** File mode 0644 in decimal. Source: Kubernetes ServiceAccount admission. */
 const VOLUME_MODE = 420;
-/** Lifetime of injected tokens. Kubernetes recognizes such tokens by the 7 s in addition to one hour. Source: ServiceAccount admission. */
+/** Lifetime of injected tokens, 1 h and 7 s. Kubernetes recognizes injected tokens by this value. Source: ServiceAccount admission. */
 const TOKEN_EXPIRATION_SECONDS = 3607;
 
 function tokenVolume(name: string): Fields {

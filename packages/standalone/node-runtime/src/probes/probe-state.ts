@@ -18,7 +18,7 @@ export interface ProbeSettings {
 }
 
 export interface ProbeState {
-  /** Whether the success or the failure threshold was reached last. Before that, true with `countsAsSuccess`, otherwise undefined. */
+  /** True after successThreshold was reached, false after failureThreshold. Initially true with `countsAsSuccess`, otherwise undefined. */
   readonly isSuccess: boolean | undefined;
   readonly lastResult: "success" | "failure" | undefined;
   readonly streak: number;

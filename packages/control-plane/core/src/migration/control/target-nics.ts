@@ -124,7 +124,7 @@ function withTargetMac(
 }
 
 /**
- * Removes the numbers of total and free PCIe ports. With them, each NIC would seem to wait for a free port, because {@link
+ * Removes the numbers of total and free PCIe ports. With these numbers, each NIC would seem to wait for a free port, because {@link
  * buildTargetPodView} reports no NICs in the guest.
  */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {

@@ -63,7 +63,7 @@ function isOnPodNetwork({ network }: IfaceFacts): boolean {
   return network !== undefined && isDefaultNetwork(network);
 }
 
-/** If the VMI has a subdomain, puts its DNS domain first in the search list. Source: KubeVirt pkg/network/dns DomainNameWithSubdomain */
+/** If a subdomain is set, puts the guest's domain first in the search list. Source: KubeVirt pkg/network/dns DomainNameWithSubdomain */
 function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInstance): DnsSettings {
   const { subdomain = "" } = spec;
   const prefix = `${metadata.namespace ?? ""}.svc.`;

@@ -140,7 +140,7 @@ function planRemoval<Owned extends OwnedAttachment>(
   return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
-/** In mode `multus`, adopts `holder`, which has the wanted name, if it is a secondary NIC on `network`. Otherwise plans an error. */
+/** In mode `multus`, plans to adopt `holder`, which has the wanted name, if it is a secondary NIC on `network`; otherwise an error. */
 function planConflict(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,

@@ -66,7 +66,7 @@ function chooseRequested(
   return { ok: true, id, resource: podDevices };
 }
 
-/** Chooses the device with the requested ID, or an unused device. If all are in use, a vhost-user NIC shares the first socket directory. */
+/** Chooses the requested device or, without a request, an unused device. If all are in use, a vhost-user NIC shares the first directory. */
 export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts): DeviceChoice {
   if (id !== undefined) return chooseRequested(id, resource, facts);
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };

@@ -95,7 +95,7 @@ export interface BindingModule {
   readonly addressSource: "guest" | "pod";
 }
 
-/** Maximum number of neighbors in each IP family for which a bridge answers. The bridge gets their addresses. */
+/** Maximum number of neighbors in each IP family whose addresses a bridge gets, so that the bridge answers for the neighbors. */
 const NEIGHBORS_MAX = 16;
 
 function planArpReplies(
