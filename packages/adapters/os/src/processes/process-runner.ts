@@ -293,7 +293,7 @@ class Run {
     }, this.#result.reject);
   }
 
-  /** Kills processes that the program left behind. If there are probably none, only schedules a scan, which costs less. */
+  /** Kills processes that the program left behind. Without a sign of such processes, only schedules a scan, which costs less. */
   async #killProcessFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await killMarked(this.#mark);

@@ -161,7 +161,8 @@ function isOnSameNetwork({ desired, actual }: NicsSyncInput, name: string): bool
 
 /**
  * Returns the VMI's interface, updated with the VM's live fields. An interface that the VM lacks becomes `absent`, except on the default
- * network. It stays `absent` until it is unplugged if the VM's new interface of the same name uses another network or cannot be plugged.
+ * network. If the VM has a new one of the same name that cannot be plugged or uses another network, `absent` remains until the unplug is
+ * done.
  */
 function syncIface(current: Iface, input: NicsSyncInput): Iface {
   const { desired, actual, bindings } = input;

@@ -160,7 +160,7 @@ const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
   PodDetaching: "pod",
 };
 
-/** Prints an operation's durations, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`. Undefined if the start was not observed. */
+/** Describes an operation's durations, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`. Undefined if the start was not observed. */
 export function describeTimings(
   timings: PhaseTimings | undefined,
   nowMs: number,
