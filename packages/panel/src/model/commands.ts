@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands and YAML that are equivalent to changes, and a request that combines all NIC changes of a VM.
+// Prints the commands and the YAML with which users can make the panel's changes, and combines a VM's NIC changes in one request.
 import { createVmObjects, listVmObjects } from "@patchbay/core/new-vm";
 import { locateNics } from "@patchbay/core/nics";
 import { stringify } from "yaml";

@@ -149,7 +149,7 @@ class Run {
   #killReason: unknown;
   #isKilled = false;
   #isSignaled = false;
-  /** Whether other processes remained after the program ended: in its group, or with its output pipes open. */
+  /** Whether, after the program ended, its group still contained processes or another process held its output pipes open. */
   #hasLeftovers = false;
   #isSettled = false;
   #exitCode = 0;

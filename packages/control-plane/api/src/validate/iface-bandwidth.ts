@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for the bandwidth limits of interfaces. The bounds are those of the kernel's token bucket filter, tc-tbf(8).
+// Rules for the bandwidth limits of interfaces. The kernel's token bucket filter, tc-tbf(8), determines the bounds.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { BandwidthLimit } from "../kinds/network.ts";
 import { frameBytes } from "../values/frame.ts";

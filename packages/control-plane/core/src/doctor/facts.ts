@@ -185,7 +185,7 @@ export interface ObservedPath {
   readonly routeFaults?: readonly RouteFault[];
   /** Set only if the node is the guest's gateway and cannot send the guest's packets to other networks. */
   readonly nodeUplinkFault?: NodeUplinkFault;
-  /** Trace of the probe `through` of {@link ProbeName}. Set only if the binding is masquerade. */
+  /** Trace of the probe `through` (see {@link ProbeName}). Set only if the binding is masquerade. */
   readonly through?: FrameTrace;
   readonly guestRoute?: GuestRoute;
   /** Set only if the pod lost frames of the probe `through`. */

@@ -452,7 +452,7 @@ function findUnmetRequest(
     : requestNotClaimed(networkName, requested, assigned);
 }
 
-/** Returns a warning if an attached NIC lacks the claim that its network supports, or has other addresses than it requests. */
+/** Returns a warning if an attached NIC lacks the claim that its network supports, or if its addresses are not the requested ones. */
 export function findClaimWarning(
   attachment: Attachment,
   states: IpamClaimStates | undefined,

@@ -16,7 +16,7 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/** Number of unauthenticated connections at which the oldest is closed. At 1000 attempts per second, each has 0.25 s for its handshake. */
+/** Number of unauthenticated connections at which the oldest is closed. With 1000 new connections a second, each can last 0.25 s. */
 const UNAUTHENTICATED_MAX = 256;
 
 interface Receiver {

@@ -10,7 +10,7 @@ import type { LauncherPod, ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findGuest } from "./find-guest.ts";
 
-/** Opens a stream to a guest on this node. The stream is paused until it is read. */
+/** Opens a stream to a guest on this node. The returned stream is paused until the caller reads it. */
 export type OpenGuestStream = (key: ObjectKey, request: StreamRequest) => Promise<Socket>;
 
 const SOCKETS: Readonly<Record<GuestStream, string>> = {

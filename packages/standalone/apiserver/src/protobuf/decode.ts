@@ -236,7 +236,7 @@ export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefin
   }
 }
 
-/** Returns false for a status write if {@link MESSAGES} lacks the status fields: without their names, the status cannot be decoded. */
+/** Returns false for a status write if {@link MESSAGES} does not name the status fields, because the status then cannot be decoded. */
 function canWrite(message: Message, subresource: string): boolean {
   return subresource !== "status" || message[3]?.type !== "empty";
 }

@@ -61,7 +61,7 @@ export interface ImageGarbageDeps {
   readonly pods: Cache<Pod>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Directory of the pods. Must be on the file system of the images, because its free space decides whether images are removed. */
+  /** Directory of the pods. Must be on the images' file system, because images are removed if the free space at this path is low. */
   readonly podsDir: string;
   readonly listAdded: () => Promise<readonly string[]>;
   readonly grants: Pick<Grants, "retainOnly">;

@@ -38,7 +38,7 @@ function findStepName(action: ExecutedAction): string | undefined {
 }
 
 const CREATING_REASON = "ContainerCreating";
-/** Reasons of the events about failed steps, by step. Source: events of the kubelet. */
+/** Reason of the event that reports a failed step, by step. Source: events of the kubelet. */
 const EVENT_REASONS: Readonly<Record<string, string>> = {
   [VOLUMES_STEP]: "FailedMount",
   [SANDBOX_STEP]: "FailedCreatePodSandBox",

@@ -28,7 +28,7 @@ interface EvictorDeps {
   readonly nodes: Cache<KubeNode>;
 }
 
-/** Time of the monotonic clock at which this process first observed the taint that evicts a pod, by pod key. */
+/** By pod key: the taint that evicts the pod, and the time of the monotonic clock at which this process first observed the taint. */
 type FirstObservations = Map<string, { readonly id: string; readonly firstMs: number }>;
 
 function findEviction({ pods, nodes }: EvictorDeps, key: string) {

@@ -31,7 +31,7 @@ export class Renewal {
     this.#deps = deps;
   }
 
-  /** Renews certificates, restarts outdated services, and announces the CA to the API server. Throws the first restart error at the end. */
+  /** Renews certificates, restarts outdated services, and announces the CA to the API server. Then throws the error of a failed restart. */
   async renewAndRestart(signal: AbortSignal): Promise<void> {
     const { listServices, announce } = this.#deps;
     const renewedAtMs = await this.#renew();

@@ -31,7 +31,7 @@ export class GrowthTracker {
   #marks: ReadonlyMap<string, Mark> | undefined;
   #sizes: ReadonlyMap<string, number> = new Map();
 
-  /** Returns the growth in bytes, by name. If a name was added after the first call, its whole size counts as growth. */
+  /** Returns the growth in bytes, by name of the data. The whole size of data that was added after the first call counts as growth. */
   updateSizes(sizes: ReadonlyMap<string, number>, nowMs: number): ReadonlyMap<string, number> {
     const previousMarks = this.#marks;
     const marks = [...sizes].map(([name, bytes]) => {
