@@ -12,8 +12,8 @@ function findInode(fd: number): string | undefined {
 }
 
 /**
- * Returns the descriptor if it still has this inode. Otherwise the number was reused, and may refer to the network
- * namespace of another pod. Call it synchronously before each use.
+ * Returns the descriptor if it still has this inode. Another inode means that the number was reused, and may refer to the network namespace
+ * of another pod. Must be called synchronously before each use of the descriptor.
  * @throws AppError with OS_DESCRIPTOR_STALE
  */
 export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: string }): number {

@@ -50,8 +50,8 @@ export interface WiringFault {
  * - `own`: a neighbor request for the guest's own address
  * - `dhcp`: a request for a DHCP offer
  * - `ping` and `connect`: an ICMP and a TCP request to the guest, with its gateway as sender
- * - `through`: a TCP request to the pod, which the pod must translate for the guest, with the gateway as sender
- * - `beyond`: a ping to the guest, whose sender is a host of another network behind the gateway
+ * - `through`: a TCP request to the pod with the gateway as sender, which the pod must translate for the guest
+ * - `beyond`: a ping to the guest with a host of another network, behind the gateway, as sender
  */
 export type ProbeName =
   | "inward"

@@ -68,8 +68,8 @@ const DOWNTIME_DIVISORS = [9, 9, 9, 4, 2] as const;
  * Returns the downtime limit in milliseconds for an iteration. An iteration is a pass over the guest's memory; the first has number 1. QEMU
  * pauses the guest when it expects to transfer the remaining memory within the limit. The limit is low at first, so that an idle guest is
  * paused only briefly. An emulated guest gets the whole limit from the start, so that it needs few iterations: QEMU before 9.0 may lose
- * some of its writes in each one. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova live_migration_downtime_steps;
- * docs/migration.md, "Emulated guests".
+ * some of the guest's writes in each iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova
+ * live_migration_downtime_steps; docs/migration.md, "Emulated guests".
  */
 export function downtimeAt(
   iteration: number,

@@ -99,7 +99,7 @@ export function readPrimaryClaim(pod: Pod | undefined): PrimaryClaim | undefined
   return { name, ...(request !== undefined && { request }) };
 }
 
-/** Removes the request for addresses and MAC of the primary network. ipam-extensions adds its own request, and rejects pods that have one. */
+/** Removes the request for addresses and MAC of the primary network. ipam-extensions adds its own, and rejects pods with a request. */
 export function withoutPrimaryRequest(pod: Pod): Pod {
   if (readPrimaryClaim(pod)?.request === undefined) return pod;
   const annotations = Object.entries(pod.metadata.annotations ?? {}).filter(

@@ -318,8 +318,8 @@ const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * Reports members whose name differs only by case from a known or an earlier member. A plugin confuses the two, because Go's decoder
- * ignores case. `field` is the path of `value`, empty for the plugin's configuration itself.
+ * Reports members whose name differs only by case from a known or an earlier member. A plugin would take one name for the other, because
+ * Go's decoder ignores case. `field` is the path of `value`, empty for the plugin's configuration itself.
  */
 function findMemberCaseProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
