@@ -34,7 +34,9 @@ async function waitForSilence(stream: Duplex): Promise<void> {
   }
 }
 
-/** Connects terminal and guest until the user presses Ctrl-], the stream ends, `signal` is aborted, or the guest is silent after input. */
+/**
+ * Connects terminal and guest. Ends after Ctrl-], at the stream's end, on an abort, or when the input has ended and the guest is silent.
+ */
 export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal): Promise<void> {
   const { input, output, stream } = streams;
   const ended = Promise.withResolvers<undefined>();

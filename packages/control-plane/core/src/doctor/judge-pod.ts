@@ -207,7 +207,7 @@ export function judgeAddresses(facts: PathFacts): Verdict {
     : ok(`the DHCP server of this NIC runs${describeDhcpRequests(facts)}`);
 }
 
-/** Returns an assigned address that the pod NIC no longer has. Undefined for bindings other than masquerade, without `podAddresses`. */
+/** Returns an assigned address that the pod NIC no longer has. Undefined without masquerade, because `podAddresses` is then unset. */
 function findMissingAddress({ podAddresses = [] }: PathFacts, nic: PathLink): string | undefined {
   const present = nic.addresses.map((text) => text.split("/")[0]);
   return podAddresses.find((address) => !present.includes(address));

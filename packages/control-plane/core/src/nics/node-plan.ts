@@ -148,7 +148,7 @@ export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly Obs
   });
 }
 
-/** Returns the wirings of the pod NICs in use. Omits the new pod NIC of a swap, because its policy applies only after the tap has moved. */
+/** Returns the wirings of the pod NICs in use. Omits the new NIC of a network swap, because its policy applies only after the tap moved. */
 export function listCurrentWirings(ifaces: readonly IfaceFacts[]): readonly ObservedWiring[] {
   return ifaces.flatMap(listWirings);
 }

@@ -213,7 +213,7 @@ function describeDifference(
 
 const UNMET: Reason = "RequestNotMet";
 
-/** Describes a failed attachment of the target. It failed because the network did not assign the guest's MAC, and may drop its frames. */
+/** Describes a failed attachment of the target, whose network did not assign the guest's MAC and may drop the guest's frames. */
 function describeUnmetMac(
   target: Attachment | undefined,
   definitions: Definitions,
