@@ -181,7 +181,7 @@ export function createElector(deps: ElectorDeps): Elector {
 
 interface ObservedLease {
   readonly lease: Lease | undefined;
-  /** Monotonic time of this process, in milliseconds, at which it first observed this version of the Lease. */
+  /** Monotonic time, in milliseconds, at which this process first observed this version of the Lease. */
   readonly sinceMs: number;
 }
 

@@ -62,7 +62,7 @@ import { createPodNodeLookup } from "./http/calls.ts";
 /** Time limit of a discovery request, in milliseconds. The limit is short, because a user waits for the response. */
 const DISCOVERY_TIMEOUT_MS = 2_000;
 
-/** Returns a function that checks whether the cluster serves the group now. The function returns true if it cannot find out. */
+/** Returns a function that checks whether the cluster currently serves the group. If the check fails, the function returns true. */
 function createKindCheck(
   client: Pick<KubeClient, "requestRaw">,
   log: Logger,

@@ -10,7 +10,7 @@ const PRESSURE_SHARE = 0.05;
 const PRESSURE_BYTES = 2 ** 30;
 /** On a nearly full disk, a pod is evicted only if its usage and recent growth together are at least this many bytes. */
 const EVICTION_MIN_BYTES = 64 * 2 ** 20;
-/** Maximum time between walks of the pods' directories. Free space alone does not show writes if deletions free the same amount. */
+/** Maximum time between walks of the pods' directories. Free space shows no writes if deletions free the same amount meanwhile. */
 const WALK_INTERVAL_MAX_MS = 60_000;
 const WALK_INTERVAL_MIN_MS = 10_000;
 

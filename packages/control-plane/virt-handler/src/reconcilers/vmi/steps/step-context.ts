@@ -43,7 +43,7 @@ export async function performTimed(
 export type FailedNodeStep = FailedStep<NodeStep, BlockedReason>;
 
 export interface NodeStep extends Step {
-  /** Interfaces that report the step's failure. In a pass, a step with only one interface is skipped after a failed step of the interface. */
+  /** Interfaces that report the step's failure. In a pass, a step with one interface is skipped after a failed step of that interface. */
   readonly ifaces: readonly string[];
   /** Whether the step calls libvirt about a device. After a lost connection or a busy domain, later device steps fail without a call. */
   readonly isDeviceStep: boolean;
