@@ -102,7 +102,7 @@ export function parseManifests(
 
 const IDENTITY: readonly string[] = ["apiVersion", "kind", "metadata"];
 
-/** Creates the object. If it exists, merges labels and all fields except metadata into it. @throws AppError if a request fails */
+/** Creates the object, or merges its labels and all fields except metadata into the existing object. @throws AppError if a request fails */
 export async function applyObject(
   store: Store,
   type: ResourceType<KubeObject>,

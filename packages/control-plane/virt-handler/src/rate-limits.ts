@@ -18,7 +18,7 @@ export interface RateLimits {
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: WiringBudget;
-  /** Monotonic time in milliseconds at which this process began to postpone a write of a transient interface status, by UID of the VMI. */
+  /** Monotonic time in milliseconds since which a write of a transient interface status has been postponed. The key is the VMI's UID. */
   readonly transientSince: Map<string, number>;
   /** Number of consecutive failed passes by UID of the VMI. */
   readonly failedPasses: Map<string, number>;
@@ -81,9 +81,7 @@ function createBudget(clock: Clock, allowance: RateLimit): Budget {
 
 /** Interval in milliseconds after which the rate limit permits one more creation of an interface's links. */
 export const WIRING_REFILL_MS = 10_000;
-/**
- * Limits how often an interface's links are created, because a launcher may break the links repeatedly. A plug creates links once or twice.
- */
+/** Rate limit for creating an interface's links, because a launcher may break them repeatedly. A plug creates links once or twice. */
 const WIRING_LIMIT = { burst: 10, refillMs: WIRING_REFILL_MS };
 
 interface WiringBudget {

@@ -99,7 +99,7 @@ interface KeyFailure {
 }
 
 const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
-/** Limits how often events may end the retry delay of a failed key early. Applies to each key separately. */
+/** Rate limit for events that end the retry delay of a failed key early. Applies to each key separately. */
 const EARLY_WAKE_LIMIT = { burst: 5, refillMs: 60_000 };
 
 interface WorkInProgress {

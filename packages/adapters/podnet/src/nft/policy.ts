@@ -254,7 +254,7 @@ function buildPassChain(version: Version): Chain {
 /** Accepts ARP and RARP. Accepts frames other than ARP, RARP and IP only in a direction that no policy isolates. */
 function buildEntryChain(direction: Direction, { policy, wiring }: TableContext): Chain {
   const device = `device "${wiring.tapName}"`;
-  // Frames from the guest arrive at the tap's ingress hook. There, this chain runs between the send guard and the rate limiter's chain.
+  // Frames from the guest arrive at the tap's ingress hook. At this hook, the chain runs after the send guard and before the rate limiter.
   const point =
     direction === "egress"
       ? `ingress ${device} priority filter + 5`

@@ -152,7 +152,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Returns whether an object is merged member by member. If the manifest lacks it, only a map of strings, such as labels, is merged. */
+/** Returns whether an object is merged member by member. An object that the manifest lacks is merged only if it is a map of strings. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");

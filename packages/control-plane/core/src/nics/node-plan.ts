@@ -389,7 +389,7 @@ interface GuestFacts {
   readonly useEmulation: boolean;
 }
 
-/** Returns why a vhost-user device cannot work, or undefined if it can. libvirt does not check these conditions. */
+/** Returns why a vhost-user device cannot work, or undefined if it can. libvirt checks none of these reasons. */
 export function findVhostUserBlock(
   iface: IfaceFacts,
   { domain, useEmulation }: GuestFacts,

@@ -60,7 +60,7 @@ export function hasReachCondition(service: Pick<Service, "status">): boolean {
   return service.status?.conditions?.some(({ type }) => type === NETWORK_REACHABLE) === true;
 }
 
-/** Plans a patch of the Service's conditions. Sets NetworkReachable, or removes it if the Service requests no network. Keeps all others. */
+/** Plans a patch that sets condition NetworkReachable, or removes it if the Service requests no network. Retains other conditions. */
 export function planReachCondition(
   service: Service,
   facts: ReachFacts,

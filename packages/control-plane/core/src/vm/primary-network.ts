@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Primary network of a namespace, which carries the pod network of its VMs, and the annotations that request its addresses. Sources:
+// Finds a namespace's primary network, which its VMs use as pod network, and builds annotations that request its addresses. Sources:
 // OVN-Kubernetes, go-controller/pkg/util/multi_network.go; KubeVirt ipam-extensions, pkg/udn and pkg/ipamclaimswebhook/podmutator.go.
 import {
   names,

@@ -126,7 +126,7 @@ function printAllowed(verdict: Extract<Verdict, { allowed: true }>): object {
   };
 }
 
-/** Prints the response with the uid of the request; the patch is JSON in base64. */
+/** Builds the response with the uid of the request; the patch is JSON in base64. */
 export function printReview(request: AdmissionRequest, verdict: Verdict): object {
   return {
     apiVersion: "admission.k8s.io/v1",

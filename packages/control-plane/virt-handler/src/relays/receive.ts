@@ -106,7 +106,7 @@ function listen(server: Server, address: string): Promise<number> {
   server.once("error", reject);
   server.listen(0, address, () => {
     server.off("error", reject);
-    resolve((server.address() as AddressInfo).port); // the cast is safe, because a TCP server has an IP address and a port
+    resolve((server.address() as AddressInfo).port); // The cast is safe, because a TCP server has an IP address and a port
   });
   return promise;
 }

@@ -23,8 +23,8 @@ const RESUME_TIMEOUT_MS = 300_000;
 /** Maximum time from an abort request until a node reports where the guest runs. */
 const ABORT_REPORT_TIMEOUT_MS = 300_000;
 /**
- * Replaces {@link ABORT_REPORT_TIMEOUT_MS} while the target pod runs and the source node has not reported whether it aborted the migration.
- * After this time, the target pod can be ended safely, because the target resumes the guest only after the source's report.
+ * Applies instead of {@link ABORT_REPORT_TIMEOUT_MS} while the target pod runs and the source node has not reported the result of the
+ * abort. After this time, the target pod can be ended safely, because the target resumes the guest only after the source's report.
  */
 const ABORT_RESULT_TIMEOUT_MS = 900_000;
 

@@ -48,7 +48,7 @@ export function findIpv6Gateway({ routes }: NicAddresses): string | undefined {
   return routes.find(({ destination }) => destination === "::/0")?.gateway;
 }
 
-/** IPv4 lease of infinite duration, because a pod keeps its address until the pod is deleted. */
+/** IPv4 lease. Its duration is infinite, because a pod keeps its address until the pod is deleted. */
 interface Ipv4Lease {
   readonly address: string;
   /** Address of the DHCP server on the bridge, as ADDRESS/LENGTH. */

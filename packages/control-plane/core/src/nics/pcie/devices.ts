@@ -51,7 +51,7 @@ export function readTopologyVersion(vmi: VirtualMachineInstance): number {
   return readRecordedTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
 
-/** Returns the NICs' addresses at the last start. Before the first start, returns their addresses in the annotated KubeVirt layout. */
+/** Returns the NICs' addresses at the last start. Before the first start, returns those in the KubeVirt layout that annotations request. */
 export function readRecordedNicAddresses(
   vmi: VirtualMachineInstance,
 ): ReadonlyMap<string, PciAddress> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Check that users grant only their own rights. Source: Kubernetes "Privilege escalation prevention and bootstrapping".
+// Checks that users grant only their own rights. Source: Kubernetes "Privilege escalation prevention and bootstrapping".
 import type { Kind } from "../../kinds/kind.ts";
 import { notFound, tooLarge } from "../../meta/status.ts";
 import { equalJson, textAt, without } from "../../objects/json.ts";

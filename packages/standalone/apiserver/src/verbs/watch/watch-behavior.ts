@@ -13,7 +13,7 @@ export interface WatchRequest {
 export interface WatchBehavior {
   readonly sendsIdleBookmarks: boolean;
   limitTimeoutMs(timeoutMs: number): number;
-  /** Returns true to reject the watch with 410 although its revision is available. Tests thereby check that clients relist. */
+  /** Returns true to reject the watch with 410 although its revision is available, so that a test can check that clients list again. */
   mustRelist(request: WatchRequest): boolean;
 }
 
