@@ -177,7 +177,7 @@ export interface ObservedPath {
   readonly losses?: readonly LossCount[];
   readonly neighbors?: readonly FixedNeighbor[];
   readonly entries?: readonly FixedEntry[];
-  /** Filters along the path. Unset unless a probe was lost or the pod NIC's peer is in no bridge. */
+  /** Filters along the path. Set only if a probe was lost or the pod NIC's peer is in no bridge. */
   readonly filters?: readonly FrameFilter[];
   /** Whether the node has a route to `links.nodePeer`. Unset if the peer is in a bridge or the routes are unknown. */
   readonly isPeerRouted?: boolean;
