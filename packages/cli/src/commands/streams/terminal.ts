@@ -34,9 +34,7 @@ async function waitForSilence(stream: Duplex): Promise<void> {
   }
 }
 
-/**
- * Connects terminal and guest. Ends after Ctrl-], at the stream's end, on an abort, or when the input has ended and the guest is silent.
- */
+/** Connects terminal and guest. Ends after Ctrl-], at the stream's end, on an abort, or when the input has ended and the guest is idle. */
 export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal): Promise<void> {
   const { input, output, stream } = streams;
   const ended = Promise.withResolvers<undefined>();

@@ -24,8 +24,7 @@ function findProblem(path: string, directories: readonly string[] | undefined): 
 }
 
 /**
- * Mounts a host directory. Without feature gate HostDisk, rejects all; otherwise rejects directories that the KubeVirt object does not
- * list.
+ * Mounts a host directory. Without feature gate HostDisk, rejects all; otherwise rejects those that the KubeVirt object does not list.
  * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED
  */
 export async function mountHostDisk(
