@@ -269,7 +269,7 @@ function collectGuestFacts(
   };
 }
 
-/** Finds the policy of the network that the pod NIC is on. Without an attachment, this is the network of the specification. */
+/** Finds the policy of the network to which the pod NIC is attached, or of the network in the specification if there is no attachment. */
 function findPolicy(
   network: Network | undefined,
   attachment: Attachment | undefined,

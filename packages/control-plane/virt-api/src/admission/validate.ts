@@ -409,7 +409,7 @@ function validateOtherKind(request: AdmissionRequest): Verdict | undefined {
   return Object.hasOwn(VALIDATORS, kind) ? VALIDATORS[kind]?.(asObject(object)["spec"]) : undefined;
 }
 
-/** Warns of a definition that Patchbay cannot use. Does not reject the definition, because other programs may use it. */
+/** Warns about a definition that Patchbay cannot use. Does not reject the definition, because other programs may use it. */
 function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
   const spec = asObject(asObject(object)["spec"]);
   if (isEqual(spec, asObject(oldObject)["spec"])) return ALLOWED;

@@ -51,7 +51,7 @@ function buildTest(current: MigrationState, testedPart: TestedPart): JsonPatchOp
     : { op: "test", path: `${STATE_PATH}/migrationUid`, value: current.migrationUid };
 }
 
-/** Writes the fields. @throws AppError with KUBE_CONFLICT if the tested part of the migration state has changed */
+/** Writes the fields. @throws AppError with KUBE_CONFLICT if the part of the migration state that `test` selects has changed */
 export async function writeMigrationState(
   vmi: VirtualMachineInstance,
   fields: Partial<MigrationState>,

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { disconnectWhenUnread } from "../../http/response/send-pieces.ts";
 import type { Budget } from "../../limits/budget.ts";
 
-/** Maximum size of unread data. Above this limit, the client receives no new events. */
+/** Maximum size of unread data. Above this limit, the watch sends no new events until the client has read the data. */
 const BACKLOG_MAX_BYTES = 256 * 1024;
 
 /** Maximum size of one write to the connection. It limits memory, because TLS copies the bytes of each write. */
