@@ -193,9 +193,7 @@ interface AddressServersOptions {
   readonly processFamily: string;
 }
 
-/**
- * Time limit of a server process, in milliseconds: the longest timer delay. The server is restarted afterwards. Source: Node.js, setTimeout
- */
+/** Time limit of a server process in milliseconds: the longest timer delay. The server is then restarted. Source: Node.js, setTimeout */
 const LIFETIME_MAX_MS = 2_147_483_647;
 const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;

@@ -20,8 +20,8 @@ const KEEP_ALIVE_MS = 85_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Idle time before the kernel probes a connection, in milliseconds. The kernel closes the connection after ten failed probes, which take 10
- * s. Source: client-go, keep-alive of 30 s
+ * Idle time before the kernel probes a connection, in milliseconds. After ten failed probes in 10 s, the kernel closes the connection.
+ * Source: client-go, keep-alive of 30 s
  */
 const KEEP_ALIVE_PROBE_MS = 30_000;
 

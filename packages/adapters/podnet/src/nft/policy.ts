@@ -192,9 +192,7 @@ function buildAddressRules(
   );
 }
 
-/**
- * Rule that drops packets with extension headers other than the fragment header, because the kernel may misread the protocol behind them.
- */
+/** Rule that drops packets with extension headers (except fragments), because the kernel may misread the protocol behind such headers. */
 const ONLY_SIMPLE_IPV6 = `ip6 nexthdr != { ${[TCP, UDP, FRAGMENT, ICMPV6, SCTP].join(", ")} } drop`;
 
 interface TableContext {

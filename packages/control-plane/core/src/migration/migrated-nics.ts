@@ -62,7 +62,7 @@ export function wasPausedAtSource({ status }: VirtualMachineInstance): boolean {
   return findCondition(status?.conditions, PAUSED)?.status === "True";
 }
 
-/** Returns the NICs to announce after the guest resumes in another pod: those whose tap is connected by a bridge. */
+/** Returns the NICs to announce after the guest resumes in another pod: those with a bridge between tap and pod NIC. */
 export function listAnnouncedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] {
   return ifaces
     .filter((iface) => isInPod(iface) && iface.links.hasPodInterface)

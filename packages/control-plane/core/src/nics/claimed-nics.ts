@@ -65,7 +65,7 @@ function listNetworksToRead(vmi: VirtualMachineInstance): readonly ClaimedNetwor
     });
 }
 
-/** Returns the ResourceClaim's name. Undefined if the pod has no such claim, or if no object has been created from the template yet. */
+/** Returns the ResourceClaim's name. Undefined if the pod has no such claim, or if no claim has been created from its template yet. */
 function findClaimObject({ spec, status }: Pod, claimName: string): string | undefined {
   const declared = findByName(spec.resourceClaims, claimName);
   if (declared?.resourceClaimName !== undefined) return declared.resourceClaimName;

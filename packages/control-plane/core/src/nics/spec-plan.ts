@@ -160,9 +160,8 @@ function isOnSameNetwork({ desired, actual }: NicsSyncInput, name: string): bool
 }
 
 /**
- * Returns the VMI's interface, updated with the VM's live fields. An interface that the VM lacks becomes `absent`, except on the default
- * network. If the VM has a new one of the same name that cannot be plugged or uses another network, `absent` remains until the unplug is
- * done.
+ * Returns the VMI's interface with the VM's live fields. An interface that the VM lacks becomes `absent`, except on the default network. If
+ * the VM has a new one of the same name that cannot be plugged or uses another network, `absent` remains until the unplug is done.
  */
 function syncIface(current: Iface, input: NicsSyncInput): Iface {
   const { desired, actual, bindings } = input;

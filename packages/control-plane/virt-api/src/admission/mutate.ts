@@ -58,7 +58,7 @@ function buildMatcherOperations(
   return [{ op: "add", path: `${path}/kind`, value: findDefaultKind(role) }];
 }
 
-/** Builds operations that complete instancetype and preference matchers, and remove the memory if an inferred instancetype sets it. */
+/** Builds operations that complete instancetype and preference matchers, and remove the VM's memory if an inferred instancetype sets it. */
 function buildMatcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
   if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
   const path = `${findBasePath(subject)}/domain/memory`;

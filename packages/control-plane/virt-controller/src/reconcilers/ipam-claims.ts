@@ -52,8 +52,8 @@ function explainUnavailable(error: unknown): string {
 }
 
 /**
- * Finds a NIC's claims. Reads a claim that the cache lacks from the API server, because it may be new. For a swap's claim, does so only if
- * the usual claim is for another network, because otherwise no new swap's claim is created.
+ * Finds a NIC's claims. Reads a claim that the cache lacks from the API server, because it may be new. Reads a swap's claim from the API
+ * server only if the usual claim is for another network: otherwise, no swap can have created a new claim.
  */
 async function findNicClaims(
   { usual, swap, configName }: IpamClaimNames,

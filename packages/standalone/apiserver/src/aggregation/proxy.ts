@@ -85,7 +85,7 @@ async function forward(forwarding: Forwarding): Promise<void> {
     resolve(undefined);
   });
   backendRequest.on("error", (error) => {
-    // After the deadline, sends nothing: `abort` has ended the response, or has thrown an error that the caller answers with 504.
+    // After the deadline, sends nothing: `abort` has ended the response or rejected `promise`, which the caller answers with 504.
     if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();

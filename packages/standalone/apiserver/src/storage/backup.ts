@@ -54,8 +54,7 @@ function readBackup(text: string): { readonly revision: number; readonly rows: r
 
 /**
  * Replaces all objects of a store with those of the backup. No server may have the store open. Compacts earlier revisions, so that clients
- * list again instead of resuming watches. Throws an AppError STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED, without changes to
- * the store.
+ * list again instead of resuming watches. Throws an AppError STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED, without changes.
  */
 export function restoreStore(
   storePath: string,

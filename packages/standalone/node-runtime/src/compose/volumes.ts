@@ -171,7 +171,7 @@ export interface ImageDeps extends AccessDeps, Pick<ImageGarbageDeps, "listAdded
   readonly grants: Grants;
 }
 
-/** Stores image grants in `directory`. If another program manages containerd, no image counts as added by a user. */
+/** Creates dependencies that store grants in `directory`. If another program manages containerd, no image counts as added by a user. */
 export function createImageDeps(
   machine: Pick<VolumeMachine, "containerd" | "files" | "runner">,
   directory: string,

@@ -94,7 +94,7 @@ function planRelease(migration: Migration): MigrationAction {
   return { kind: "releaseMigration", migration };
 }
 
-/** If no leftover pods exist, removes the finalizer of deleted migrations. Deletes the oldest finished ones beyond {@link FINISHED_MAX}. */
+/** Plans to remove the finalizer of deleted migrations if no leftover pods exist, and to delete the oldest beyond {@link FINISHED_MAX}. */
 function planFinished({ finished, leftoverPods }: MigrationFacts): readonly MigrationAction[] {
   const releasable =
     leftoverPods.length > 0

@@ -26,7 +26,7 @@ interface BlockingAttachment {
   readonly message: string;
 }
 
-/** Explains why an ADD waits: its last failure, or else the attachment that still uses the interface name because its DEL failed. */
+/** Explains why an ADD waits: its last failure, or else that an attachment whose DEL failed still uses the interface name. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   {
