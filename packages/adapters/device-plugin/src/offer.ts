@@ -91,7 +91,7 @@ export interface OfferPaths {
 
 export interface ResourceProvider {
   readonly offer: Offer;
-  /** Directory that is watched, because the resource is created and deleted in it. Unset if the resource always exists. */
+  /** Directory to watch for the creation and deletion of the resource. Unset if the resource always exists. */
   readonly watchedDirectory?: string;
   exists(): Promise<boolean>;
   /** Creates the files or directories that allocations require on the node. Idempotent. */

@@ -48,7 +48,7 @@ interface Droppable extends OperationEvent {
   readonly bytes: number;
 }
 
-/** Sorts operations in the order in which they are dropped: by age, oldest first, but the newest operation of each interface last. */
+/** Sorts operations in the order in which they are dropped, oldest first. The newest operation of each interface comes after all others. */
 function compareDropOrder(left: Droppable, right: Droppable): number {
   if (left.isLast !== right.isLast) return left.isLast ? 1 : -1;
   const [leftStart, rightStart] = [left.operation.startTimestamp, right.operation.startTimestamp];

@@ -45,7 +45,7 @@ function findMissingClaim(disk: GuestDisk, name: string): StorageProblem {
   return { reason, message };
 }
 
-/** Returns the problem of a claim that CDI, or Patchbay on a standalone machine, is still filling or failed to fill. */
+/** Returns why a claim is not filled yet. CDI fills claims; on a standalone machine, Patchbay does. */
 function findFillProblem(where: string, { annotations = {} }: ObjectMeta) {
   const phase = annotations[FILL_PHASE_ANNOTATION];
   const state = annotations[FILL_STATE_ANNOTATION];

@@ -40,7 +40,7 @@ function goType(shape: Shape): string {
   }
 }
 
-/** Returns the replacement of null in lists and maps: Go's zero value for strings, lists, maps and objects; otherwise null. */
+/** Returns the value that replaces null in lists and maps: Go's zero value for strings, lists, maps and objects; otherwise null. */
 function zeroValue(shape: Shape): unknown {
   switch (shape.type) {
     case "scalar":

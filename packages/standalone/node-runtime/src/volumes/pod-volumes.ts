@@ -138,7 +138,7 @@ export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void>
   await claims.end(uid);
   await disk.unmountAll(directory);
   await sockets.remove(uid);
-  await files.remove(directory); // This is last, because a restarted node-runtime finds incomplete removals by this directory.
+  await files.remove(directory); // Removed last, because a restarted node-runtime finds incomplete removals by this directory.
 }
 
 /** Unmounts and removes the volumes of a pod. The pod's containers must have ended. */

@@ -3,7 +3,7 @@
 import * as dns from "dns-packet";
 import type { ZoneRecord } from "./zone.ts";
 
-/** TTL of an answer, which is short because endpoints change. Source: default of CoreDNS, plugin kubernetes. */
+/** TTL of answers in seconds. It is short, because endpoints change. Source: default of CoreDNS, plugin kubernetes. */
 const TTL_SECONDS = 5;
 /** Size that every client accepts over UDP. It is the maximum for clients without EDNS. Source: RFC 1035 section 4.2.1. */
 const UDP_MIN_BYTES = 512;
