@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills all processes that a program started, even in other process groups and sessions. A mark in the environment
-// identifies these processes. Only marked processes start marked processes, so all have ended if a scan finds none.
+// identifies these processes. Only marked processes start marked processes, so none can start if a scan finds none.
 import { randomUUID } from "node:crypto";
 import { close, open, read } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { errnoOf } from "../files/file-errors.ts";
+import { isRunning, readProcessStartTime, type ProcessName } from "./process-identity.ts";
 
 const MARK_VARIABLE = "PATCHBAY_PROCESS_FAMILY";
 /** Milliseconds between scans while processes are killed. A process that hangs in the kernel is abandoned after KILL_ROUNDS_MAX scans. */
@@ -67,19 +68,31 @@ async function listMarkedPids(matchesMark: (mark: string) => boolean): Promise<r
   return markedPids;
 }
 
-function kill(pid: number): void {
+/** Kills the process. Returns its identity; undefined if it has ended. */
+async function kill(pid: number): Promise<ProcessName | undefined> {
+  const startTime = await readProcessStartTime(pid);
+  if (startTime === undefined) return undefined;
   try {
     process.kill(pid, "SIGKILL");
+    return { pid, startTime };
   } catch (error) {
-    if (errnoOf(error) !== "ESRCH") throw error;
+    if (errnoOf(error) === "ESRCH") return undefined;
+    throw error;
   }
 }
 
 async function killAll(matchesMark: (mark: string) => boolean): Promise<void> {
+  // A killed process loses its environment before it closes its files. Such processes are therefore awaited by their identity.
+  let ending: readonly ProcessName[] = [];
   for (let round = 0; round < KILL_ROUNDS_MAX; round += 1) {
     const markedPids = await listMarkedPids(matchesMark);
-    if (markedPids.length === 0) return;
-    for (const pid of markedPids) kill(pid);
+    const killed = await Promise.all(markedPids.map(kill));
+    const running = await Promise.all(ending.map(isRunning));
+    ending = [
+      ...ending.filter((_name, index) => running[index] === true),
+      ...killed.filter((name) => name !== undefined),
+    ];
+    if (markedPids.length === 0 && ending.length === 0) return;
     await sleep(KILL_ROUND_MS);
   }
 }
