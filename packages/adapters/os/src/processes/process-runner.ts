@@ -268,8 +268,11 @@ class Run {
     this.#hasLeftovers = hasLeftovers;
     if (hasLeftovers && (this.#isKilled || this.#mark !== undefined)) this.#signal("SIGKILL");
     this.#schedule(DRAIN_MS, () => {
-      this.#hasLeftovers = true;
-      this.#settle();
+      // Timers precede I/O: if this process was busy for long, the output that has arrived meanwhile is read first.
+      setImmediate(() => {
+        this.#hasLeftovers = true;
+        this.#settle();
+      });
     });
     this.#onClosed();
   }
