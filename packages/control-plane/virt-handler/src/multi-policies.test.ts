@@ -15,8 +15,7 @@ import { createFiles } from "@patchbay/os";
 import { aVmi, eventually } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createNetworkPolicies } from "./multi-policies.ts";
-import { joinPolicies, watchPolicies } from "./policies.ts";
+import { createNetworkPolicies, joinPolicies, POLICY_INDEXES, watchPolicies } from "./policies.ts";
 import { createPolicyPass } from "./policy-pass.ts";
 
 const LAN = "default/lan";
@@ -63,9 +62,7 @@ const FROM_WEB = aPolicy({
 });
 
 function bench() {
-  const policies = createFakeCache<NetworkPolicy>({
-    namespace: ({ metadata }) => [metadata.namespace ?? ""],
-  });
+  const policies = createFakeCache<NetworkPolicy>(POLICY_INDEXES);
   const vmis = createFakeCache<VirtualMachineInstance>();
   const namespaces = createFakeCache<Namespace>();
   const nads = createFakeCache<NetworkAttachmentDefinition>();

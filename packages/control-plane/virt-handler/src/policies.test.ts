@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { Namespace, NetworkPolicy, Pod } from "@patchbay/api/kubernetes";
+import type {
+  LabelSelector,
+  Namespace,
+  NetworkPolicy,
+  Pod,
+  PolicyPeer,
+} from "@patchbay/api/kubernetes";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { createPodPolicies, joinPolicies, trimPod } from "./policies.ts";
+import { createPodPolicies, joinPolicies, POLICY_INDEXES, trimPod } from "./policies.ts";
 import { createPolicyPass } from "./policy-pass.ts";
 
 const LAUNCHER = { uid: "pod-uid", namespace: "default", name: "virt-launcher-vm1" };
@@ -34,9 +40,7 @@ function aNamespace(labels: Readonly<Record<string, string>>): Namespace {
 }
 
 function bench() {
-  const policies = createFakeCache<NetworkPolicy>({
-    namespace: ({ metadata }) => [metadata.namespace ?? ""],
-  });
+  const policies = createFakeCache<NetworkPolicy>(POLICY_INDEXES);
   const pods = createFakeCache<Pod>();
   const namespaces = createFakeCache<Namespace>();
   const made = createPodPolicies({ policies, pods, namespaces }, EXEMPT);
@@ -86,6 +90,73 @@ test("follows changes of policies, pods and namespaces, and ignores all others",
   expect(made.find(LAUNCHER).policy).toEqual(own);
   policies.take({ namespace: "default", name: "p" });
   expect(made.find(LAUNCHER)).toEqual({ oversized: [] });
+});
+
+test("plans again only for pods that a change can affect", () => {
+  const { made, policies, pods, namespaces } = bench();
+  const select = (app: string): LabelSelector => ({ matchLabels: { app } });
+  const allow = (name: string, peer: PolicyPeer): NetworkPolicy =>
+    aPolicy(name, { podSelector: select(name), ingress: [{ from: [peer] }] });
+  policies.put(allow("db", { podSelector: select("web") }));
+  policies.put(allow("cache", { podSelector: {}, namespaceSelector: { matchLabels: { a: "b" } } }));
+  policies.put(allow("block", { ipBlock: { cidr: "10.0.0.0/8" } }));
+  const named = aPolicy("named", {
+    podSelector: select("named"),
+    policyTypes: ["Egress"],
+    egress: [{ ports: [{ port: "http" }] }],
+  });
+  policies.put(named);
+  const names = ["db", "cache", "block", "named"];
+  names.forEach((name, index) => {
+    pods.put(aPod(name, `10.88.0.${String(index + 1)}`, { app: name }));
+  });
+  const findAll = () =>
+    names.map((name) => made.find({ uid: `${name}-uid`, namespace: "default", name }));
+  let plans = findAll();
+  const replanned = (change: () => void): readonly string[] => {
+    change();
+    const previous = plans;
+    plans = findAll();
+    return names.filter((_, index) => plans[index] !== previous[index]);
+  };
+  const web = aPod("web", "10.88.0.9", { app: "web" });
+  const labels = { app: "web", other: "x" };
+  const pod = (change: Pod) =>
+    replanned(() => {
+      pods.put(change);
+    });
+  expect(pod(web)).toEqual(["db"]);
+  expect(pod({ ...web, metadata: { ...web.metadata, labels } })).toEqual([]);
+  expect(pod(aPod("web", "10.88.0.10", { app: "web" }))).toEqual(["db"]);
+  expect(pod(aPod("web", "10.88.0.10", { app: "x" }))).toEqual(["db"]);
+  expect(pod(aPod("web", "10.88.0.11", { app: "x" }))).toEqual([]);
+  expect(pod(aPod("block", "10.88.0.3", { app: "block", other: "x" }))).toEqual(["block"]);
+  expect(
+    replanned(() => {
+      namespaces.put(aNamespace({ a: "c" }));
+    }),
+  ).toEqual([]);
+  expect(
+    replanned(() => {
+      namespaces.put(aNamespace({ a: "b" }));
+    }),
+  ).toEqual(["cache"]);
+  expect(pod(aPod("web", "10.88.0.12", { app: "x" }))).toEqual(["cache"]);
+  const ports = [{ name: "http", containerPort: 80 }];
+  const spec = { containers: [{ name: "compute", image: "image", ports }] };
+  const elsewhere = { ...web.metadata, namespace: "other", uid: "elsewhere" };
+  expect(pod({ ...web, metadata: elsewhere, spec })).toEqual(["named"]);
+  const wider = { ...named, spec: { podSelector: select("block") } };
+  expect(
+    replanned(() => {
+      policies.put(wider);
+    }),
+  ).toEqual(["block", "named"]);
+  expect(
+    replanned(() => {
+      policies.take({ namespace: "default", name: "db" });
+    }),
+  ).toEqual(["db"]);
 });
 
 test("wakes only VMIs whose policies changed, and warns of policies that are too large", async () => {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-export { affectsPolicies, toPolicyPod, type PolicyPod } from "./policy-pods.ts";
 export {
-  affectsNetworkPolicies,
+  affectsPolicies,
+  isSelectedBy,
+  matchesLabels,
+  toPolicyPod,
+  type PolicyPod,
+} from "./policy-pods.ts";
+export {
   appliesPolicies,
   NO_NETWORK_POLICIES,
   planNetworkPolicies,
@@ -11,7 +16,11 @@ export {
   type PolicyVm,
 } from "./multi-policy.ts";
 export {
+  affectsPeersOf,
+  ALL_NAMESPACES,
+  findPeerNamespace,
   ISOLATED,
+  listNamespaceSelectors,
   planPodPolicy,
   type NicPolicy,
   type PlannedPolicy,

@@ -9,7 +9,6 @@ import type { NetworkPolicy } from "@patchbay/api/kubernetes";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import {
-  affectsNetworkPolicies,
   appliesPolicies,
   listPolicyNetworks,
   planNetworkPolicies,
@@ -296,16 +295,10 @@ describe("a VM", () => {
   });
 
   test("affects policies by its addresses and labels only", () => {
-    const changed = (status: object): boolean =>
-      affectsNetworkPolicies({
-        kind: "updated",
-        previous: vmi,
-        current: { ...vmi, status: { ...vmi.status, ...status } },
-      });
-    expect(changed({ guestOSInfo: { name: "Fedora" } })).toBe(false);
-    expect(changed({ attachments: attachments.slice(0, 2) })).toBe(true);
-    expect(affectsNetworkPolicies({ kind: "added", current: vmi })).toBe(true);
-    expect(affectsNetworkPolicies({ kind: "deleted", previous: vmi })).toBe(true);
+    const changed = (status: object): PolicyVm | undefined =>
+      toPolicyVm({ ...vmi, status: { ...vmi.status, ...status } });
+    expect(changed({ guestOSInfo: { name: "Fedora" } })).toEqual(toPolicyVm(vmi));
+    expect(changed({ attachments: attachments.slice(0, 2) })).not.toEqual(toPolicyVm(vmi));
   });
 });
 

@@ -10,8 +10,7 @@ import {
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import type { NetworkPolicy } from "@patchbay/api/kubernetes";
 import { parseIp } from "@patchbay/api/values";
-import { isEqual, omitUndefined } from "@patchbay/base";
-import type { Change } from "../interfaces/cache.ts";
+import { omitUndefined } from "@patchbay/base";
 import { findByName, ifacesOf, networksOf, qualifyName } from "../nics/nics.ts";
 import { buildPodLabels, listContainerPorts } from "../vm/pod/selected-fields.ts";
 import {
@@ -53,13 +52,6 @@ export function toPolicyVm(vmi: VirtualMachineInstance): PolicyVm | undefined {
     namedPorts: listNamedPorts(listContainerPorts(vmi)),
     addresses: Object.fromEntries(addresses),
   };
-}
-
-/** Returns whether the change of a VMI may change the traffic that policies allow. */
-export function affectsNetworkPolicies(change: Change<VirtualMachineInstance>): boolean {
-  const before = change.kind === "added" ? undefined : toPolicyVm(change.previous);
-  const after = change.kind === "deleted" ? undefined : toPolicyVm(change.current);
-  return !isEqual(before, after);
 }
 
 /** Drops the fields of a VMI that policies do not need, to save memory. */

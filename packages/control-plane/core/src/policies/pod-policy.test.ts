@@ -174,8 +174,8 @@ describe("a policy", () => {
       ],
       want: {
         egress: [
-          { peers: ["10.0.0.2", "fd00::2"], ports: [{ protocol: "tcp", first: 8080, last: 8080 }] },
           { peers: ["10.0.0.3"], ports: [{ protocol: "tcp", first: 80, last: 80 }] },
+          { peers: ["10.0.0.2", "fd00::2"], ports: [{ protocol: "tcp", first: 8080, last: 8080 }] },
         ],
       },
     },

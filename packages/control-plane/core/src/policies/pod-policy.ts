@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traffic that network policies allow to and from one pod. Source: Kubernetes networking.k8s.io/v1 NetworkPolicy.
-import type { NetworkPolicy, PolicyPeer, PolicyPort } from "@patchbay/api/kubernetes";
+import type {
+  LabelSelector,
+  NetworkPolicy,
+  PolicyPeer,
+  PolicyPort,
+} from "@patchbay/api/kubernetes";
 import { isSelectedBy, matchesLabels, type PolicyPod } from "./policy-pods.ts";
 import {
   listBlockRanges,
@@ -90,7 +95,14 @@ function isolates({ spec }: NetworkPolicy, direction: Direction): boolean {
   return direction === "ingress" || egress.length > 0;
 }
 
-function isPeer(pod: PolicyPod, peer: PolicyPeer, namespace: string, facts: PolicyFacts): boolean {
+type FindNamespaceLabels = Pick<PolicyFacts, "findNamespaceLabels">;
+
+function isPeer(
+  pod: Pick<PolicyPod, "namespace" | "labels">,
+  peer: PolicyPeer,
+  namespace: string,
+  facts: FindNamespaceLabels,
+): boolean {
   const { podSelector, namespaceSelector } = peer;
   if (podSelector === undefined && namespaceSelector === undefined) return false;
   if (podSelector !== undefined && !matchesLabels(podSelector, pod.labels)) return false;
@@ -175,9 +187,8 @@ function planNamedEgress(
       podsByPort.set(key, entry);
     }
   }
-  return [...podsByPort.values()].flatMap((entry) =>
-    toTrafficRule(listAddresses(entry.pods), [entry.port]),
-  );
+  const sorted = [...podsByPort].toSorted(([left], [right]) => (left < right ? -1 : 1));
+  return sorted.flatMap(([, { port, pods: found }]) => toTrafficRule(listAddresses(found), [port]));
 }
 
 function planRule(
@@ -217,6 +228,55 @@ function isOversized(rules: readonly TrafficRule[]): boolean {
     rules.length > RULES_MAX ||
     sum(({ peers = [] }) => peers.length) > RANGES_MAX ||
     sum(({ ports = [] }) => ports.length) > PORTS_MAX
+  );
+}
+
+/** Named ports of egress rules without peers are those of all pods. */
+function hasPortsOfAllPods({ peers, ports = [] }: PolicyRule, direction: Direction): boolean {
+  return (
+    direction === "egress" &&
+    peers === undefined &&
+    ports.some(({ port }) => typeof port === "string")
+  );
+}
+
+function someRule(
+  policy: NetworkPolicy,
+  matches: (rule: PolicyRule, direction: Direction) => boolean,
+): boolean {
+  return (["ingress", "egress"] as const).some((direction) =>
+    listRules(policy, direction).some((rule) => matches(rule, direction)),
+  );
+}
+
+/** Key of policies that may select peers in all namespaces. It is no valid name of a namespace. */
+export const ALL_NAMESPACES = "*";
+
+export function listNamespaceSelectors(policy: NetworkPolicy): readonly LabelSelector[] {
+  return (["ingress", "egress"] as const)
+    .flatMap((direction) => listRules(policy, direction))
+    .flatMap(({ peers = [] }) => peers)
+    .flatMap(({ namespaceSelector }) => namespaceSelector ?? []);
+}
+
+/** Returns the namespace whose pods may be peers of the policy, or ALL_NAMESPACES. */
+export function findPeerNamespace(policy: NetworkPolicy): string {
+  const isWide = listNamespaceSelectors(policy).length > 0 || someRule(policy, hasPortsOfAllPods);
+  return isWide ? ALL_NAMESPACES : (policy.metadata.namespace ?? "");
+}
+
+/** Returns whether the addresses or ports of the pod affect what the policy allows to other pods. */
+export function affectsPeersOf(
+  policy: NetworkPolicy,
+  pod: Pick<PolicyPod, "namespace" | "labels" | "namedPorts">,
+  facts: FindNamespaceLabels,
+): boolean {
+  const { namespace = "" } = policy.metadata;
+  return someRule(
+    policy,
+    (rule, direction) =>
+      (pod.namedPorts.length > 0 && hasPortsOfAllPods(rule, direction)) ||
+      (rule.peers ?? []).some((peer) => isPeer(pod, peer, namespace, facts)),
   );
 }
 
