@@ -201,7 +201,7 @@ function findPlugProblem(iface: string, now: VmState, first: VmState): string | 
 
 const IFACES_PATH = "spec.template.spec.domain.devices.interfaces";
 
-/** Returns the VM's changed fields that take effect only at its next start; empty while the status is older than the specification. */
+/** Returns fields whose change waits for the next start. An outdated status yields none. */
 function listStagedFields(vm: VirtualMachine | undefined): readonly string[] {
   const { observedGeneration, conditions = [] } = vm?.status ?? {};
   const condition = conditions.find(({ type }) => type === "RestartRequired");
@@ -210,7 +210,7 @@ function listStagedFields(vm: VirtualMachine | undefined): readonly string[] {
   return fields.split(", ");
 }
 
-/** Returns the verdict `later` if the cluster's rollout strategy delays the change of NICs until the next start, otherwise undefined. */
+/** Returns `later` if the cluster's rollout strategy delays the fields' change until the next start. */
 function findStagedVerdict(
   effect: string,
   fields: readonly string[],
@@ -249,7 +249,7 @@ export interface RequestedSettings {
   readonly link?: "up" | "down";
 }
 
-/** Returns whether the guest's NIC is on the network. During a swap, the interface also has an attachment of the other network. */
+/** Returns whether the NIC is on the network. During a swap, both networks have an attachment. */
 function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   const status = findByName(vmi?.status?.interfaces, iface);
   const attachment = vmi?.status?.attachments?.find(
@@ -282,7 +282,7 @@ function hasSettings({ network, link }: RequestedSettings, iface: string, vmi: V
   return network === undefined || isOnNetwork(vmi, iface, network);
 }
 
-/** Returns the verdict on a change of network or link. Ignores failures of the interface, because the change may repair them. */
+/** Judges a change of network or link. Ignores interface failures, because the change may repair them. */
 export function judgeSettings(
   { iface, ...wanted }: RequestedSettings & { readonly iface: string },
   now: VmState,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams changes of VMs, VMIs and networks as JSON lines. All kinds share one response, because browsers limit the number of
-// connections to a server.
+// Streams changes as JSON lines. All kinds share one response, because browsers limit connections.
 import type { ServerResponse } from "node:http";
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -19,10 +18,10 @@ const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
   networks: NETWORK_ATTACHMENT_DEFINITIONS,
 };
 
-/** Maximum size of unread data, in bytes. If a browser tab exceeds the limit, its connection is closed and the page reconnects. */
+/** Maximum unread data of a page, in bytes. The server closes connections above the limit. */
 const UNREAD_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Interval and time limit of health requests, in milliseconds. Only their failure shows that a watch without events is broken. */
+/** Health requests' interval and timeout, in milliseconds. Only these requests reveal that an idle watch broke. */
 const PULSE_INTERVAL_MS = 4000;
 
 interface AccessReview {
