@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorizes DataVolumes that copy a disk from another namespace. CDI checks only the account that creates the DataVolume, which is
-// virt-controller's. This account may create pods, and thus copy claims, in every namespace. Source: CDI datavolume-auth.go;
-// KubeVirt authorizeDataVolume.
+// Authorizes disk copies from other namespaces, because CDI checks only virt-controller, which may copy all. Source: CDI
+// datavolume-auth.go; KubeVirt authorizeDataVolume.
 import { DATA_SOURCES, SUBJECT_ACCESS_REVIEWS, type DataVolume, type VmiSpec } from "@patchbay/api";
 import { isJsonObject, readTextAt, valueAt } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -15,7 +14,7 @@ const CLONE_ACCESS: Access = {
   resource: "datavolumes",
   subresource: "source",
 };
-/** Access that permits copying a claim, but not a snapshot: an account that may create pods can mount the claim. */
+/** Access that permits copying claims, because pods can mount claims. Pods cannot mount snapshots. */
 const POD_ACCESS: Access = { group: "", resource: "pods", subresource: "" };
 
 interface CloneSource {
@@ -60,10 +59,7 @@ async function resolveDataSource(
   throw new AppError("CONTROLLER_NO_DATA_SOURCE", { source: `${namespace}/${name}` });
 }
 
-/**
- * Replaces a reference to a DataSource by the DataSource's own source. The tenant could otherwise change the
- * DataSource between the authorization and the copy.
- */
+/** Replaces a DataSource reference by its source, so that tenants cannot change it after authorization. */
 async function withResolvedSource(
   dataVolume: DataVolume,
   store: Pick<Store, "find">,
@@ -114,8 +110,7 @@ async function mayClone(
 }
 
 /**
- * Returns the DataVolume with its source resolved. If the source is in another namespace, the guest's service account
- * (`default` if the VM names none) must be allowed to copy it.
+ * Resolves the source. The guest's service account must have the right to copy other namespaces' disks.
  * @throws AppError with CONTROLLER_CLONE_FORBIDDEN, CONTROLLER_NO_DATA_SOURCE
  */
 export async function authorizeSource(

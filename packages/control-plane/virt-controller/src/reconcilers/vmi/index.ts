@@ -100,7 +100,7 @@ export function findLoss(
   return name === undefined ? undefined : findNodeLoss(nodes.find({ name }));
 }
 
-/** Returns the networks for which the pod's node cannot create NICs. Excludes binding plugins' networks, which virt-handler reports. */
+/** Returns networks that the pod's node cannot provide, except binding plugins' networks, which virt-handler reports. */
 export function findAbsences(
   { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
   definitions: Definitions,
@@ -128,7 +128,7 @@ function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
   };
 }
 
-/** Returns whether a missing launcher pod would mean that the guest has ended or that the VMI can be removed. */
+/** Returns whether a missing launcher pod means that the guest ended or the VMI is removable. */
 function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   if (vmi.metadata.deletionTimestamp !== undefined) {
     return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
@@ -136,7 +136,7 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
-/** Reads a launcher pod. Returns undefined for a pod without the launcher label, which the cache lacks too. */
+/** Reads a launcher pod. Returns undefined for pods without the launcher label, like the cache. */
 export async function findStoredLauncher(
   key: ObjectKey,
   { store }: Pick<Deps, "store">,
@@ -145,7 +145,7 @@ export async function findStoredLauncher(
   return pod !== undefined && hasLauncherLabel(pod) ? pod : undefined;
 }
 
-/** Finds the VMI's launcher pod. Before a missing pod counts as the guest's end, reads the API server, because the cache may be stale. */
+/** Finds the launcher pod. Reads the API server before a missing pod ends the guest. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
@@ -178,7 +178,7 @@ function findDefinitions(
   return new Map([...found, ...listPrimaryDefinitions([vmi.spec], namespace, deps)]);
 }
 
-/** Observes the devices of the launcher's resource claims. Watches a claim until its device is attached to the running guest. */
+/** Observes the launcher's claimed devices. Watches each claim until its device is attached. */
 function observeClaimedNics(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
