@@ -13,10 +13,7 @@ function recordDirectory(stateDir: string): string {
 }
 
 export interface BridgeRecorder {
-  /**
-   * Runs `add`, then records the bridges of `configs` that `add` created, even if `add` failed. If recording fails,
-   * only logs the error. `patchbay down` does not remove a bridge that is not recorded, for example after a crash.
-   */
+  /** Runs `add`, and records the bridges of `configs` that `add` created, even if `add` failed. Failures of recording are only logged. */
   observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T>;
 }
 

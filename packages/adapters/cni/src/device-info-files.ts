@@ -5,18 +5,18 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { AttachmentName, Files } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 
-/** Files with device information. Device plugins write to the subdirectory `dp`, and CNI plugins write to the subdirectory `cni`. */
+/** Device information: files of device plugins in the subdirectory `dp`, and of CNI plugins in `cni`. */
 export interface DeviceInfoFiles {
   /** Returns the absolute path of an attachment's device information. `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
-  /** Copies the device plugin's file about `device` to `path`, from which the CNI plugin reads it. Does nothing if no such file exists. */
+  /** Copies the device plugin's file about `device`, if any, to `path`, where the CNI plugin reads it. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
   /** Reads device information. Returns undefined if the file is missing or invalid. */
   read(path: string): Promise<JsonObject | undefined>;
   remove(path: string): Promise<void>;
 }
 
-/** Maximum length of device information, in UTF-16 code units. net-agent copies the information into annotations, whose size is limited. */
+/** Maximum length of device information, in UTF-16 code units, because the information is copied into size-limited annotations. */
 const TEXT_MAX = 8192;
 
 function toFileNamePart(text: string): string {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a copy of a device node. The copy belongs to the launchers' user, because launchers may lack the right to open the original:
-// container runtimes preserve a node's owner and mode in containers.
+// Offers a copy of a device node that belongs to the launchers' user, because launchers may not open the original.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";
@@ -66,7 +65,7 @@ class DeviceProvider implements ResourceProvider {
     throw new AppError("DEVICE_MISSING", { resource, path });
   }
 
-  /** Updates the copy of the device node after previous calls have ended. Always checks the original node, which may have changed. */
+  /** Updates the device node's copy after earlier calls. Always checks the original, which may have changed. */
   #copyDevice(log: Logger): Promise<boolean> {
     const { places, user, deps } = this.#options;
     const path = findCopyPath(this.offer);

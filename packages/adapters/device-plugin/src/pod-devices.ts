@@ -27,8 +27,8 @@ function loadService(): ServiceDefinition {
 }
 
 /**
- * gRPC statuses with which `Get` fails if the kubelet does not implement `Get`, has `Get` disabled, or does not know the pod. `List` may
- * succeed in these cases. Source: kubelet podresources, server_v1.go
+ * Statuses if the kubelet lacks or disables `Get`, or does not know the pod. `List` may still succeed. Source: kubelet
+ * podresources, server_v1.go
  */
 const LISTABLE_STATUSES: readonly unknown[] = [status.UNIMPLEMENTED, status.UNKNOWN];
 
@@ -80,7 +80,7 @@ function groupDevices(pod: PodResources | undefined): ReadonlyMap<string, readon
   return new Map([...idsByResource].map(([resource, ids]) => [resource, [...ids].toSorted()]));
 }
 
-/** Creates an adapter that reports no devices, for a kubelet without device plugins, as on a standalone machine. */
+/** Creates an adapter that reports no devices, for a node without device plugins. */
 export function createNoPodDevices(): PodDevices {
   return {
     find: () => Promise.resolve(new Map()),

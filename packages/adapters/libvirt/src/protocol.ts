@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between this service (the parent) and its child process that calls libvirt, and heartbeats that detect a stuck child. The parent
-// validates each message, because the child is untrusted.
+// Messages between this service and its libvirt child. The parent validates messages, because the child is untrusted.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import type { Clock } from "@patchbay/base";
 import type {
@@ -193,7 +192,7 @@ export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }
 
-/** Number of heartbeats without reply after which the child counts as stuck. More than one, because a busy parent reads replies late. */
+/** Number of unanswered heartbeats that mean a stuck child, above 1 because a busy parent reads late. */
 const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {

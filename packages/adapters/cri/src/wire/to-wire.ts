@@ -54,9 +54,8 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * If user and group are set, encodes them as the user name `UID:GID`. With such a name, the runtime adds no groups from the image's
- * /etc/group. `runAsUser` is set too, because it decides the owner of devices. Source: containerd 1.6 WithUser, WithAdditionalGIDs,
- * generateUserString, getDeviceUserGroupID
+ * Encodes user and group as user name `UID:GID`, so that the image's /etc/group adds no groups. `runAsUser` decides the
+ * devices' owner. Source: containerd 1.6 WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID
  */
 function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {
   const userId = { runAsUser: toWrappedNumber(runAsUser) };

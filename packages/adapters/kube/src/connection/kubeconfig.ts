@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection settings from a kubeconfig, or from the service account of this pod. Each call of `readCredentials` reads
-// the certificate, key and token files again, because credentials rotate.
+// Connection settings from a kubeconfig or this pod's service account. Reads credential files on each call, because credentials rotate.
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { AppError, messageOf } from "@patchbay/base";
@@ -57,7 +56,7 @@ async function tryParse(path: string, text: string): Promise<ParsedKubeConfig> {
   }
 }
 
-/** Decodes the base64 `data`. If `data` is undefined, reads `file`, whose path is relative to the directory of the kubeconfig `path`. */
+/** Decodes the base64 `data`, or reads `file`, which is relative to the kubeconfig's directory. */
 async function readMaterial(
   path: string,
   data: string | undefined,

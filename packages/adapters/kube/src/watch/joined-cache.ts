@@ -6,7 +6,7 @@ import type { Clock } from "@patchbay/base";
 import { keyOf, printKey, parseVersion } from "../objects/object-metadata.ts";
 import { ObjectIndex } from "./cache.ts";
 
-/** Delay before an object that left the second cache is removed, in milliseconds. A relabeled object may enter the first cache by then. */
+/** Delay in milliseconds, during which an object that left the second cache may enter the first. */
 const REMOVAL_DELAY_MS = 5_000;
 
 class JoinedCache<T extends KubeObject> implements Cache<T> {
@@ -112,8 +112,8 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
 }
 
 /**
- * Joins two caches into one with the newest version of each object. Removes an object that neither cache contains. If only the second
- * cache contained the object before, waits for REMOVAL_DELAY_MS first, because a relabeled object may appear in the first cache late.
+ * Joins two caches, with the newest version of each object. Objects that leave only the second cache are removed after
+ * REMOVAL_DELAY_MS.
  */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [first: Cache<T>, second: Cache<T>],

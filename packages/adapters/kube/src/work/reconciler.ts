@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a reconcile loop over a work queue, with retries, logs and metrics. As in client-go's workqueue, a key is queued
-// once, processed by one worker, and queued again if it was added meanwhile. Unlike in client-go, events end the delay
-// of a failed key only at a limited rate, because the failure itself often causes events.
+// Runs a reconcile loop like client-go's workqueue. Events end a failed key's delay only at a limited rate, because failures cause events.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";
@@ -17,7 +15,7 @@ import type { EventRecorder } from "../event-recorder.ts";
 import { parseKey } from "../objects/object-metadata.ts";
 import type { LoopWatch } from "./loop-watch.ts";
 
-/** Queue that takes keys from its groups in turn, so that a group with many keys does not delay other groups. */
+/** Queue that takes keys from its groups in turn, so that large groups delay no others. */
 export class FairQueue {
   readonly #toGroup: (key: string) => string;
   /** Keys by group, in the order in which the groups are served. Empty groups are removed. */
@@ -51,7 +49,7 @@ export class FairQueue {
       for (const key of keys) {
         keys.delete(key);
         this.#size -= 1;
-        // Adds the group again at the end, so that the keys of all other groups are taken first.
+        // Adds the group at the end, so that other groups' keys are taken first.
         if (keys.size > 0) this.#groups.set(group, keys);
         return key;
       }
@@ -77,12 +75,12 @@ interface QueueOptions {
   readonly clock: Clock;
   /** Number of keys that are processed concurrently. Default: 1. */
   readonly concurrency?: number;
-  /** Range of delays of failed keys. Default: from 100 ms to 60 s, doubled at each failure, with 50 % jitter. */
+  /** Range of failed keys' delays. Default: 100 ms to 60 s, doubled by failures, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
-  /** Returns the key's inputs, such as the generation. A change ends a failed key's delay, so the loop itself must not change inputs. */
+  /** Returns the key's inputs, which the loop itself must not change, because a change ends the delay of a failed key. */
   readonly readInputs?: (key: string) => string;
-  /** Returns the group of a key, for example its namespace. The queue takes keys from the groups in turn. */
+  /** Returns a key's group, for example its namespace. The queue takes keys from the groups in turn. */
   readonly toGroup?: (key: string) => string;
 }
 
@@ -99,7 +97,7 @@ interface KeyFailure {
 }
 
 const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
-/** Rate limit for events that end the retry delay of a failed key early. Applies to each key separately. */
+/** Rate limit, per key, of events that end the retry delay of a failed key early. */
 const EARLY_WAKE_LIMIT = { burst: 5, refillMs: 60_000 };
 
 interface WorkInProgress {
@@ -115,10 +113,7 @@ interface KeyTimer {
   readonly abort: AbortController;
 }
 
-/**
- * Work queue, first in, first out within a group. Keys that are added before the first `take` form the backlog, which contains all objects
- * at startup. `take` alternates between backlog and new keys, so that new keys need not wait for the whole backlog.
- */
+/** FIFO work queue per group. Keys from before the first `take` form the backlog. `take` alternates between backlog and new keys. */
 export class Queue {
   readonly concurrency: number;
   readonly #clock: Clock;
@@ -171,7 +166,7 @@ export class Queue {
     };
   }
 
-  /** Returns how long the key was queued before its running pass, in milliseconds. Returns 0 if no pass is running. */
+  /** Returns how long the running pass's key was queued, in milliseconds, or 0 without a pass. */
   waitedMs(key: string): number {
     return this.#working.get(key)?.waitedMs ?? 0;
   }
@@ -180,7 +175,7 @@ export class Queue {
     return [...this.#waiting.list(), ...this.#backlog.list()];
   }
 
-  /** Queues the key. A failed key waits for its delay, unless its inputs changed or EARLY_WAKE_LIMIT allows an earlier retry. */
+  /** Queues the key, after a failed key's delay. Changed inputs or EARLY_WAKE_LIMIT permit an earlier retry. */
   add(key: string): void {
     if (this.#isClosed) return;
     if (this.#working.has(key)) {
@@ -218,7 +213,7 @@ export class Queue {
     this.#cancel(this.#retries, key);
   }
 
-  /** Returns the next key, which counts as being processed until `done`. After an abort, rejects with the signal's reason. */
+  /** Returns the next key, which is in process until `done`. Rejects with the signal's reason after an abort. */
   take(signal: AbortSignal): Promise<string> {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
     this.#isStarted = true;
@@ -306,7 +301,7 @@ export class Queue {
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        // Bypasses `add`: if the timer fires a fraction of a millisecond too early, `add` could delay the key again.
+        // Bypasses `add`, which could delay the key again if the timer fires slightly too early.
         if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
         else this.add(key);
       },
@@ -324,7 +319,7 @@ export function createQueue(options: QueueOptions): Queue {
   return new Queue(options);
 }
 
-/** Result of a reconcile pass. `done`: process the key again only after a change. `after`: also after `ms` milliseconds. */
+/** Result of a pass. `done` waits for a change, and `after` waits at most `ms` milliseconds. */
 export type Next = { readonly kind: "done" } | { readonly kind: "after"; readonly ms: number };
 
 export function done(): Next {
@@ -369,7 +364,7 @@ export interface Reconciler {
 
 type Level = "debug" | "warn" | "error";
 
-/** Returns `debug` for a conflict, which is normal; `warn` for any other AppError; `error` for an unexpected error. */
+/** Returns `debug` for a normal conflict, `warn` for any other AppError, and otherwise `error`. */
 function logLevel(error: unknown): Level {
   if (isAppError(error, "KUBE_CONFLICT")) return "debug";
   return isAppError(error) ? "warn" : "error";
@@ -479,7 +474,7 @@ async function runWorker(
   }
 }
 
-/** Runs the loop until the signal is aborted and running passes have ended. Retries failed keys with backoff. */
+/** Runs the loop with backoff until the signal is aborted and running passes have ended. */
 export async function runReconciler(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { name, queue, clock, metrics } = reconciler;
   metrics?.addQueue(name, () => queue.readStats());
