@@ -197,7 +197,7 @@ const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {
   readonly clock: Clock;
-  /** Interval of heartbeats, in milliseconds. A child is stuck if its libvirt event loop has not ticked for longer than one interval. */
+  /** Interval of heartbeats, in milliseconds, within which a child's libvirt event loop must tick. */
   readonly beatMs: number;
   readonly signal: AbortSignal;
   send(): void;

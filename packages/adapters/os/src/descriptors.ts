@@ -12,8 +12,8 @@ function findInode(fd: number): string | undefined {
 }
 
 /**
- * Returns the descriptor if it still has this inode. Another inode means that the number was reused, and may refer to the network namespace
- * of another pod. Must be called synchronously before each use of the descriptor.
+ * Returns the descriptor if it still has this inode. A reused number may refer to another network namespace. Call
+ * synchronously before each use.
  * @throws AppError with OS_DESCRIPTOR_STALE
  */
 export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: string }): number {
@@ -23,10 +23,7 @@ export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: 
 
 let isSealed = false;
 
-/**
- * Marks all inherited descriptors as close-on-exec, because Node.js marks only descriptors that it opened. Must be called
- * before a program is started; later calls do nothing.
- */
+/** Marks inherited descriptors as close-on-exec, before the first program starts. Node.js marks only descriptors that it opened. */
 export function sealDescriptors(): void {
   if (isSealed) return;
   osNative().sealDescriptors();

@@ -40,17 +40,11 @@ export interface OsNative {
   setAttribute(path: string, name: string, value: string): void;
   /** Connects to a socket that was opened with O_PATH, and returns the listening process. Does not block. */
   connectPeer(socketFd: number): Peer;
-  /**
-   * Locks an open file. Returns false if another process has the lock. Closing the last copy of the descriptor unlocks
-   * the file. Source: flock(2)
-   */
+  /** Locks an open file, or returns false if locked. Closing the last descriptor copy unlocks the file. Source: flock(2) */
   lockDescriptor(fd: number): boolean;
   /** Marks all open descriptors as close-on-exec. */
   sealDescriptors(): void;
-  /**
-   * Removes a directory tree, including immutable files, without following symbolic links. Fails with EBUSY if a file
-   * system is mounted in the tree.
-   */
+  /** Removes a directory tree with immutable files, without following symbolic links. A mount in the tree causes EBUSY. */
   removeTree(path: string): Promise<void>;
   socketPair(): [number, number];
   sendDescriptor(endFd: number, fd: number, token: number): void;
@@ -58,12 +52,12 @@ export interface OsNative {
   /** Returns a pidfd. Source: pidfd_open(2) */
   openProcess(pid: number): number;
   hasEnded(pidfd: number): boolean;
-  /** Calls `ended` once, after the process ended. Copies `pidfd`, so the caller may close it. Returns the watch to pass to `cancelEnd`. */
+  /** Calls `ended` once after the process ended. Copies `pidfd`. Returns the watch for `cancelEnd`. */
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
   /**
-   * Starts a program in a new session. Entries of `env` have the form KEY=VALUE. The program inherits `fds` as descriptors 3, 4, and so on.
-   * The caller may close `fds` immediately, and must close the pipes and the pidfd. Source: vfork(2)
+   * Starts a program in a new session, with `fds` as descriptors from 3 on. The caller may close `fds` at once, and
+   * must close the results. Source: vfork(2)
    */
   startProgram(
     argv: readonly string[],
@@ -79,8 +73,8 @@ export interface OsNative {
     readonly started: Promise<{ readonly pid: number; readonly pidfd: number }>;
   };
   /**
-   * Returns the exit code, or -1 if a signal ended the program. `hasLeft` is true if processes remain in the program's
-   * group. Callers must call this method exactly once, after the program has ended.
+   * Must be called exactly once after the program ended. `code` is -1 after a signal. `hasLeft` means that the
+   * program's group still has processes.
    */
   reapProgram(pid: number): {
     readonly code: number;
@@ -88,12 +82,11 @@ export interface OsNative {
     readonly hasLeft: boolean;
   };
   /**
-   * Watches links of a network namespace. Calls `readable` at the first change. Each `armLinks` allows one more call, at the next change.
-   * Copies `netnsFd`, so the caller may close it. Returns the watch to pass to `readLinks`, `armLinks` and `cancelLinks`.
-   * Source: rtnetlink(7)
+   * Watches a network namespace's links. Calls `readable` at the first change, and again after each `armLinks`. Copies
+   * `netnsFd`. Returns the watch. Source: rtnetlink(7)
    */
   watchLinks(netnsFd: number, readable: () => void): number;
-  /** Returns changes since the last call. The result is incomplete if changes were lost or remain to be read. */
+  /** Sends messages in order, until the first error. Copies `netnsFd`. Source: netlink(7) */
   readLinks(watch: number): LinksRead;
   armLinks(watch: number): void;
   cancelLinks(watch: number): void;
@@ -108,9 +101,8 @@ export interface OsNative {
   /** Source: packet(7) */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
-   * Sends frames. For `ms` milliseconds, captures frames that pass all tests of at least one group. Returns at most 64
-   * frames per port, and 400 bytes of each frame. `unheard` contains the errno of each port, and `unsent` the errno of
-   * each sent frame. Errno 0 means success. Source: packet(7)
+   * Sends frames, then captures for `ms` ms frames that pass a whole group: at most 64 per port, 400 bytes each.
+   * `unheard` has each port's errno, and `unsent` has each sent frame's errno. Errno 0 is success. Source: packet(7)
    */
   exchangeFrames(
     ports: readonly { readonly netnsFd: number; readonly link: string }[],
@@ -123,9 +115,8 @@ export interface OsNative {
     ms: number,
   ): Promise<FramesRead>;
   /**
-   * Watches frames of a link that pass all tests of at least one group of their direction. Calls `readable` at the first frame. Each
-   * `armFrames` allows one more call. The caller may close `netnsFd`. Returns the watch to pass to the other
-   * methods. Source: packet(7)
+   * Watches frames that pass a whole group of their direction. Calls `readable` at the first frame, and again after
+   * each `armFrames`. Copies `netnsFd`. Source: packet(7)
    */
   watchFrames(
     netnsFd: number,
@@ -147,9 +138,9 @@ export interface OsNative {
   cancelFrames(watch: number): void;
   /** Reads sysctls below /proc/sys/net in a network namespace. Returns lines of the form PATH:VALUE. Source: glob(3) */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
-  /** Returns `/proc/net/dev` of a network namespace, cut off at about 256 KiB. Copies `netnsFd`, so the caller may close it. */
+  /** Returns a network namespace's `/proc/net/dev`, up to about 256 KiB. Copies `netnsFd`. */
   readLinkCounters(netnsFd: number): Promise<string>;
-  /** In all threads: switches to `uid` and `gid`, drops other groups and all capabilities, empties the bounding set, sets no_new_privs. */
+  /** Switches all threads to `uid` and `gid`, without other groups or capabilities, and sets no_new_privs. */
   dropPrivileges(uid: number, gid: number): void;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves DHCP and router advertisements to guest NICs. Each NIC has its own dnsmasq process, with a separate user ID,
-// in the pod's network namespace.
+// Serves DHCP and router advertisements in a pod's network namespace, with a dnsmasq process and user ID per NIC.
 import { parseIp, printAddress } from "@patchbay/api/values";
 import { AppError, messageOf } from "@patchbay/base";
 import type { NicRoute, ServedNic } from "@patchbay/core/nics";
@@ -79,7 +78,7 @@ function buildRouteOptions(nic: ServedNic, routes: readonly NicRoute[]): readonl
   ];
 }
 
-/** Encodes an option's value as hexadecimal bytes, or a single byte as a number. dnsmasq could parse the plain text as an address. */
+/** Encodes an option's value as hexadecimal, because dnsmasq could parse text as an address. */
 function printRawValue(value: string): string {
   const bytes = [...Buffer.from(value, "utf8")];
   if (bytes.length === 1) return String(bytes[0] ?? 0);
@@ -171,8 +170,8 @@ function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
 }
 
 /**
- * Returns dnsmasq's arguments for one NIC. docs/design/guest-addresses.md explains them. Given a single `--interface`,
- * dnsmasq binds its sockets to that device, and receives no requests of other NICs. Source: dnsmasq(8), 2.90
+ * Returns dnsmasq's arguments for one NIC. With a single `--interface`, dnsmasq receives no requests of other NICs.
+ * Source: dnsmasq(8), 2.90
  * @throws AppError with PODNET_ADDRESS_SERVER_FAILED if a name or address is invalid
  */
 export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
@@ -189,7 +188,7 @@ export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
 
 interface AddressServersOptions {
   readonly runner: ProcessRunner;
-  /** Name of the process family of all DHCP servers. A restarted agent kills leftover servers by this name. */
+  /** Process family of all DHCP servers, by which a restarted agent kills leftover servers. */
   readonly processFamily: string;
 }
 
@@ -199,9 +198,10 @@ const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;
 
 /**
- * Lowest user ID for dnsmasq processes. No host account uses these IDs. Each process has its own, so that a compromised server can neither
- * trace nor kill another server. The inode number of the network namespace selects a block of IDs. FIRST_INODE is the minimum inode number
- * of a namespace. Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
+ * First dnsmasq user ID, unused by host accounts. Each server has its own ID, so that a compromised server cannot kill
+ * or trace others.
+ * FIRST_INODE is the minimum inode of a network namespace, which selects a block of IDs. Source: systemd, UIDS-GIDS.md;
+ * linux/proc_ns.h
  */
 const FIRST_UID = 0x7000_0000;
 const FIRST_INODE = 0xf000_0000;
@@ -211,7 +211,7 @@ const NAMESPACE_COUNT = 0x10_0000;
 class UserPool {
   readonly #usedUids = new Map<string, Set<number>>();
 
-  /** Assigns the first unused user ID of the namespace's block. If all are in use, servers share user IDs. */
+  /** Assigns the first unused user ID of the namespace's block, or a shared ID if none is unused. */
   assign({ inode }: NetnsHandle): { readonly user: string; readonly release: () => void } {
     const usedUids = this.#usedUids.get(inode) ?? new Set();
     this.#usedUids.set(inode, usedUids);
@@ -235,8 +235,8 @@ class UserPool {
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
 /**
- * Script that gives the server a root file system with only programs, libraries and two devices, and detaches the old root. Otherwise, the
- * server's mount namespace would keep volumes of other VMs mounted. Those volumes could be neither mounted again nor deleted.
+ * Script for a minimal root file system. Detaching the old root releases other VMs' volumes, which otherwise could not
+ * be mounted or deleted.
  */
 const ENTER_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
 for place in bin etc lib lib32 lib64 libx32 sbin usr; do

@@ -106,7 +106,7 @@ async function findLine(file: string, prefix: string): Promise<string | undefine
   }
 }
 
-/** Waits for the first line that begins with `prefix`. The file need not exist, but its directory must exist. */
+/** Waits for the first line with the prefix `prefix`. The directory must exist, but not the file. */
 export async function waitForLine(
   file: string,
   prefix: string,

@@ -106,9 +106,8 @@ async function removeOthers(directory: string, retainedNames: ReadonlySet<string
 }
 
 /**
- * Replaces all files of a directory atomically by replacing the symbolic link `..data`. The names that a pod sees are
- * links to files below `..data`. Returns whether any file changed. Only this process may write to the directory. Source:
- * Kubernetes pkg/volume/util atomic_writer
+ * Replaces a directory's files atomically by the symbolic link `..data`, as the only writer. Returns whether any file
+ * changed. Source: Kubernetes pkg/volume/util atomic_writer
  */
 export async function publishFiles(
   directory: string,
@@ -132,7 +131,7 @@ export async function publishFiles(
 
 const MOUNT_TIMEOUT_MS = 30_000;
 const WALK_TIMEOUT_MS = 120_000;
-/** An image has extra space for ext4's metadata: OVERHEAD_BYTES, plus the size of the data divided by this number. */
+/** Divisor of the data size for ext4's metadata, which also needs OVERHEAD_BYTES. */
 const OVERHEAD_DIVISOR = 32;
 const OVERHEAD_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;
@@ -165,7 +164,7 @@ interface ImageOptions {
 
 class HostVolumeDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  /** One lock for each path, because concurrent publications would delete each other's files, and concurrent mounts would stack. */
+  /** One lock per path, because concurrent publications delete each other's files, and concurrent mounts stack. */
   readonly #mutex = new KeyedMutex();
 
   constructor(runner: ProcessRunner) {
@@ -249,7 +248,7 @@ class HostVolumeDisk implements VolumeDisk {
   async usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (paths.length === 0) return new Map();
     const argv = ["nice", "du", "-sx", "-B1", "--", ...paths] as const;
-    // If files change during the walk, du exits with 1 and prints what it counted, so the exit code is ignored.
+    // Ignores the exit code, because du exits with 1 if files change during the walk.
     const { stdout } = await this.#runner.run({ argv, timeoutMs: WALK_TIMEOUT_MS });
     return parseUsage(stdout);
   }
