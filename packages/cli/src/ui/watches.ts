@@ -47,7 +47,7 @@ async function mayListEverywhere(
 }
 
 export interface WatchScope {
-  /** Namespace to watch. If unset, watches all namespaces, or only `namespace` if the user may not list objects in all namespaces. */
+  /** Namespace to watch. If unset, watches all namespaces if the user may, otherwise only `namespace`. */
   readonly onlyIn?: string;
   readonly namespace: string;
 }

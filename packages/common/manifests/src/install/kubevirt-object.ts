@@ -30,8 +30,7 @@ export interface KubeVirtOptions {
 }
 
 /**
- * Creates an empty KubeVirt object in Patchbay's namespace unless the namespace already has one. With `dryRun`, only reports
- * the change. Returns undefined if `objects` lack the CRD of KubeVirt objects, as when only net-agent is installed.
+ * Creates an empty KubeVirt object unless one exists. Returns undefined if `objects` lack its CRD.
  * @throws AppError with the code of a failed request
  */
 export async function createKubeVirt(

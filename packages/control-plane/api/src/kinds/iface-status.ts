@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hot-plug phases, operations and pod attachments of an interface, in the status of VM and VMI. Patchbay adds these fields to KubeVirt's
-// API.
+// Hot-plug fields that Patchbay adds to the status of VMs and VMIs in KubeVirt's API.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import { PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
@@ -125,5 +124,5 @@ export const ATTACHMENT_SCHEMA = Type.Object(
   },
 );
 
-/** Attachment of an interface in the pod. During a swap, an interface has two attachments, with different `podInterfaceName`. */
+/** Attachment in the pod. During a swap, an interface has two, with different `podInterfaceName`. */
 export type Attachment = Static<typeof ATTACHMENT_SCHEMA>;
