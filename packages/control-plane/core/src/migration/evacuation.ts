@@ -54,7 +54,7 @@ export type EvacuationStep =
 
 const MIGRATING_STRATEGIES: readonly string[] = ["LiveMigrate", "LiveMigrateIfPossible"];
 
-/** Lists the failed evacuations of this VMI from the node, oldest first. Ignores evacuations of an earlier VMI with the same name. */
+/** Lists failed evacuations, oldest first. Ignores an earlier VMI with the same name. */
 function listFailed(
   node: string,
   vmi: VirtualMachineInstance,
@@ -82,7 +82,7 @@ function computeRetryDelayMs(failed: readonly Migration[], nowMs: number): numbe
   return Math.max(0, findEndMs(lastFailure) + pauseMs - nowMs);
 }
 
-/** Builds a migration. Each attempt has its own name, derived from the last failed attempt, so that no attempt is created twice. */
+/** Derives the name from the last failed attempt, so that no attempt is created twice. */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,
@@ -90,7 +90,8 @@ function buildMigration(
 ): Migration {
   const { namespace = "", name: vmiName, uid = "" } = vmi.metadata;
   const lastFailedUid = failed.at(-1)?.metadata.uid ?? "";
-  // This suffix is longer than a suffix from `generateName`, because virt-controller does not choose another name after a collision.
+  // Longer than a `generateName` suffix, because a collision would not be retried with another
+  // name.
   const suffix = sha256Hex(`${uid} ${node} ${lastFailedUid}`).slice(0, 10);
   return {
     apiVersion: "kubevirt.io/v1",
@@ -108,14 +109,13 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
   const failed = listFailed(node, vmi, migrations);
   const forMs = computeRetryDelayMs(failed, nowMs);
-  // A failed attempt is retried only while the node is unschedulable, that is, being drained. Otherwise, the eviction request
-  // is removed, and only a new request starts another migration.
+  // Failed attempts are retried only while the node is unschedulable, that is, during a drain.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
   if (forMs > 0) return { kind: "wait", forMs };
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
-/** Plans to record in `drainedNodeName` that the node is cordoned. After the node is uncordoned, plans to clear `evacuationNodeName`. */
+/** Records a cordoned node in `drainedNodeName`. After an uncordon, clears `evacuationNodeName`. */
 function planDrainRecord(
   node: string,
   { vmi, isNodeSchedulable }: EvacuationFacts,

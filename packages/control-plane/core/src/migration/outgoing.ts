@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the source node's steps of a live migration. Never starts a migration whose start time the VMI's status already records.
+// Plans the source node's steps. Never starts a migration that has a recorded start time.
 import type { MigrationState } from "@patchbay/api";
 import type { DomainInfo, JobStats } from "../interfaces/hypervisor.ts";
 
@@ -9,7 +9,7 @@ export interface OutgoingFacts {
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;
   readonly hasRelay: boolean;
-  /** State or result of the libvirt call with which this process migrates the guest. Undefined if it has made no such call. */
+  /** State of this process's libvirt call that migrates the guest. Undefined before the call. */
   readonly call: undefined | "running" | "arrived" | { readonly failure: string };
   readonly isStalled: boolean;
   /** Whether the completion timeout has passed and the configuration allows disruption. */
@@ -43,10 +43,7 @@ export type OutgoingStep =
 
 const WAIT_FOR_END: readonly OutgoingStep[] = [{ kind: "wait", for: "end" }];
 
-/**
- * Plans to resume the guest on the source after libvirt crashed in the final transfer and lost the job. Reports the failure
- * before the resume, so that the target does not resume the guest too.
- */
+/** Reports the failure before the resume, so that the guest never runs on both nodes. */
 function planSourceResume(facts: OutgoingFacts): readonly OutgoingStep[] {
   if (facts.migration.failed === true) return [{ kind: "resume" }, ...WAIT_FOR_END];
   const reason = "its libvirt ended before the handover, and the guest continues here";
@@ -60,8 +57,8 @@ function planSourceFailure(facts: OutgoingFacts, reason: string): readonly Outgo
 }
 
 /**
- * Plans the report that the guest has stopped on this node, after which the target resumes the guest. The relay stays open
- * until the guest runs on the target, because a restarted virt-handler of the target needs the report again.
+ * Reports the guest's stop. The relay stays open, because a restarted target needs the report
+ * again.
  */
 function planHandover(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { abortRequested, sourceNodeDomainLeft, targetNodeDomainReadyTimestamp } = facts.migration;

@@ -66,13 +66,12 @@ export interface ReceivedFrames {
   readonly unsent: readonly number[];
 }
 
-/** Exchanges messages and frames with the kernel, without starting programs. Callers may close descriptors before a call completes. */
+/** Exchanges messages and frames with the kernel. Callers may close descriptors before a call completes. */
 export interface Netlink {
   /**
-   * Sends messages in order. Each message must request an acknowledgement or a dump. Stops at the first error and returns one
-   * reply for each sent message.
-   * @throws AppError with OS_FILE_FAILED when the namespace has no netlink, OS_DESCRIPTOR_STALE when the descriptor is closed
-   * or refers to another file
+   * Each message must request an acknowledgement or a dump. The first error ends the exchange.
+   * @throws AppError with OS_FILE_FAILED when the namespace has no netlink, OS_DESCRIPTOR_STALE
+   * when the descriptor is closed or refers to another file
    */
   exchangeMessages(
     netns: NetnsHandle,
