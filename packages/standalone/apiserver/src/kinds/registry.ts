@@ -106,7 +106,7 @@ export class Registry {
     }
   }
 
-  /** If spec.versions has changed, returns the change's revision, so that older objects are pruned again. Else returns the old revision. */
+  /** Returns the revision of the last change to spec.versions. */
   #schemaRevision(change: Change): number {
     const previous = change.previous?.view();
     const isUnchanged = equalJson(

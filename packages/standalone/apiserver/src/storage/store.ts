@@ -41,7 +41,7 @@ export interface Transaction {
   list(bucket: string): readonly StoredObject[];
   /** Writes the object, and sets its resourceVersion. */
   put(address: Address, object: KubeObject): KubeObject;
-  /** Removes the object. `object` must be its last state. Sets the resourceVersion of `object` to the revision of the deletion. */
+  /** Removes the object. `object` must be its last state, and gets the deletion's resourceVersion. */
   remove(address: Address, object: KubeObject): KubeObject;
 }
 
@@ -68,12 +68,9 @@ export interface Store {
   /** Returns the objects, sorted by address. */
   list(scope: Scope): readonly StoredObject[];
   buckets(): readonly string[];
-  /**
-   * Returns the objects at a revision, or undefined if the revision is compacted. Callers must call loadText on each object
-   * immediately, because a later compaction deletes the texts.
-   */
+  /** Returns undefined if the revision is compacted. Callers must call loadText immediately, because compactions delete texts. */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
-  /** Returns at most `limit` changes, and fewer if their texts are long. Returns undefined if the revision is compacted. */
+  /** Returns up to `limit` changes, fewer for long texts. Returns undefined if the revision is compacted. */
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;
   /** Runs the mutation, which writes nothing if it throws. Resolves when the writes are durable. */
   write<T>(mutation: (transaction: Transaction) => T): Promise<T>;
@@ -84,7 +81,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Returns the first key of a scope and the first key after it. The key after prefix `a/` is `a0`, because `0` follows `/` in ASCII. */
+/** Returns a scope's first key and exclusive end key. `0` follows `/` in ASCII. */
 export function keyRange(scope: Scope): readonly [string, string] {
   const { bucket, namespace, name } = scope;
   if (namespace === undefined) {
@@ -95,7 +92,7 @@ export function keyRange(scope: Scope): readonly [string, string] {
     : [`${bucket}/${namespace}/${name}`, `${bucket}/${namespace}/${name}\0`];
 }
 
-/** Returns keys that identify the three scopes of the address: its bucket, its namespace and the object itself. */
+/** Returns keys for the scopes of the address: its bucket, its namespace and the object. */
 export function scopeKeys({ bucket, namespace, name }: Address): readonly [string, string, string] {
   return [`${bucket}/`, `${bucket}/${namespace}/`, `${bucket}/${namespace}/${name}`];
 }
