@@ -233,8 +233,8 @@ async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Prom
 }
 
 /**
- * Creates the pod. If ipam-extensions rejects the pod's request for addresses of the primary network, creates the pod without the request,
- * and ipam-extensions adds one. Source: ipam-extensions validateDefaultMultusNetworkRequest.
+ * If ipam-extensions rejects the primary network request, creates the pod without the request. Source: ipam-extensions
+ * validateDefaultMultusNetworkRequest.
  */
 async function createPod(pod: Pod, { store }: Deps): Promise<Pod> {
   const bare = withoutPrimaryRequest(pod);
@@ -266,7 +266,7 @@ export async function createLauncher(
   }
 }
 
-/** Writes an annotation of the pod. The patch fails if the old value has changed, or if there was no old value and the pod has changed. */
+/** The patch fails if the old value, or if unset, the pod has changed. */
 export async function patchAnnotation(
   pod: Pod,
   { annotation, value }: { readonly annotation: string; readonly value: string },
@@ -321,7 +321,7 @@ async function patchPodNetworks({ pod }: VmiFacts, networks: string, deps: Deps)
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks });
 }
 
-/** Writes the network-info annotation to the latest version of the pod, because an earlier step may have changed the pod's annotations. */
+/** Patches the newest pod, because an earlier step may have changed the pod's annotations. */
 async function patchPodNetworkInfo(
   { pod }: VmiFacts,
   networkInfo: string,
@@ -379,7 +379,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** Runs the steps. A new generation of the VMI resets the backoff of failed steps, because the new spec may have fixed the cause. */
+/** Runs the steps. New VMI generations reset the backoff, because new specs may fix failures. */
 function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,
@@ -397,12 +397,12 @@ function buildPreconditions(current: VmiStatus | undefined): readonly JsonPatchO
     .map((field) => ({ op: "test", path: `/status/${field}`, value: current?.[field] }));
 }
 
-/** Sets a missing `attachments` to undefined, because statusPatch removes only fields that are present with the value undefined. */
+/** Makes a missing `attachments` undefined, because statusPatch removes only fields with value undefined. */
 function toStatusFields(status: ControllerVmiStatus): object {
   return { ...status, attachments: status.attachments };
 }
 
-/** Writes the status if it changed. Records events for changed addresses, for changed MACs, and for new sync errors of virt-controller. */
+/** Writes changed status, and records events for changed addresses, changed MACs and new sync errors. */
 async function reportVmi(
   facts: VmiFacts,
   { failures }: ObjectStepsResult,
@@ -441,7 +441,7 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const plan = planVmi(facts);
   const performed = await actVmi(plan, facts, deps);
   const hasFinalizer = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
-  // After the removal of its finalizer, the VMI may no longer exist, so its status is not written.
+  // Skips the status after the finalizer's removal, because the VMI may no longer exist.
   const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
   rethrowFirst(performed);
