@@ -64,7 +64,7 @@ interface PrimaryState {
   };
 }
 
-/** State of a NIC's claim. `missing`: it must be created. `ending`: a new claim can be created after this claim has been deleted. */
+/** State of a NIC's claim. `missing` needs a new claim. `ending` must first be deleted. */
 export type IpamClaimState = PrimaryState & ClaimState;
 
 type ClaimState =
@@ -124,9 +124,8 @@ function findDefinition(
 }
 
 /**
- * Adds to each address the prefix length of the first subnet of its IP version. Returns undefined if a version has no subnet, or if a
- * primary network has an IP version without an address. Sources: ipam-extensions VmiInterfaceIPRequests; OVN-Kubernetes
- * validateIPFamilyMatchesNetwork.
+ * Adds to each address its subnet's prefix length. Undefined if addresses and subnets do not match. Sources: ipam-extensions
+ * VmiInterfaceIPRequests; OVN-Kubernetes validateIPFamilyMatchesNetwork.
  */
 function buildIpRequests(
   network: Network,
@@ -152,7 +151,7 @@ interface ClaimingNic {
   readonly network: Network;
 }
 
-/** Lists the NICs that may use a claim: those without address settings of their own, on secondary networks or the pod network. */
+/** Lists NICs without address settings of their own, on secondary networks or the pod network. */
 function listClaimingNics(spec: VmiSpec): readonly ClaimingNic[] {
   return ifacesOf(spec).flatMap((iface) => {
     const network = findByName(networksOf(spec), iface.name);
@@ -184,7 +183,7 @@ function buildClaimName({ metadata }: KubeObject, networkName: string): string {
   return `${metadata.name}.${networkName}`;
 }
 
-/** Returns the name of the new network's claim during a swap. The former network's claim still has the usual name. */
+/** Name of the new claim during a network swap. The former claim has the usual name. */
 function buildSwapClaimName(owner: KubeObject, networkName: string, configName: string): string {
   const hash = sha256Hex(configName).slice(0, SWAP_HASH_LENGTH);
   return `${buildClaimName(owner, networkName)}.${hash}`;
@@ -274,10 +273,7 @@ function hasNameOf({ metadata, spec }: IpamClaim, owner: KubeObject, networkName
   ].includes(metadata.name);
 }
 
-/**
- * Checks whether a NIC has, or could still have, addresses of the claim. An attached NIC's network element names its claim. An attachment
- * without an element is being detached: its claim is unknown, so it counts for every claim of its interface.
- */
+/** Checks whether a NIC may use the claim. Without an element, a NIC's claim is unknown. */
 function isInUse(claim: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
   if (vmi === undefined) return false;
   const elements = listElements(pod);
@@ -301,8 +297,8 @@ function describeOther(claim: IpamClaim, nic: PersistentNic): string {
 }
 
 /**
- * Returns whether the claim requests these addresses. A claim without requests fits unless it was assigned other addresses, because
- * ipam-extensions creates claims without requests, and the API server drops `ipRequests` if the claims' definition lacks the field.
+ * Checks whether the claim requests the addresses. A claim without requests fits unless other addresses are assigned. ipam-extensions
+ * creates such claims.
  */
 function isForAddresses(
   { spec, status }: IpamClaim,
@@ -324,7 +320,7 @@ function resolveExisting(
   const { name, namespace = "", deletionTimestamp } = claim.metadata;
   const owner = findController(claim);
   if (owner !== undefined && owner.uid !== buildOwner(users.vmi).uid) {
-    // The garbage collector deletes a claim of an earlier VM with the same name. Then the new claim can be created.
+    // The garbage collector deletes an earlier VM's claim. Only then can the new claim be created.
     const isPredecessor =
       OWNER_KINDS.includes(owner.kind) && owner.name === users.vmi.metadata.name;
     if (isPredecessor) return { kind: "missing", claim: buildIpamClaim(users.vmi, nic, name) };
@@ -333,7 +329,7 @@ function resolveExisting(
   }
   const isReplaceable = owner !== undefined && !isInUse(claim, users);
   if (deletionTimestamp !== undefined && isReplaceable) return { kind: "ending" };
-  // A claim without an owner was created by a user. Such a claim is usable even if it requests other addresses than the annotation.
+  // Users create claims without an owner. The requests of such a claim need not match.
   const isMatching = owner === undefined || isForAddresses(claim, nic.network, nic.ipRequests);
   const { requested } = nic;
   if (claim.spec.network === nic.configName && isMatching)
@@ -380,7 +376,7 @@ function findRequestProblem(
     : undefined;
 }
 
-/** Resolves a NIC's claim. Prefers a claim that an earlier network swap created, because this claim has the NIC's addresses. */
+/** Prefers the claim of an earlier network swap, because this claim has the NIC's addresses. */
 function resolveOne(
   nic: PersistentNic,
   users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
@@ -399,7 +395,7 @@ function resolveOne(
     : { kind: "unusable", message: unavailable };
 }
 
-/** Returns the states of the claims that the VMI's networks require. `facts` is undefined if no network requires a claim. */
+/** Returns the claims' states. `facts` is undefined if no network requires a claim. */
 export function resolveIpamClaims(
   users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
   definitions: Definitions,
@@ -419,12 +415,12 @@ export function resolveIpamClaims(
   );
 }
 
-/** Checks whether CNI must not attach the NIC yet. The claim must exist before, because a NIC that is already attached gets no claim. */
+/** Checks whether CNI must wait for the claim, because an attached NIC gets no claim. */
 export function isAwaited(state: IpamClaimState | undefined): boolean {
   return state?.kind === "missing" || state?.kind === "ending";
 }
 
-/** Returns the claims of a source pod's NICs, which the target pod then uses too. Of an interface's attachments, the first decides. */
+/** Returns the claims of a source pod's NICs, by each interface's first attachment with a claim. */
 export function findIpamClaimsInUse(
   attachments: readonly Attachment[],
   elements: readonly NetworkSelection[],
@@ -452,7 +448,7 @@ function findUnmetRequest(
     : requestNotClaimed(networkName, requested, assigned);
 }
 
-/** Returns a warning if an attached NIC lacks the claim that its network supports, or if its addresses are not the requested ones. */
+/** Returns a warning if an attached NIC lacks its claim or the requested addresses. */
 export function findClaimWarning(
   attachment: Attachment,
   states: IpamClaimStates | undefined,
@@ -486,10 +482,7 @@ interface ClaimOwner {
   readonly definitions: Definitions;
 }
 
-/**
- * Checks whether the NIC of the claim exists, is on the claim's network, and requests the same addresses as the claim. If the network's
- * definition is missing, assumes that the network and the requests are unchanged.
- */
+/** Checks whether a NIC needs the claim. A NIC whose network definition is missing does. */
 function isWanted(claim: IpamClaim, { owner, nics, requested, definitions }: ClaimOwner): boolean {
   const { metadata, spec } = claim;
   const nic = listClaimingNics(nics).find(({ network }) => hasNameOf(claim, owner, network.name));
@@ -501,7 +494,7 @@ function isWanted(claim: IpamClaim, { owner, nics, requested, definitions }: Cla
   return findPersistentNetwork(nad) === spec.network && isForAddresses(claim, network, ipRequests);
 }
 
-/** Checks whether the owner exists, but none of its NICs needs the claim. The garbage collector deletes the claims of deleted owners. */
+/** Checks whether an existing owner no longer needs the claim. Claims of deleted owners are garbage-collected. */
 function isObsolete(claim: IpamClaim, { vm, vmi, definitions }: IpamClaimOwners): boolean {
   const uid = findController(claim)?.uid;
   if (uid === undefined || (uid !== vm?.metadata.uid && uid !== vmi?.metadata.uid)) return false;
@@ -515,7 +508,7 @@ function isObsolete(claim: IpamClaim, { vm, vmi, definitions }: IpamClaimOwners)
   });
 }
 
-/** Plans deletions of claims that no NIC needs, and the removal of Patchbay's finalizer from deleted claims that no NIC uses. */
+/** Plans to delete obsolete claims, and to remove Patchbay's finalizer from deleted claims. */
 export function planIpamClaims(
   claims: readonly IpamClaim[],
   owners: IpamClaimOwners,
@@ -540,7 +533,7 @@ function explainUnused(spec: VmiSpec, name: string): string | undefined {
     : undefined;
 }
 
-/** Returns a warning for each interface whose requested addresses have no effect. `base` is the field path of `metadata`. */
+/** Returns warnings for requested addresses without effect. `base` is the field path of `metadata`. */
 export function findUnusedAddresses(
   base: string,
   {
