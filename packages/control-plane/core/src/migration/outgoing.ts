@@ -79,7 +79,7 @@ function begin({ migration, hasRelay }: OutgoingFacts): readonly OutgoingStep[] 
   const relaySteps = hasRelay ? [] : [{ kind: "startRelay" } as const];
   return [
     ...relaySteps,
-    // A CNI plugin on the target may have announced the guest's MACs, so this node announces them again.
+    // This node announces again, because a CNI plugin on the target may have announced the MACs.
     { kind: "announceMacs" },
     { kind: "reportStart" } as const,
     { kind: "migrate" } as const,
@@ -92,7 +92,8 @@ function decideBeforeStart(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, call } = facts;
   if (typeof call === "object") return planSourceFailure(facts, call.failure);
   if (migration.abortRequested === true) return planSourceFailure(facts, "it was cancelled");
-  // An earlier virt-handler process started the migration. The guest is still on this node, so the migration has failed.
+  // An earlier process started the migration, and the guest is still here: the migration has
+  // failed.
   if (migration.startTimestamp !== undefined)
     return planSourceFailure(facts, "it ended, and the guest is here");
   return begin(facts);
@@ -105,7 +106,7 @@ function decideWhileMigrating(facts: OutgoingFacts): readonly OutgoingStep[] {
   return isLate && migration.mode !== "Paused" ? [{ kind: "disrupt" }, waitStep] : [waitStep];
 }
 
-/** Checks whether this process, the libvirt job or the domain reports an outgoing migration. These reports may differ briefly. */
+/** Considers process, libvirt job and domain, because their reports may differ briefly. */
 function isMigratingOut({ domain, job, call }: OutgoingFacts): boolean {
   return call === "running" || job.move === "out" || domain?.move === "leaving";
 }
@@ -118,7 +119,7 @@ export function planOutgoing(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, domain, call } = facts;
   if (isPausedWithoutJob(facts)) return planSourceResume(facts);
   if (migration.failed === true) return WAIT_FOR_END;
-  // The result of the libvirt call takes precedence, because the launcher may have ended after the call, and `domain` is then undefined.
+  // The call's result takes precedence, because a launcher that has ended has no `domain`.
   if (call === "arrived" || domain?.move === "left") return planHandover(facts);
   if (domain === undefined) return [{ kind: "wait", for: "guest" }];
   if (isMigratingOut(facts)) return decideWhileMigrating(facts);
