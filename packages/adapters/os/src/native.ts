@@ -28,7 +28,9 @@ export interface FramesRead {
     readonly isOutgoing: boolean;
     readonly frame: Uint8Array;
   }[];
+  /** Errno of each port. 0 means success. */
   readonly unheard: readonly number[];
+  /** Errno of each sent frame. 0 means success. */
   readonly unsent: readonly number[];
 }
 
@@ -56,8 +58,8 @@ export interface OsNative {
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
   /**
-   * Starts a program in a new session, with `fds` as descriptors from 3 on. The caller may close `fds` at once, and
-   * must close the results. Source: vfork(2)
+   * Starts a program in a new session, with `fds` as descriptors from 3 on. The caller must close the returned pipes
+   * and pidfd. Source: vfork(2)
    */
   startProgram(
     argv: readonly string[],
@@ -101,8 +103,8 @@ export interface OsNative {
   /** Source: packet(7) */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
-   * Sends frames, then captures for `ms` ms frames that pass a whole group: at most 64 per port, 400 bytes each.
-   * `unheard` has each port's errno, and `unsent` has each sent frame's errno. Errno 0 is success. Source: packet(7)
+   * Sends frames, and captures frames that pass all tests of a group, for `ms` milliseconds. Returns up to 64 frames
+   * per port, 400 bytes each. Source: packet(7)
    */
   exchangeFrames(
     ports: readonly { readonly netnsFd: number; readonly link: string }[],
@@ -115,8 +117,8 @@ export interface OsNative {
     ms: number,
   ): Promise<FramesRead>;
   /**
-   * Watches frames that pass a whole group of their direction. Calls `readable` at the first frame, and again after
-   * each `armFrames`. Copies `netnsFd`. Source: packet(7)
+   * Watches a link's frames that pass all tests of a group. Calls `readable` at the first frame, and again after each
+   * `armFrames`. Copies `netnsFd`. Source: packet(7)
    */
   watchFrames(
     netnsFd: number,

@@ -198,12 +198,11 @@ const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;
 
 /**
- * First dnsmasq user ID, unused by host accounts. Each server has its own ID, so that a compromised server cannot kill
- * or trace others.
- * FIRST_INODE is the minimum inode of a network namespace, which selects a block of IDs. Source: systemd, UIDS-GIDS.md;
- * linux/proc_ns.h
+ * First user ID for dnsmasq, unused by host accounts. Each server has its own ID, so that a compromised server cannot
+ * kill or trace others. Source: systemd, UIDS-GIDS.md
  */
 const FIRST_UID = 0x7000_0000;
+/** Minimum inode number of a network namespace, which selects a block of user IDs. Source: linux/proc_ns.h */
 const FIRST_INODE = 0xf000_0000;
 const UIDS_PER_NAMESPACE = 256;
 const NAMESPACE_COUNT = 0x10_0000;
@@ -248,17 +247,17 @@ mkdir dev old proc && touch dev/null dev/urandom &&
 mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
 pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
 exec "$@"`;
-/** Script that enters the new root only if mounts are permitted. AppArmor may forbid mounts in the agent's container. */
+/** Script that enters the new root if mounts are permitted. AppArmor may forbid mounts in containers. */
 const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
 exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 
-/** Resource limits of a DHCP server, which needs 12 MiB of address space. `--nproc` allows for a previous server that is still exiting. */
+/** Resource limits of a DHCP server, which needs 12 MiB. `--nproc` leaves room for an exiting server. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
-    // dnsmasq runs in a separate PID namespace and sees no other process. `unshare` stays outside, and kills dnsmasq when the agent exits.
+    // dnsmasq sees no other process in its PID namespace. Outside, `unshare` kills dnsmasq when the agent exits.
     "unshare",
     "--pid",
     "--ipc",

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills all processes of a program by a mark in their environment. A scan that finds none is final, because only marked
-// processes pass on marks.
+// Kills all processes of a program by an inherited mark in the environment. After a scan that finds none, none can start.
 import { randomUUID } from "node:crypto";
 import { close, open, read } from "node:fs";
 import { readdir } from "node:fs/promises";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the state of a pod's network namespace with netlink. Starts nft only if the rules have changed, because every
-// reconcile pass reads the state twice.
+// Reads a pod's network state with netlink. Runs nft only for changed rules, because reconciliation reads often.
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import { parseRuleset, type RulesetTables } from "../nft/table.ts";
 import { runInNamespace } from "../run-in.ts";
@@ -40,7 +39,7 @@ export function createStateReader(
 ): (netns: NetnsHandle) => Promise<NetnsState> {
   const cache = new WeakMap<NetnsHandle, CachedRules>();
   const readTables = async (netns: NetnsHandle): Promise<RulesetTables> => {
-    // The generation is read before the rules. If the rules change between these two reads, the next call notices the changed generation.
+    // Reads the generation before the rules, so that the next call notices changes between both reads.
     const { generation, hasTables } = await queryRules(sources.netlink, netns);
     if (!hasTables) return NO_TABLES;
     const cachedRules = cache.get(netns);

@@ -5,9 +5,8 @@ import type { SendGuard } from "@patchbay/core/nics";
 import { type Chain, toMacDigits, printRawNumber } from "./table.ts";
 
 /**
- * Protocol numbers. Rules do not use names, because nft looks names up in /etc/protocols, which an image may lack. Rules
- * match the headers after the fixed header by offset, because the kernel may determine a wrong protocol number in large
- * frames. Source: Linux 6.18, ipv6_find_hdr
+ * Protocol numbers, because an image may lack /etc/protocols. Rules use header offsets, because the kernel may misread
+ * large frames' protocol. Source: Linux 6.18, ipv6_find_hdr
  */
 const TCP = 6;
 const UDP = 17;
@@ -17,7 +16,7 @@ const ICMPV6 = 58;
 const PIM = 103;
 /** Headers that the rules skip to reach the next header: hop-by-hop options, routing, destination options. Source: RFC 8200, section 4.1 */
 const EXTENSION_HEADERS: readonly number[] = [0, 43, 60];
-/** Headers that another header always follows. The rules drop a fragment whose content begins with such a header. */
+/** Headers that another header always follows. The rules drop fragments that begin with such headers. */
 const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AUTHENTICATION];
 /** Packet length in bytes up to which the kernel always finds all headers. Source: linux drivers/net/tun.c */
 const CONTIGUOUS_BYTES_MAX = 2048;
@@ -45,7 +44,7 @@ function printRawField(offset: number, bits: number): string {
   return `@nh,${String(offset * BITS_PER_BYTE)},${String(bits)}`;
 }
 
-/** Matches the target address of neighbor discovery. nft needs a mask if the prefix ends within a byte. */
+/** Matches the target address of neighbor discovery, with a mask for prefixes that end within a byte. */
 function buildTargetMatch({ value, length }: IpPrefix): string {
   const bits = Math.ceil(length / BITS_PER_BYTE) * BITS_PER_BYTE;
   const prefixBits = value >> BigInt(IP_BITS[6] - bits);
@@ -90,7 +89,7 @@ const DISCOVERY_MESSAGES: readonly DiscoveryMessage[] = [
   },
 ];
 
-/** Builds a chain for messages with at most one option, a MAC or a nonce, because nftables rules cannot iterate over options. */
+/** Builds a chain for messages with at most one option, because nftables cannot iterate over options. */
 function buildMessageChain(
   { chain, type, length, option, next }: DiscoveryMessage,
   guard: SendGuard,
@@ -110,7 +109,7 @@ function buildMessageChain(
   return { name: chain, rules: matches.map((match) => `${match} goto ${next}`) };
 }
 
-/** Builds rules that drop messages of DHCPv6 servers. `offset` is the position of the UDP header, in bytes. */
+/** Builds rules that drop messages of DHCPv6 servers. `offset` is the UDP header's position, in bytes. */
 function buildUdpDrops(offset: number): readonly string[] {
   const [sourcePort, destinationPort] = [printRawField(offset, 16), printRawField(offset + 2, 16)];
   return [
@@ -147,8 +146,8 @@ function buildHeaderChains(guard: SendGuard): readonly Chain[] {
 }
 
 /**
- * Builds chains for fragments. Drops fragments with extension headers, because the next header may be in a later
- * fragment. Drops fragmented neighbor discovery, which RFC 6980 forbids. Source: RFC 7112; RFC 6980
+ * Builds chains for fragments. Drops fragments with extension headers, which may hide the next header, and fragmented
+ * neighbor discovery. Source: RFC 7112; RFC 6980
  */
 function buildFragmentChains(): readonly Chain[] {
   const nextHeader = printRawField(FIXED_HEADER_BYTES, BITS_PER_BYTE);
@@ -176,7 +175,7 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/** Builds the chain for extension headers. `restrictions` also drop large packets, because the kernel may not find their last header. */
+/** Builds the chain for extension headers. Restrictions drop large packets, whose last header the kernel may miss. */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
@@ -230,8 +229,7 @@ export function buildIpv6Chains(
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
-  // These rules drop messages of servers and routers, and check fragments. A guest that may act as a server or router is
-  // exempt, because it may send such messages and may forward fragments of other hosts.
+  // Guests that may act as servers or routers may send such messages and forward fragments.
   const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [

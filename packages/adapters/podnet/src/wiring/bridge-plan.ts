@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the link changes that create a bridge and a tap for a pod NIC. Omits changes that are already done. docs/design/pod-links.md
-// explains the links.
+// Plans a pod NIC's missing bridge and tap. See docs/design/pod-links.md.
 import type { BridgeWiring, PodReplies } from "@patchbay/core/nics";
 import type {
   LinkChange,
@@ -54,7 +53,7 @@ function buildPortSteps(
   ];
 }
 
-/** Removes addresses from a port, because the guest uses them. Also stops the kernel from adding a link-local address. */
+/** Removes a port's addresses, because the guest uses the addresses. Also prevents link-local addresses of the kernel. */
 function buildAddressRemovalSteps(port: WiredLink, wiring: BridgeName): readonly Step[] {
   const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
   return [
@@ -77,7 +76,7 @@ export function buildTapSteps(
   wiring: TapWiring,
 ): readonly Step[] {
   const { tapName: name, mtu } = wiring;
-  // A tap with several queues is created as a multi-queue tap, because QEMU opens it once per queue.
+  // Multiple queues require a multi-queue tap, because QEMU opens the tap once per queue.
   const isMultiQueue = queues > 1;
   return [
     { isDone: tap !== undefined, change: { op: "addTap", link: name, owner, isMultiQueue } },
@@ -85,34 +84,29 @@ export function buildTapSteps(
       ? [buildLinkStep(false, name, { addressGeneration: "none" })]
       : buildAddressRemovalSteps(tap, wiring)),
     buildLinkStep(tap?.mtu === mtu, name, { mtu }),
-    // The bridge floods no frames to the tap before a migrating guest arrives, because the tap would queue up to 1000 of
-    // them. The guest would then receive stale frames when it arrives.
+    // Before a migrating guest arrives, the tap would queue up to 1000 flooded frames, which become stale.
     ...buildPortSteps(tap, name, { ...wiring, floods: wiring.incomingPodUid === undefined }),
   ];
 }
 
 type Wiring = Omit<BridgeWiring, keyof TapOptions>;
 
-/** Kinds of links that share their parent's MAC. A guest with its own MAC would receive no frames through them. Source: Linux ipvlan.rst */
+/** Kinds of links with their parent's MAC, over which a guest's own MAC receives nothing. Source: Linux ipvlan.rst */
 const SHARED_MAC_KINDS = ["ipvlan", "ipvtap"];
 
 export function canCarryVm(nic: Link): boolean {
   return !SHARED_MAC_KINDS.includes(nic.kind);
 }
 
-/**
- * Derives the bridge's MAC from the guest's by changing the first byte. By default, a bridge takes the lowest MAC of
- * its ports. If this were the guest's MAC, the bridge would consume the guest's frames.
- */
+/** Derives the bridge's MAC from the guest's. By default, a bridge could take the guest's MAC and consume the guest's frames. */
 export function deriveBridgeMac(guestMac: string): string {
   const firstByte = guestMac.slice(0, 2).toLowerCase() === "5e" ? "5a" : "5e";
   return `${firstByte}${guestMac.slice(2).toLowerCase()}`;
 }
 
 /**
- * Derives the MAC of a pod NIC whose guest has not arrived or has left. The MAC depends only on the guest's MAC and the
- * pod, and differs from the MACs of bridges. Pods have different MACs, because macvlans of one parent cannot share a
- * MAC, and a switch would otherwise see one MAC at two ports.
+ * Derives the MAC of a pod NIC without its guest, different from bridges' MACs. Pods' MACs differ, because macvlans of
+ * one parent need distinct MACs.
  */
 function deriveAwaitingMac(guestMac: string, podUid: string): string {
   const mac = guestMac.toLowerCase();
@@ -136,7 +130,7 @@ function listBridgeAddresses({ addresses }: PodReplies, mac: string): readonly s
     : canonicalAddresses;
 }
 
-/** Returns an address's flags. Only link-local addresses get a route to their subnet, because the DHCP server requires this route. */
+/** Returns an address's flags. Only link-local addresses get a subnet route, for the DHCP server. */
 function chooseAddressFlags(address: string): readonly AddressFlag[] {
   if (!address.includes(":")) return ["noprefixroute"];
   return address.startsWith("fe80:") ? ["nodad"] : ["nodad", "noprefixroute"];
@@ -160,7 +154,7 @@ function buildAddressSteps(bridge: WiredLink | undefined, wiring: Wiring): reado
   ];
 }
 
-/** Returns steps that create and configure a bridge without forward delay. The bridge answers ARP requests only if `answers` is true. */
+/** Returns steps for a bridge without forward delay, which answers ARP requests if `answers` is true. */
 export function buildBridgeSteps(
   bridge: WiredLink | undefined,
   bridgeName: string,
@@ -191,8 +185,7 @@ function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   const hasWantedMac = incomingPodUid === undefined ? hasGuestMac : !hasGuestMac;
   const mac =
     incomingPodUid === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, incomingPodUid);
-  // Setting the NIC down would lose frames of a running guest. The NIC stays up if its MAC need not change, or if it is
-  // already a port of the bridge and can change its MAC while up.
+  // Setting the NIC down would lose a running guest's frames. Some kinds of NICs change their MAC while up.
   const staysUp =
     hasWantedMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));
   return [
@@ -234,7 +227,7 @@ export function planBridge(
   ]);
 }
 
-/** Plans the deletion of the NIC's forwarding entry for the guest's MAC, unless `presentEntries` shows that none exists. */
+/** Plans to delete the NIC's forwarding entry for the guest's MAC, also if `presentEntries` is undefined. */
 export function planNicForwardingRemoval(
   { podInterfaceName, ...wiring }: Pick<Wiring, "podInterfaceName" | "mac">,
   presentEntries: readonly ForwardingEntry[] | undefined,
@@ -247,8 +240,8 @@ export function planNicForwardingRemoval(
 }
 
 /**
- * Plans a forwarding entry for the guest's MAC at the tap. Deletes the kernel's entry for a NIC with this MAC, because
- * that entry delivers the guest's frames to the pod. `presentEntries` is undefined if a NIC has just joined the bridge.
+ * Plans forwarding of the guest's frames to the tap. The NIC's own entry would reach the pod. `presentEntries` is
+ * undefined for new NICs.
  */
 export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,
