@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes sockets of shims from a directory that all containerds of a host share. A socket's name is a hash of a container
-// id. A file records the ids, so that the sockets of ended containers can be found.
+// Removes ended shims' sockets. A file records the container ids, of which socket names are hashes.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";

@@ -13,7 +13,7 @@ export interface WatchRequest {
 export interface WatchBehavior {
   readonly sendsIdleBookmarks: boolean;
   limitTimeoutMs(timeoutMs: number): number;
-  /** Returns true to reject the watch with 410 although its revision is available, so that a test can check that clients list again. */
+  /** Returns whether to reply 410 to an available revision, for testing that clients list again. */
   mustRelist(request: WatchRequest): boolean;
 }
 
