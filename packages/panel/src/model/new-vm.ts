@@ -25,7 +25,7 @@ export interface NewVmForm {
   readonly cores: number;
   /** Networks, each as `namespace/name`. */
   readonly networks: readonly string[];
-  /** Size of a persistent root disk that is copied from the image. If empty, each start of the VM creates a new disk from the image. */
+  /** Size of a persistent root disk. If empty, each start creates a disk from the image. */
   readonly rootSize: string;
   readonly disk: string;
   /** User that may log in with `password`; empty to add no user to the image. */
@@ -94,7 +94,7 @@ export function emptyForm(namespace: string, randomBytes: RandomBytes): NewVmFor
   };
 }
 
-/** Converts the form to a VM. Does not generate MACs and cloud-init's network data; the caller adds them. */
+/** Converts the form to a VM without MACs and cloud-init network data. */
 function buildNewVm(form: NewVmForm): NewVm {
   const { namespace, name, image, memory, cores, rootSize, disk, user, password } = form;
   const key = form.sshKey.trim();

@@ -413,10 +413,7 @@ function buildServerSteps(plan: readonly NodeAction[], context: StepContext): re
   });
 }
 
-/**
- * Runs the DHCP server steps before the interface steps. If the interface steps are only plugs and waits, runs both concurrently,
- * because a guest requests an address only after its NIC is plugged.
- */
+/** Runs DHCP server steps first, or concurrently with plugs and waits, because guests request addresses later. */
 async function serveAndPlug(
   plan: readonly NodeAction[],
   context: StepContext,
@@ -448,7 +445,7 @@ function buildLastSteps(plan: readonly NodeAction[], context: StepContext): read
   ];
 }
 
-/** Writes the status if the plan requires a report before other steps. Returns false if the write was delayed. */
+/** Writes a required status before other steps. Returns false if the write was delayed. */
 async function reportFirst(
   plan: readonly NodeAction[],
   { facts, deps }: StepContext,

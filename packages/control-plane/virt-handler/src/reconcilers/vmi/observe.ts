@@ -96,10 +96,7 @@ async function observeLinks(
   );
 }
 
-/**
- * Waits until both calls have ended, even if one call fails early. An earlier return would let the caller close the session's
- * descriptors while the other call still uses the descriptors.
- */
+/** Waits for both calls even after a failure, because callers may then close the used descriptors. */
 async function settleBoth<One, Other>(
   one: Promise<One>,
   other: Promise<Other>,
