@@ -189,7 +189,7 @@ interface NicCommons {
   readonly mtu: number;
   readonly linkUp: boolean;
   readonly pciAddress: PciAddress;
-  /** Position in the boot order of disks and NICs, lowest first. If unset, the guest does not boot from the NIC. */
+  /** Boot position among disks and NICs, lowest first. If unset, the NIC is not booted. */
   readonly bootOrder?: number;
   /** Whether the NIC has a boot ROM, which a network boot with BIOS requires. */
   readonly hasBootRom?: boolean;

@@ -24,7 +24,7 @@ function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
 
-/** Returns hooks that install the CNI plugin when the server starts, and remove the plugin when net-agent is uninstalled. */
+/** Hooks that install the CNI plugin when serving, and remove the plugin when net-agent is uninstalled. */
 function installHooks(
   paths: PluginPaths | undefined,
   flags: Flags,
@@ -42,7 +42,7 @@ function installHooks(
   };
 }
 
-/** Creates the server for the container runtime. If no socket is configured, `parts` is empty and `serving` resolves at once. */
+/** Without a configured socket, `parts` is empty and `serving` resolves at once. */
 export function composeRuntime(
   flags: Flags,
   adapters: RuntimeAdapters,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PciAddress } from "../../pci/addresses.ts";
 
-/** Element for the XML builder. A key with `@` is an attribute, `#text` is text, and any other key is a child element. */
+/** XML element. Keys with `@` are attributes, `#text` is text, and other keys are child elements. */
 export type Element = Readonly<Record<string, unknown>>;
 
 /** Builds a PCI address. Source: libvirt formatdomain, "Device addresses". */
@@ -16,7 +16,7 @@ export function buildAddressElement(address: PciAddress, multifunction = false):
   };
 }
 
-/** Returns the virtio model for an address. Only bus 0 gets transitional devices, which need an I/O window that most ports lack. */
+/** Only bus 0 has transitional devices, because most ports lack the I/O window for such devices. */
 export function chooseVirtioModel(address: PciAddress): string {
   return address.bus > 0 ? "virtio-non-transitional" : "virtio";
 }

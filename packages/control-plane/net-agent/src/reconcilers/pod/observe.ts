@@ -33,7 +33,7 @@ const SHARED_NAMESPACE = "default";
 /** Pattern of the command of KubeVirt's launchers. Source: KubeVirt, pkg/virt-controller/services/template.go. */
 const KUBEVIRT_LAUNCHER = /(?:^|\/)virt-launcher(?:-monitor)?$/;
 
-/** Returns whether the pod is a launcher of KubeVirt. Trusts the pod's spec, because a forged launcher affects only itself. */
+/** Trusts the pod's spec, because a forged launcher affects only itself. */
 function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   if (pod?.metadata.labels?.[names.KUBEVIRT_LABEL] !== names.LAUNCHER_LABEL_VALUE) return false;
   return pod.spec.containers.some(
@@ -42,7 +42,7 @@ function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   );
 }
 
-/** Finds the pod's VMI on the API server. Compares the UID, because a new VMI may have the same name. */
+/** Finds the pod's VMI on the API server, by UID because names can be reused. */
 export async function findVmiOf(
   pod: Pod | undefined,
   deps: Pick<Deps, "store">,
@@ -74,7 +74,7 @@ interface PodOfNamespace {
   readonly attachments: { readonly namespace: string };
 }
 
-/** Returns whether namespace isolation permits the network. A launcher may also use the networks to which its VMI refers. */
+/** Checks namespace isolation. A launcher may also use the networks that its VMI names. */
 export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
   const owner = parseKey(network).namespace;
@@ -98,7 +98,7 @@ export async function assertMayUse(
 /** Annotation of a mirror pod with the UID of its static pod. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/** Returns whether the pod or its static pod has the UID. Callers must also compare the names, because the annotation may be forged. */
+/** Compares the pod's or static pod's UID. Callers must compare names, because the annotation is forgeable. */
 export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
   if (pod === undefined) return false;
   return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
@@ -106,7 +106,7 @@ export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
 
 interface RuntimeUnavailable {
   readonly error: unknown;
-  /** Report of the error. If the step fails several times in the same way, all these errors share the first one's report. */
+  /** Returns a RuntimeUnavailable error with its report, and records an event if the report is new. */
   readonly report: AttachmentError;
 }
 

@@ -22,10 +22,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/**
- * Builds a network's status entries. If the result has no NIC, but Patchbay generated the row's interface name, returns one entry, because
- * virt-controller waits for an entry with this name.
- */
+/** Returns status entries, at least one for Patchbay's interface name, because virt-controller waits for this entry. */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
@@ -50,7 +47,7 @@ export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   );
 }
 
-/** Returns the device of a row. If the row has none, as after an adoption, reads the device from the configuration. */
+/** Returns the row's device, or the device in the configuration, as after an adoption. */
 export function readDevice({ device, request }: JournalRow): UsedDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {
@@ -61,7 +58,7 @@ export function readDevice({ device, request }: JournalRow): UsedDevice | undefi
   return id === undefined ? undefined : { id, holder };
 }
 
-/** Returns the rows that net-agent detaches. Omits the default network's row while the pod or its sandbox exists. */
+/** Omits the default network's row while the pod or its sandbox exists. */
 export function selectRows(
   rows: readonly JournalRow[],
   isNothingLeft: boolean,
@@ -69,7 +66,7 @@ export function selectRows(
   return isNothingLeft ? rows : rows.filter(({ isDefault }) => isDefault !== true);
 }
 
-/** Sandbox and boot with which rows are compared. A row of another sandbox or boot is stale, unless the runtime is unavailable. */
+/** Rows of other sandboxes or boots are stale while the runtime is available. */
 interface CurrentPod {
   readonly sandbox?: Sandbox | undefined;
   readonly runtimeUnavailable?: unknown;
