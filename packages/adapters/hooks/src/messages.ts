@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between the parent and its hook child. The parent validates them, because hooks could compromise the child.
+// Messages to and from the child that calls a hook. The parent validates messages, because hooks could compromise the child.
 import { isJsonObject } from "@patchbay/api/json";
 import type { HookInfo, HookVersion } from "@patchbay/core/interfaces";
 

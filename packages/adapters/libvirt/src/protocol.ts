@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between this service and its libvirt child. The parent validates messages, because the child is untrusted.
+// Messages between this service and its libvirt child. This service validates messages, because the child is untrusted.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import type { Clock } from "@patchbay/base";
 import type {

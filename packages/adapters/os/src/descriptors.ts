@@ -12,8 +12,7 @@ function findInode(fd: number): string | undefined {
 }
 
 /**
- * Returns the descriptor if it still has this inode. A reused number may refer to another network namespace. Call
- * synchronously before each use.
+ * Returns the descriptor if the inode is unchanged. Call this immediately before each use, because numbers are reused.
  * @throws AppError with OS_DESCRIPTOR_STALE
  */
 export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: string }): number {

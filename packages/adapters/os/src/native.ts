@@ -57,10 +57,7 @@ export interface OsNative {
   /** Calls `ended` once after the process ended. Copies `pidfd`. Returns the watch for `cancelEnd`. */
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
-  /**
-   * Starts a program in a new session, with `fds` as descriptors from 3 on. The caller must close the returned pipes
-   * and pidfd. Source: vfork(2)
-   */
+  /** Starts a program in a new session with `fds` as descriptors from 3 on. The caller closes the returned descriptors. Source: vfork(2) */
   startProgram(
     argv: readonly string[],
     env: readonly string[],
@@ -74,21 +71,15 @@ export interface OsNative {
     readonly errors: number;
     readonly started: Promise<{ readonly pid: number; readonly pidfd: number }>;
   };
-  /**
-   * Must be called exactly once after the program ended. `code` is -1 after a signal. `hasLeft` means that the
-   * program's group still has processes.
-   */
+  /** Must be called exactly once after the program ended. `code` is -1 after a signal. `hasLeft` concerns the program's process group. */
   reapProgram(pid: number): {
     readonly code: number;
     readonly signal: number;
     readonly hasLeft: boolean;
   };
-  /**
-   * Watches a network namespace's links. Calls `readable` at the first change, and again after each `armLinks`. Copies
-   * `netnsFd`. Returns the watch. Source: rtnetlink(7)
-   */
+  /** Watches links. Calls `readable` at the first change, and again after each `armLinks`. Copies `netnsFd`. Source: rtnetlink(7) */
   watchLinks(netnsFd: number, readable: () => void): number;
-  /** Sends messages in order, until the first error. Copies `netnsFd`. Source: netlink(7) */
+  /** Returns changes since the last call. The result is incomplete if changes were lost or remain. */
   readLinks(watch: number): LinksRead;
   armLinks(watch: number): void;
   cancelLinks(watch: number): void;
@@ -117,8 +108,8 @@ export interface OsNative {
     ms: number,
   ): Promise<FramesRead>;
   /**
-   * Watches a link's frames that pass all tests of a group. Calls `readable` at the first frame, and again after each
-   * `armFrames`. Copies `netnsFd`. Source: packet(7)
+   * Watches frames of at least one group. Calls `readable` at the first frame, and again after each `armFrames`. Copies
+   * `netnsFd`. Source: packet(7)
    */
   watchFrames(
     netnsFd: number,

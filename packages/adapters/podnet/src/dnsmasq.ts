@@ -233,10 +233,7 @@ class UserPool {
 /** Capabilities for ports below 1024, router advertisements, and neighbor entries. dnsmasq requires all three. */
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
-/**
- * Script for a minimal root file system. Detaching the old root releases other VMs' volumes, which otherwise could not
- * be mounted or deleted.
- */
+/** Script for a minimal root file system. The old root would keep other VMs' volumes mounted. */
 const ENTER_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
 for place in bin etc lib lib32 lib64 libx32 sbin usr; do
   if [ -L "/$place" ]; then ln -s "$(readlink "/$place")" "$place"
@@ -257,7 +254,7 @@ const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--co
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
-    // dnsmasq sees no other process in its PID namespace. Outside, `unshare` kills dnsmasq when the agent exits.
+    // dnsmasq sees no process outside its PID namespace. `unshare` kills dnsmasq when the agent exits.
     "unshare",
     "--pid",
     "--ipc",

@@ -292,7 +292,7 @@ export class ObjectWatches<T extends KubeObject> {
     return this.#watched.get(printKey(key))?.cache;
   }
 
-  /** Calls `listener` with each user of an object after its first list, even without the object. */
+  /** Calls `listener` with an object's users when the object's watch is synchronized, even if the object is missing. */
   onSynced(listener: (user: string) => void): void {
     this.#syncListeners.add(listener);
   }

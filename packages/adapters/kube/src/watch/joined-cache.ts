@@ -111,10 +111,7 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
   return change.kind === "deleted" ? change.previous : change.current;
 }
 
-/**
- * Joins two caches, with the newest version of each object. Objects that leave only the second cache are removed after
- * REMOVAL_DELAY_MS.
- */
+/** Joins two caches, with each object's newest version. Delays removals by the second cache by REMOVAL_DELAY_MS. */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [first: Cache<T>, second: Cache<T>],
   clock: Clock,

@@ -36,7 +36,7 @@ class ObjectMutationCache implements MutationCache {
 
   note(written: KubeObject): void {
     this.#writtenByUid.set(findUid(written), written);
-    // If a cache is already up to date, discards the written version, because no change may follow.
+    // If a cache is already up to date, discards the written version, because the watch may report no further change.
     for (const cache of this.#caches) {
       const cached = cache.find(written.metadata);
       if (cached !== undefined) this.newest(cached);
@@ -70,7 +70,7 @@ export interface CachedKind {
 
 export type Reader = Pick<Store, "find">;
 
-/** Creates a reader that prefers caches, but returns no version older than this process's write. Other objects come from the server. */
+/** Creates a reader that prefers caches, but returns no version older than this process's own write. */
 export function createCachedReader(
   store: Reader,
   mutationCache: Pick<MutationCache, "newest">,

@@ -202,10 +202,7 @@ class Subscription<T extends KubeObject> {
     return this.#trim(omitBookkeeping(object));
   }
 
-  /**
-   * Counts and logs a failure. An expired resource version counts only for an unpaged list, and otherwise causes a new
-   * list immediately.
-   */
+  /** Counts and logs a failure. An expired resource version is a failure only for an unpaged list. */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;

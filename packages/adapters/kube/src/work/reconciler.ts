@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a reconcile loop like client-go's workqueue. Events end a failed key's delay only at a limited rate, because failures cause events.
+// Runs a reconcile loop like client-go's workqueue, with a rate limit on events that end retry delays.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";
@@ -78,7 +78,7 @@ interface QueueOptions {
   /** Range of failed keys' delays. Default: 100 ms to 60 s, doubled by failures, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
-  /** Returns the key's inputs, which the loop itself must not change, because a change ends the delay of a failed key. */
+  /** Returns the key's inputs, whose changes end the key's retry delay. The loop must not change inputs. */
   readonly readInputs?: (key: string) => string;
   /** Returns a key's group, for example its namespace. The queue takes keys from the groups in turn. */
   readonly toGroup?: (key: string) => string;
@@ -113,7 +113,7 @@ interface KeyTimer {
   readonly abort: AbortController;
 }
 
-/** FIFO work queue per group. Keys from before the first `take` form the backlog. `take` alternates between backlog and new keys. */
+/** FIFO work queue per group. `take` alternates between new keys and keys from before the first `take`. */
 export class Queue {
   readonly concurrency: number;
   readonly #clock: Clock;

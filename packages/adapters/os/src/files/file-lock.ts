@@ -58,8 +58,8 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
 }
 
 /**
- * Locks a file, or returns the PID of the lock's holder. Creates the file for its owner only, because opening a file
- * permits locking. @throws AppError with OS_FILE_FAILED
+ * Locks a file, or returns the holder's PID. Only the owner has access, because opening permits locking. @throws
+ * AppError with OS_FILE_FAILED
  */
 export function acquireFileLock(path: string): FileLock | LockHolder {
   try {

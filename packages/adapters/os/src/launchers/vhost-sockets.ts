@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostSockets. Files are opened without following symbolic links and changed by descriptor. Launchers mount
-// a root-only directory with hard links to sockets.
+// Implements VhostSockets without following symbolic links. Launchers mount a root-only directory with hard links to sockets.
 import {
   chmodSync,
   chownSync,

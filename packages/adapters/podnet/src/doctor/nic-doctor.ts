@@ -155,7 +155,7 @@ async function chooseTarget(
   return (await answers(sources, { ...facts, target })) ? target : other;
 }
 
-/** Finds the probes' target. On a bridge without uplinks, NAT rules for the guest mean that the node should own the target. */
+/** Finds the probes' target. If the bridge has no uplinks, NAT rules for the guest mark the node as gateway. */
 async function findTarget(
   sources: DoctorSources,
   facts: ProbeFacts,
@@ -227,7 +227,7 @@ async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly 
   }
 }
 
-/** Ignores entries for the guest's MAC in the pod, because `findWiringFaults` checks them. */
+/** Checks whether the entry sends frames for guest or gateway to a port off the path. */
 function leadsOffPath({ at, mac, port }: FixedEntry, facts: ProbeFacts): boolean {
   const { podNic, nodePeer, uplinks } = facts.links;
   const isGuestMac = mac === findOutsideMac(facts);

@@ -198,7 +198,7 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
   ];
 }
 
-/** Number of pings per direction. Links with 50 % loss rarely pass all pings. The series' 52 frames fit the capture limit of 64. */
+/** Number of pings per direction. Links with 50 % loss rarely pass all. A port captures at most 64 frames. */
 const SERIES_LENGTH = 13;
 /** Number of ARP requests per direction, of which one usually passes even at 50 % loss. */
 const INTRODUCTIONS = 6;
@@ -209,10 +209,7 @@ function findOnlyAnswer(traces: readonly FrameTrace[], probe: ProbeName): string
   return macs.length === 1 ? macs[0] : undefined;
 }
 
-/**
- * Builds ARP requests that teach guest and gateway each other's MAC, because lossy links drop the hosts' own requests.
- * Ambiguous answers yield no requests.
- */
+/** Builds ARP requests that teach guest and gateway each other's MAC, because lossy links drop the hosts' own requests. */
 function buildIntroductions(
   facts: ProbeFacts,
   traces: readonly FrameTrace[],

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nftables rules for a bridge on which the pod serves DHCP and router advertisements and answers for permanent
-// neighbors. See docs/design/guest-addresses.md.
+// nftables rules for a bridge on which the pod serves addresses to its guest. See docs/design/guest-addresses.md.
 import type { AnsweredNeighbor, BridgeWiring } from "@patchbay/core/nics";
 import { DHCP_REQUESTS } from "./counters.ts";
 import type { Table, TableName } from "./table.ts";
@@ -59,10 +58,7 @@ function isDefault({ destination }: Redirect): boolean {
   return readLength(destination) === 0;
 }
 
-/**
- * Redirects the guest's IPv6 traffic to permanent neighbors, otherwise to the gateway. Excludes neighbor discovery,
- * link-local addresses and the bridge's other addresses.
- */
+/** Redirects the guest's IPv6 traffic to neighbors or the gateway, except link-local traffic and the bridge's own. */
 function buildIpv6Rules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { gatewayMac, solicited = [] } = answers;
   if (gatewayMac === undefined && solicited.length === 0) return [];

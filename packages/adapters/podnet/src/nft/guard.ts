@@ -73,7 +73,7 @@ const NO_ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
-/** Rules for EtherTypes except ARP, RARP and IP if the guest may use any address. Receivers treat VLAN ID 0 as untagged. */
+/** Rules for unrestricted guests' EtherTypes except ARP, RARP and IP. Receivers treat VLAN ID 0 as untagged. */
 const OTHER_TYPE_RULES: readonly string[] = [
   "ether type 8021ad drop",
   "vlan id 0 drop",

@@ -96,7 +96,7 @@ function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string
   );
 }
 
-/** Redirects to the guest the pod's IPv4 connections to 127.0.0.1 and, with Istio, to the pod's address. Excludes Istio's proxy ports. */
+/** Redirects connections of pod programs to 127.0.0.1, or to the pod's address with Istio, to the guest. */
 function buildLoopbackRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { mesh } = wiring;
   const addresses = [LOOPBACK, ...(mesh?.podIpv4 === undefined ? [] : [mesh.podIpv4])];

@@ -78,7 +78,10 @@ export function printTableReplacement(table: Table): string {
   return `${printTableRemoval(table)}${printParts(table, true)}\n`;
 }
 
-/** Returns `nft -f` commands that change a table atomically. Dynamic sets keep added elements. Other sets are created again in order. */
+/**
+ * Returns `nft -f` commands that change a table atomically. Recreates sets except dynamic ones, because nft lists sets
+ * in order of creation.
+ */
 export function printTableUpdate(present: RulesetTables, table: Table): string {
   const tableName = `${table.family} ${table.name}`;
   const text = present.get(tableKey(table)) ?? "";

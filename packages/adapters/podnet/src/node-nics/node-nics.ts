@@ -118,7 +118,7 @@ function decodeNics(messages: readonly Message[]): readonly IdentifiedNic[] {
     .toSorted((a, b) => a.index - b.index);
 }
 
-/** Finds a possibly renamed NIC by its permanent MAC. Without a permanent MAC, uses the old name as alias, or old name and MAC. */
+/** Finds a possibly renamed NIC by permanent MAC, otherwise by alias, otherwise by name and MAC. */
 function findNic(links: readonly IdentifiedNic[], nic: NodeNic): IdentifiedNic | undefined {
   const sameKindLinks = links.filter(({ kind }) => kind === nic.kind);
   const { permanentMac } = nic;

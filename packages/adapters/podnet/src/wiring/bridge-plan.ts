@@ -98,16 +98,13 @@ export function canCarryVm(nic: Link): boolean {
   return !SHARED_MAC_KINDS.includes(nic.kind);
 }
 
-/** Derives the bridge's MAC from the guest's. By default, a bridge could take the guest's MAC and consume the guest's frames. */
+/** Derives the bridge's MAC from the guest's, because a bridge with the guest's MAC consumes the guest's frames. */
 export function deriveBridgeMac(guestMac: string): string {
   const firstByte = guestMac.slice(0, 2).toLowerCase() === "5e" ? "5a" : "5e";
   return `${firstByte}${guestMac.slice(2).toLowerCase()}`;
 }
 
-/**
- * Derives the MAC of a pod NIC without its guest, different from bridges' MACs. Pods' MACs differ, because macvlans of
- * one parent need distinct MACs.
- */
+/** Derives a MAC for a pod NIC without its guest. Macvlans of one parent need distinct MACs. */
 function deriveAwaitingMac(guestMac: string, podUid: string): string {
   const mac = guestMac.toLowerCase();
   const firstByte = mac.startsWith("56") ? "52" : "56";
@@ -239,10 +236,7 @@ export function planNicForwardingRemoval(
   return hasNicEntry === false ? [] : [{ op: "deleteFdbEntry", link: podInterfaceName, mac }];
 }
 
-/**
- * Plans forwarding of the guest's frames to the tap. The NIC's own entry would reach the pod. `presentEntries` is
- * undefined for new NICs.
- */
+/** Plans forwarding of the guest's frames to the tap, not to the pod. `presentEntries` is undefined for new NICs. */
 export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,
   presentEntries: readonly ForwardingEntry[] | undefined,

@@ -90,7 +90,7 @@ export function isLimited(state: NetnsState, wiring: LimitedWiring): boolean {
   return tap.length === 0 && limiter.length === 0 && rules === "";
 }
 
-/** Applies limits. The limiter link must exist while the rules exist, because rules without it drop frames. */
+/** Applies limits. The limiter link must exist while the rules exist, because rules without the link drop frames. */
 export async function applyLimits(
   pod: Pod,
   wiring: LimitedWiring,
