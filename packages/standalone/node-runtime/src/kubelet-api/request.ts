@@ -57,7 +57,7 @@ function parseFlag(query: URLSearchParams, name: string): boolean {
   return ["1", "true"].includes(query.get(name) ?? "");
 }
 
-/** Parses a query parameter. Returns undefined if it is missing, NaN if it is not an integer of at least `minimum`. */
+/** Returns undefined for a missing or empty parameter, NaN for an invalid or too small one. */
 function parseCount(query: URLSearchParams, name: string, minimum: number): number | undefined {
   const text = query.get(name);
   if (text === null || text === "") return undefined;
@@ -207,10 +207,7 @@ export interface PodWithContainers {
   readonly containers: readonly ContainerSummary[];
 }
 
-/**
- * Finds the run of the container whose log is requested. `previous` selects the last exited run before the current run. A
- * container that waits for a restart has no current run.
- */
+/** `previous` selects the last exited run. The newest run counts only while the container waits. */
 export function findLogRun(
   podWithContainers: PodWithContainers | undefined,
   target: ContainerName,

@@ -47,10 +47,7 @@ function findContainer({ pod, container }: ProbedContainer): Container | undefin
   return listPodContainers(pod).find(({ name }) => name === container.name);
 }
 
-/**
- * Creates the initial states of a run's probes. Liveness starts as success. Startup and readiness start as success only if the pod's status
- * already reports this run as started or ready.
- */
+/** Liveness starts as success, startup and readiness only if the status reports success of this run. */
 function restoreStates(pod: Pod, { containerId, spec }: { containerId: string; spec: Container }) {
   const reportedStatus = findReportedStatus({ pod }, spec.name);
   const isSameRun = reportedStatus?.containerID?.endsWith(containerId) === true;
