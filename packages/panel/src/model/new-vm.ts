@@ -125,10 +125,7 @@ function isNewSecret(body: object): body is NewSecret {
   return "kind" in body && body.kind === "Secret";
 }
 
-/**
- * Returns the new Secret `body` with the VM as its owner. `answers` are the bodies of earlier responses, one of which contains the
- * created VM. Returns `body` unchanged if it is not a Secret, or if no response contains a VM.
- */
+/** Makes the VM in the responses `answers` the Secret's owner. Otherwise returns `body` unchanged. */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;
   const created = answers.map((text) => JSON.parse(text) as KubeObject);

@@ -35,7 +35,7 @@ function ignoreNotFound(error: unknown): void {
   }
 }
 
-/** Changes the object, or does nothing if it does not exist. Admission treats the write as a write of `subresource`. */
+/** Does nothing if the object does not exist. Admission treats the write as of `subresource`. */
 export async function changeInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },
@@ -47,7 +47,7 @@ export async function changeInternally(
   );
 }
 
-/** Deletes the object, or does nothing if it does not exist. An empty `uid` matches any object of that name. */
+/** Does nothing if the object does not exist. An empty `uid` matches any object. */
 export async function deleteInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address },

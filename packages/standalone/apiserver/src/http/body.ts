@@ -41,9 +41,7 @@ function decodeFields(receivedBytes: Buffer, subresource: string): Fields | unde
   }
 }
 
-/**
- * Reads the body of a request, and decodes protobuf. Throws a StatusError for a malformed (400), too large (413) or unsupported (415) body.
- */
+/** Reads a body. Throws StatusError 400 if malformed, 413 if too large, 415 if unsupported. */
 export async function readBody(request: IncomingMessage, subresource = ""): Promise<Body> {
   const chunks: Buffer[] = [];
   let bytes = 0;

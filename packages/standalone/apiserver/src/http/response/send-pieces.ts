@@ -20,10 +20,7 @@ interface Pieces {
   readonly unreadMs: number;
 }
 
-/**
- * Sends the pieces, and ends the response only when no written data is pending. Otherwise Node.js pauses the parser of
- * the connection, and the next request with a long body fails (HPE_PAUSED).
- */
+/** Ends the response only after all writes. Otherwise, the connection's next long body fails with HPE_PAUSED. */
 export async function sendPieces(response: ServerResponse, content: Pieces): Promise<void> {
   response.writeHead(content.code, { "content-type": content.contentType });
   disconnectWhenUnread(response, content.unreadMs);
