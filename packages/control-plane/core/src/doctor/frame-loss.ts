@@ -287,7 +287,7 @@ export function findExternalMac({ device, observed }: PathFacts): string | undef
   return observed?.isBridged === true ? device?.mac : observed?.links.podNic?.mac;
 }
 
-/** Checks whether replies to a ping have a wrong destination MAC. If so, the replying host is at fault. */
+/** Checks whether ping replies have a wrong destination MAC, which is the replying host's fault. */
 export function isMisdirected(facts: PathFacts, { probe, repliedTo }: FrameTrace): boolean {
   const mac = findExternalMac(facts);
   return (
@@ -332,10 +332,10 @@ export function judgePartialLoss(
   return undefined;
 }
 
-/** Probe frames that are sent often enough for at least one to pass a lossy link. If no reply is seen, a link loses all frames. */
+/** Probes that are repeated so often that at least one passes a lossy link. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
-/** Checks whether a lost probe proves that a link loses all frames. On a lossy path, only a repeated probe without a reply proves it. */
+/** Checks whether a lost probe proves total loss, on lossy paths only for unanswered repeated probes. */
 function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {
   if (isMisdirected(facts, trace)) return false;
   if (!isLossy(observed)) return true;

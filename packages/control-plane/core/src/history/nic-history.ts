@@ -57,7 +57,7 @@ function findOutcome(timings: PhaseTimings, next: IfaceStage | undefined): Opera
   const isDone = {
     Plug: isReady,
     Swap: isReady && next.podInterfaceName !== timings.podInterfaceName,
-    // After the guest has released the device, the unplug counts as done even if the NIC is being plugged again.
+    // A released device ends the unplug, even if the NIC is being plugged again.
     Unplug: next === undefined || (!isReady && timings.phase !== "Detaching"),
   }[timings.type];
   return isDone ? "Done" : "Cancelled";
@@ -82,10 +82,7 @@ function toEndedOperation(
   };
 }
 
-/**
- * Restores an operation's timings from the status. If another node wrote the status, the duration of the current phase
- * is inaccurate, because it depends on the clocks of both nodes.
- */
+/** Restores an operation's timings from the status. Another node's clock can make the current phase inaccurate. */
 function restoreTimings(
   operation: IfaceOperation,
   podInterfaceName: string,
@@ -123,7 +120,7 @@ export interface ObservedNics {
 
 const NO_NICS: ObservedNics = { timings: new Map(), links: new Map(), ended: [] };
 
-/** State of one NIC in a reconcile pass. `stage` is unset if the NIC has been removed completely. */
+/** State of one NIC in a reconcile pass; `stage` is unset after complete removal. */
 interface ObservedNic {
   readonly name: string;
   readonly timings?: PhaseTimings | undefined;
@@ -139,7 +136,7 @@ interface NextNic {
   readonly ended: readonly IfaceOperation[];
 }
 
-/** Returns whether the timings belong to an unfinished operation. A repair, or a plug at the guest's start, is not an operation. */
+/** Returns whether an operation is unfinished. Repairs and plugs at the guest's start are no operations. */
 function isOperation({ phase, isLive, isRepair }: PhaseTimings): boolean {
   return phase !== "Ready" && isLive && !isRepair;
 }
@@ -260,7 +257,7 @@ interface HistoryPass {
   readonly stages: readonly IfaceStage[];
 }
 
-/** Collects the state of one NIC. Restores operations from the status if this process has not observed the NIC before. */
+/** Collects the state of one NIC. Restores the operations of a NIC not yet observed. */
 function observeNic(
   name: string,
   previousNics: ObservedNics,

@@ -52,17 +52,14 @@ export interface Cni {
   /** Runs DEL of all plugins, even after a failure. `prevResult` is the result of ADD, if known. */
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;
   /**
-   * Runs CHECK of the plugins in order and stops at the first error. Returns false if the configuration disables CHECK
-   * or its version does not support CHECK. A failed CHECK is no reason to detach an interface, because some plugins
-   * reject interfaces that they created themselves.
+   * Runs CHECK until the first error. Returns false if CHECK is disabled or unsupported. Some plugins wrongly reject their own interfaces.
    * @throws AppError with CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID, CNI_PLUGIN_MISSING, CNI_TIMED_OUT
    */
   check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean>;
   /**
-   * Runs STATUS of the plugins in order and stops at the first error. Returns false if the configuration or all plugins are
-   * older than CNI 1.1.0.
-   * @throws AppError with the same codes as `check`. `cniCode` 50: ADD would fail. `cniCode` 51: existing attachments may also
-   * lack connectivity.
+   * Runs STATUS until the first error. Returns false if configuration or all plugins predate CNI 1.1.0.
+   * @throws AppError with the same codes as `check`. `cniCode` 50: ADD would fail. `cniCode` 51: existing attachments may also lack
+   * connectivity.
    */
   status(config: NetworkConfigList): Promise<boolean>;
   /**
