@@ -29,7 +29,7 @@ export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
   readonly links?: Pick<LinkFacts, "mac">;
 };
 
-/** Returns the guest's MAC as lower case with colons: from the spec, or else the pod NIC, or else the attachment. */
+/** Normalizes the MAC from the spec, or else the pod NIC, or else the attachment. */
 export function findMac({ iface, attachment, links }: MacFacts): string {
   const mac = iface?.macAddress ?? links?.mac ?? attachment?.mac ?? "";
   return normalizeMac(mac);
@@ -60,7 +60,7 @@ export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes):
 interface MacSources {
   readonly namespace: string;
   readonly bindings: BindingRegistry;
-  /** Earlier specs of the same VM, the preferred spec first. An interface retains its MAC from an earlier spec with the same network. */
+  /** Earlier specs of the VM, preferred first, from which interfaces on the same network retain MACs. */
   readonly earlier: readonly VmiSpec[];
   readonly randomBytes: RandomBytes;
 }
@@ -112,13 +112,13 @@ function hasMac({ macAddress = "" }: Iface): boolean {
   return macAddress !== "";
 }
 
-/** Checks whether Patchbay must choose the MAC of a secondary interface. It must if the spec sets no MAC and the network reports none. */
+/** Patchbay must choose a secondary MAC that neither the spec nor the network provides. */
 export function needsRandomMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
   if (hasMac(iface) || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return false;
   return findMacSource(iface, spec, bindings) === "random";
 }
 
-/** Returns all interfaces. Adds a MAC where Patchbay must choose one: the MAC from an earlier spec, or else a random MAC. */
+/** Adds missing MACs that Patchbay must choose: from an earlier spec, or else at random. */
 export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
   const inUse = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
   return ifacesOf(spec).map((iface) => {
@@ -169,7 +169,7 @@ function listMacLocations(
   });
 }
 
-/** Returns interfaces of `own` whose MAC another VM has on the same segment. Of several such VMs, prefers one that is not halted. */
+/** Finds MACs that other VMs use on the same segment. Prefers VMs that are not halted. */
 export function findMacConflicts(
   own: MacOwner,
   others: readonly MacOwner[],
@@ -204,7 +204,7 @@ interface OwnMacConflict {
   readonly networks: readonly [later: string, earlier: string];
 }
 
-/** Finds NICs of one VM with the same MAC on different networks of one segment. Validation already rejects equal MACs on one network. */
+/** Finds equal MACs on different networks of one segment. Validation already covers each single network. */
 export function findOwnMacConflicts(
   own: MacOwner,
   findSegment: FindSegment,
@@ -225,7 +225,7 @@ export function findOwnMacConflicts(
   });
 }
 
-/** Describes a VM for a message. Omits the name of a VM in another namespace, which the user may not be allowed to read. */
+/** Omits a VM's name in another namespace, which the user may not be allowed to read. */
 export function describeMacOwner(owner: string, namespace: string): string {
   return owner.startsWith(`${namespace}/`) ? `VM ${owner}` : "a VM of another namespace";
 }
@@ -239,8 +239,7 @@ interface MacOnNetwork {
 }
 
 /**
- * Returns the source and network of the interface's MAC if the VM's status must retain the MAC. Undefined if Patchbay chooses the MAC
- * at random, if the interface is absent, or if its binding is refused.
+ * Undefined if Patchbay chooses the MAC at random, the interface is absent, or its binding refused.
  */
 function findRetainableMac(
   vm: VirtualMachine,
@@ -252,15 +251,15 @@ function findRetainableMac(
   const source = findMacSource(iface, spec, bindings);
   if (network === undefined || source === undefined || source === "random" || isAbsent(iface))
     return undefined;
-  // A MAC in the specification is recorded too, so that the interface retains this MAC if the user deletes the field `macAddress`.
+  // Records a specified MAC too, because the user may delete the field `macAddress` later.
   if (network.pod !== undefined) return { source };
   const networkName = networkNameOf(network, vm.metadata.namespace ?? "");
   return networkName === undefined ? undefined : { source, networkName };
 }
 
 /**
- * Returns the MACs to record in the VM's status: the running guest's MACs, or else the recorded MACs. Drops interfaces that
- * were removed or moved to another network.
+ * Prefers the running guest's MACs to recorded MACs. Drops interfaces that were removed or changed
+ * networks.
  */
 export function collectRetainedMacs(
   vm: VirtualMachine,
@@ -284,7 +283,7 @@ export function collectRetainedMacs(
   });
 }
 
-/** Returns the VM's spec. An interface that has no MAC in the spec gets the MAC that the VM's status records for it. */
+/** Adds recorded MACs to interfaces without a MAC in the spec. */
 export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): VmiSpec {
   const { template } = spec;
   const { macAddresses: recorded = [] } = status ?? {};
@@ -300,7 +299,7 @@ export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): Vm
   return withNics(template.spec, networksOf(template.spec), ifaces);
 }
 
-/** Whether the pods' default network passes frames with any source MAC, so that a pod NIC may have a MAC that CNI did not assign. */
+/** Whether the default network passes any source MAC, so that pod NICs may have unassigned MACs. */
 export interface PodNetworkPolicy {
   readonly passesAnyMac: boolean;
 }
@@ -326,7 +325,7 @@ function isSetByPatchbay(
   return source === "guest" || (passesAnyMac && networkName === undefined);
 }
 
-/** Sets the previous guest's MAC on interfaces whose MAC Patchbay may set itself. For the others, see {@link withLastMacs}. */
+/** Sets the previous guest's MAC where Patchbay may set it. For others, see {@link withLastMacs}. */
 export function withRetainedMacs(
   vm: VirtualMachine,
   ifaces: readonly Iface[],
@@ -339,7 +338,7 @@ export function withRetainedMacs(
   });
 }
 
-/** Annotates the VMI with the MACs that its networks assigned last, so that the same MACs are requested again. */
+/** Annotates the VMI with the MACs last assigned by networks, to request the same again. */
 export function withLastMacs(
   vmi: VirtualMachineInstance,
   vm: VirtualMachine,
@@ -356,10 +355,7 @@ export function readRetainedMacs(vmi: VirtualMachineInstance): readonly Retained
   return parseRetainedMacs(vmi.metadata.annotations?.[names.RETAINED_MACS_ANNOTATION]);
 }
 
-/**
- * Returns the MAC to request from the pod's default network. Returns undefined if no MAC is known, or if the interface uses masquerade,
- * which needs no particular MAC on the pod network.
- */
+/** Undefined if no MAC is known. Masquerade needs no particular MAC on the pod network. */
 export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefined {
   const { spec, metadata } = vmi;
   const iface = ifacesOf(spec).find(({ name }) => {
@@ -378,8 +374,7 @@ export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefin
 type RequestedMac = Pick<NetworkSelection, "mac" | "io.patchbay.kept-mac">;
 
 /**
- * Returns the MAC to request from a secondary network: the spec's MAC, or else the running NIC's MAC during a network swap, or
- * else the previous guest's MAC. The network may assign another MAC only in the last case.
+ * Requests the spec's MAC, or else the swapping NIC's. The previous guest's MAC is only preferred.
  */
 export function requestMac(
   iface: Iface,
@@ -397,7 +392,7 @@ export function requestMac(
   return last === undefined ? {} : { mac: last.macAddress, "io.patchbay.kept-mac": true };
 }
 
-/** Returns the requested MAC if the network assigned a different one. Otherwise, or if the MAC was only preferred, returns undefined. */
+/** Returns a required MAC that the network did not assign. Preferred MACs are never unmet. */
 export function findUnmetMac(
   element: NetworkSelection | undefined,
   assigned: string | undefined,

@@ -67,11 +67,7 @@ function findUnused(
   return present.find((entry) => entry.network === network && !usedNames.has(entry.interfaceName));
 }
 
-/**
- * Returns an interface name for an unnamed element: Multus's default name unless it is in use, or else the name of another component's
- * NIC on the network, or else a free name. The NIC that Multus created may have another number than the default name, because Multus
- * also counts networks that the cluster adds to all pods.
- */
+/** Prefers Multus's default name, then an existing NIC's name on the network, then a free name. */
 function generateName(network: string, index: number, names: NamingState): string {
   const defaultInterfaceName = buildDefaultName(index);
   const isInUse = names.foreign.some(
@@ -98,7 +94,7 @@ function readElements(
   });
 }
 
-/** Assigns names of existing NICs to unnamed elements. A NIC named after the element's position (`net1` for index 0) takes precedence. */
+/** Assigns existing NICs' names to unnamed elements, first by position, such as `net1` for index 0. */
 function withRetainedNames(
   elements: readonly NamedElement[],
   own: readonly PresentAttachment[],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Supports Istio's proxy in the pod of a guest with masquerade binding. docs/design/masquerade.md explains the path of packets.
+// Support for Istio's proxy with masquerade binding. docs/design/masquerade.md explains the path of
+// packets.
 import { isAbsent, names, type VmiSpec, type VirtualMachineInstance } from "@patchbay/api";
 import type { ObjectMeta } from "@patchbay/api/kubernetes";
 import { ifacesOf } from "../nics.ts";
@@ -8,8 +9,8 @@ import { buildIfaceNames, DEFAULT_POD_INTERFACE } from "../names.ts";
 type MeshMetadata = Pick<ObjectMeta, "labels" | "annotations">;
 
 /**
- * Returns whether Istio injects its proxy into the pod. The label takes precedence over the annotation, which Istio deprecates.
- * Source: KubeVirt pkg/network/istio/proxy.go.
+ * Returns whether Istio injects its proxy. The label takes precedence over the deprecated
+ * annotation. Source: KubeVirt pkg/network/istio/proxy.go.
  */
 export function isMeshed({ labels, annotations }: MeshMetadata): boolean {
   const wanted = labels?.[names.MESH_INJECT] ?? annotations?.[names.MESH_INJECT];
@@ -26,7 +27,7 @@ export function buildMeshAnnotations({
   return { [names.MESH_INTERFACES]: bridgeName, [names.MESH_INTERFACES_DEPRECATED]: bridgeName };
 }
 
-/** If Istio's proxy is requested but the guest's traffic bypasses it, returns the field and the reason; otherwise an empty list. */
+/** Returns the field and reason if Istio's proxy is requested but the guest's traffic bypasses it. */
 export function findBypassedMesh(
   path: string,
   { metadata, spec }: { readonly metadata?: MeshMetadata; readonly spec: VmiSpec },

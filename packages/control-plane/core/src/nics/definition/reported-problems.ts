@@ -25,7 +25,7 @@ function generationOf(nad: NetworkAttachmentDefinition): number {
   return nad.metadata.generation ?? 0;
 }
 
-/** Returns whether another node's entry is about an earlier generation of the definition, for example because that node was deleted. */
+/** Checks for another node's entry about an earlier generation, for example of a deleted node. */
 export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
   const generation = generationOf(nad);
   const problems = nad.status?.problems ?? [];
@@ -38,8 +38,7 @@ export function listOtherNodes(nad: NetworkAttachmentDefinition, node: string): 
 }
 
 /**
- * Replaces the node's entry, and drops entries of earlier generations and of deleted nodes. Omits the node's entry if the list is full.
- * Sorts the list, so that all nodes write the same order.
+ * Drops entries of earlier generations and deleted nodes. Sorts entries, so that all nodes agree.
  */
 function replaceOwnEntry(
   nad: NetworkAttachmentDefinition,

@@ -33,10 +33,7 @@ interface LinkSources {
   readonly deviceTaps?: DeviceTaps;
 }
 
-/**
- * Returns whether the device has the current tap or socket open, and not an earlier, deleted one of the same name. Returns true if no
- * open tap or socket of the interface is known.
- */
+/** False if the device has a deleted tap or socket open. True if none is known. */
 function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,
@@ -127,8 +124,8 @@ function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
 }
 
 /**
- * Collects the facts for a vhost-user socket. If the dataplane recreates the socket, `isTapOpen` becomes false, because the device is
- * still connected to the deleted socket.
+ * If the dataplane recreates the socket, `isTapOpen` becomes false, because the device uses the
+ * deleted socket.
  */
 function collectSocketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const observed = sources.sockets?.get(iface.podInterfaceName);
@@ -168,7 +165,7 @@ type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
   readonly device?: IfaceFacts["device"];
 };
 
-/** Infers the binding from existing links. A tap without one of Patchbay's bridges was created by a plugin. */
+/** Infers the binding from existing links. A plugin's tap has none of Patchbay's bridges. */
 function inferBindingKind(
   { name, podInterfaceName, device }: NamedIface,
   links: readonly KernelLink[],
@@ -192,10 +189,10 @@ export function collectBindingFacts(
     : binding;
 }
 
-/** Ifindex or inode of the tap or socket that each interface's device has open. If a tap is recreated, QEMU has the old tap open. */
+/** Ifindex or inode of each device's open tap or socket, which may have been recreated since. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
-/** Adds the observed taps to `previous`. Drops the entries of removed devices, because a device that is plugged later opens another tap. */
+/** Drops entries of removed devices, because a device that is plugged later opens another tap. */
 export function updateDeviceTaps(ifaces: readonly IfaceFacts[], previous: DeviceTaps): DeviceTaps {
   return new Map(
     ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {
@@ -215,7 +212,7 @@ interface ObservedLink {
   readonly index: number;
 }
 
-/** Returns the names of the pod NIC and the tap. Returns none before ADD ends, because the attachment's state reports the end of ADD. */
+/** Returns no names before ADD ends, because the attachment's state reports that end. */
 function listWatchedNames(iface: IfaceFacts): readonly string[] {
   const { podInterfaceName, tapName } = buildIfaceNames(iface.name, iface.podInterfaceName);
   const { hasTap, hasBridge } = iface.links;
@@ -223,10 +220,7 @@ function listWatchedNames(iface: IfaceFacts): readonly string[] {
   return [podInterfaceName, iface.links.tapName ?? tapName];
 }
 
-/**
- * Returns a filter for changes of the interfaces' links. The filter recognizes observed links by index, because they may be
- * renamed, and other links by name. `unknown` always passes.
- */
+/** Recognizes observed links by index, because links may be renamed. `unknown` always passes. */
 export function buildLinkFilter(
   ifaces: readonly IfaceFacts[],
   links: readonly ObservedLink[],
