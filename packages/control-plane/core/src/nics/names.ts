@@ -107,7 +107,7 @@ export function buildTapName(ifaceName: string, podInterfaceName: string): strin
     : buildIfaceNames(ifaceName, podInterfaceName).tapName;
 }
 
-/** Returns the name of the ifb link in which frames from the tap wait while the guest exceeds its outbound limit. */
+/** Returns the name of the ifb link that queues frames above the guest's outbound limit. */
 export function buildLimiterName(tapName: string): string {
   return LIMITER_PREFIX + tapName.slice(TAP_PREFIX.length);
 }

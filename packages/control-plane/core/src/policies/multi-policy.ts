@@ -28,8 +28,8 @@ export interface PolicyVm extends Omit<PolicyPod, "addresses"> {
 }
 
 /**
- * Returns the fields of a VMI that policies evaluate; undefined for a guest that has ended. Takes the addresses from the VMI's status,
- * because users who may edit pods could forge addresses in the pods' annotations.
+ * Undefined for an ended guest. Ignores addresses in pod annotations, which pod editors could
+ * forge.
  */
 export function toPolicyVm(vmi: VirtualMachineInstance): PolicyVm | undefined {
   if (isVmiFinal(vmi)) return undefined;
@@ -131,8 +131,7 @@ function toPodOnNetwork({ addresses, ...vm }: PolicyVm, network: string): Policy
 }
 
 /**
- * Plans the allowed traffic of a VM on each network that a policy names. Peers are address blocks, and VMs with an address on this network.
- * Pods without a VM are no peers, because their authors can write any address into their annotations.
+ * Peers are address blocks and VMs, but not other pods, because pod authors can forge addresses.
  */
 export function planNetworkPolicies(facts: NetworkPolicyFacts): PlannedNetworks {
   const { vm, vms, findNamespaceLabels } = facts;

@@ -19,7 +19,7 @@ import { vmiOf } from "../vm/vm.ts";
 
 export interface RunStateOptions {
   readonly paused?: boolean;
-  /** Grace period for the shutdown, in seconds, 0 or more. If unset, the grace period in the spec applies. */
+  /** Seconds for the shutdown, 0 or more. If unset, the spec's grace period applies. */
   readonly graceSeconds?: number;
 }
 
@@ -92,12 +92,12 @@ export interface RunStateFacts {
   readonly options?: RunStateOptions;
 }
 
-/** Patch of the VMI's grace period. virt-api applies it before all other writes, so that the stop uses the new period. */
+/** virt-api patches the grace period first, so that the stop uses the new period. */
 interface WithGracePeriod {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }
 
-/** Planned writes for a request, or its refusal. After the writes, virt-api returns `message` and, except in a dry run, logs it. */
+/** Planned writes or a refusal. virt-api returns `message` and logs it, except in a dry run. */
 export type RunStatePlan =
   /** Patches the VM's spec, after `requests` are written to its status. */
   | (WithGracePeriod & {
@@ -131,7 +131,7 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
-/** Returns whether the guest is starting or running. False if the VMI has no phase or its phase is `Unknown`. Source: KubeVirt. */
+/** False if the VMI has no phase or its phase is `Unknown`. Source: KubeVirt. */
 function isStarted(facts: RunStateFacts): boolean {
   const phase = facts.vmi?.status?.phase ?? "";
   return hasGuest(facts) && phase !== "" && phase !== "Unknown";

@@ -25,9 +25,8 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
 }
 
 /**
- * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined if they name none, or if the VM first started with
- * Patchbay's own layout. Patchbay's own layout is recognized by the missing address of the guest agent's channel, which every recorded
- * KubeVirt layout contains.
+ * Undefined without annotations, or for Patchbay's own recorded layout, which lacks the guest
+ * agent's channel.
  */
 export function planAnnotatedKubeVirtLayout(
   vmi: VirtualMachineInstance,
@@ -46,12 +45,12 @@ export function planAnnotatedKubeVirtLayout(
   });
 }
 
-/** Returns the version of the PCI layout at the VM's first start. Before the first start, returns the current version. */
+/** Returns the PCI layout's version at the first start, or else the current version. */
 export function readTopologyVersion(vmi: VirtualMachineInstance): number {
   return readRecordedTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
 
-/** Returns the NICs' addresses at the last start. Before the first start, returns those in the KubeVirt layout that annotations request. */
+/** Returns addresses at the last start, or else from the KubeVirt layout in annotations. */
 export function readRecordedNicAddresses(
   vmi: VirtualMachineInstance,
 ): ReadonlyMap<string, PciAddress> {
