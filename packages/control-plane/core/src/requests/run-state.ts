@@ -159,7 +159,7 @@ function requestFromController(
   return { kind: "requestFromController", requests, ...buildBackoffReset(facts), message };
 }
 
-/** Builds a patch of the field that the VM uses, `running` or `runStrategy`. The patch fails after a concurrent edit. */
+/** Patches the field that the VM uses. Concurrent edits make the patch fail. */
 function buildRunningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchOperation[] {
   const { spec } = vm;
   if (spec.running !== undefined) {
@@ -204,7 +204,7 @@ function buildStartRequest({ options }: RunStateFacts): StateChangeRequest {
     : { action: "Start" };
 }
 
-/** Returns the requests for a start. If the VM still has the VMI of an ended guest, a stop request comes first to remove that VMI. */
+/** A stop request comes first if an ended guest's VMI must be removed. */
 function buildStartRequests(facts: RunStateFacts): readonly StateChangeRequest[] {
   const uid = facts.vmi?.metadata.uid;
   const startRequest = buildStartRequest(facts);
@@ -217,7 +217,7 @@ function isRerun({ vm, vmi }: RunStateFacts): boolean {
   return runStrategyOf(vm) === "RerunOnFailure" && vmi?.status?.phase === "Failed";
 }
 
-/** Returns the requests to store for a halted VM. An empty list removes outdated requests; undefined changes nothing. */
+/** An empty list removes outdated requests. Undefined changes nothing. */
 function buildHaltedRequests(facts: RunStateFacts): Pick<PatchVmPlan, "requests"> {
   if (facts.options?.paused === true) return { requests: [buildStartRequest(facts)] };
   return (facts.vm.status?.stateChangeRequests ?? []).length === 0 ? {} : { requests: [] };
@@ -236,7 +236,7 @@ function planGracePeriod({ vmi, options }: RunStateFacts): WithGracePeriod {
   };
 }
 
-/** Plans a start. Returns a conflict if the guest runs or the run strategy starts it, and a refusal if the VM cannot start. */
+/** Returns a conflict if the guest runs or the run strategy starts the guest. */
 export function planStart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be started";
   if (isStarted(facts)) return conflict("VM is already running");
@@ -282,7 +282,7 @@ function planStopRequest(facts: RunStateFacts): RunStatePlan {
   return { ...requestFromController(facts, requests, STOP_MESSAGE), ...planGracePeriod(facts) };
 }
 
-/** Plans a stop of a halted VM whose guest still runs. As in KubeVirt, the stop must shorten the grace period. */
+/** Stops a halted VM's guest. As in KubeVirt, the stop must shorten the grace period. */
 function planShorterStop(facts: RunStateFacts): RunStatePlan {
   if (!hasGuest(facts)) return NOT_RUNNING;
   const { vmiOperations } = planGracePeriod(facts);
@@ -293,10 +293,7 @@ function planShorterStop(facts: RunStateFacts): RunStatePlan {
     : { kind: "shortenGracePeriod", vmiOperations, message: STOP_MESSAGE };
 }
 
-/**
- * Plans a stop. With Always and Once, halts the VM in any case. With Manual and RerunOnFailure, stops the guest or cancels a pending start;
- * returns a conflict if there is neither. With Halted, returns a conflict unless the stop shortens the grace period of a running guest.
- */
+/** Always and Once halt the VM in any case. Other strategies may return a conflict. */
 export function planStop(facts: RunStateFacts): RunStatePlan {
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
@@ -315,7 +312,7 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-/** Plans a restart. Refuses it if the strategy is Halted or Once, if no VMI exists, or if the VM could not start again. */
+/** Refuses strategies Halted and Once, a missing VMI, and a VM that could not start again. */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be restarted";
   const strategy = runStrategyOf(facts.vm);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition of a Service on a secondary network: whether clients on other networks get answers from its guests.
+// Service condition: whether clients on other networks get answers from the guests.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import {
   isJsonObject,
@@ -55,12 +55,12 @@ function readConditions({ status }: Service): Conditions | undefined {
   return status?.conditions && [...status.conditions];
 }
 
-/** Returns whether the Service has the condition NetworkReachable, which must be removed if the Service no longer requests a network. */
+/** A Service that no longer requests a network must lose this condition. */
 export function hasReachCondition(service: Pick<Service, "status">): boolean {
   return service.status?.conditions?.some(({ type }) => type === NETWORK_REACHABLE) === true;
 }
 
-/** Plans a patch that sets condition NetworkReachable, or removes it if the Service requests no network. Retains other conditions. */
+/** Sets or removes the condition according to the Service's request. Retains other conditions. */
 export function planReachCondition(
   service: Service,
   facts: ReachFacts,
