@@ -5,6 +5,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { diagnose } from "@patchbay/core/doctor";
 import type { MasqueradeWiring, PodWiring } from "@patchbay/core/nics";
 import type { ExaminedNic, NetnsHandle } from "@patchbay/core/interfaces";
+import type { NicPolicy } from "@patchbay/core/policies";
 import { createClock, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createNicDoctor } from "@patchbay/podnet";
 import { eventually, OpenVswitch, run } from "@patchbay/support";
@@ -122,6 +123,10 @@ export class DoctorScene {
   /** Restricts the guest to its address. */
   async guardGuest(): Promise<void> {
     await this.#make({ ...WIRING, guard: GUARD });
+  }
+
+  async applyPolicy(policy: NicPolicy): Promise<void> {
+    await this.#make({ ...WIRING, policy });
   }
 
   /** Sets the rules for a pod that serves the guest by DHCP. */

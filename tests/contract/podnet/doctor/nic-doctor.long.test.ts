@@ -4,7 +4,7 @@
 import { run } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { askIpv4 } from "../dhcp-guest.ts";
-import { inScene } from "./doctor-scene.ts";
+import { GATEWAY, inScene } from "./doctor-scene.ts";
 import { FORWARD, nft } from "./plant.ts";
 import { OTHER_FAULTS, testPlantedFaults } from "./planted-faults.ts";
 
@@ -38,6 +38,28 @@ describe.concurrent("the doctor on the kernel", () => {
     });
     expect(firstDead).toBeUndefined();
     expect(hops.find(({ hop }) => hop === "translation")).toMatchObject({ state: "unknown" });
+  });
+
+  test.each([
+    {
+      number: 81,
+      policy: { ingress: [] },
+      want: /; network policies dropped \d+ frames to the guest \(/,
+    },
+    {
+      number: 82,
+      policy: { egress: [] },
+      want: /; network policies dropped \d+ frames from the guest \(/,
+    },
+  ])("reports what network policies drop: $want", async ({ number, policy, want }) => {
+    const { hops, firstDead } = await inScene(number, async (scene) => {
+      await scene.wire("bridge");
+      await scene.applyPolicy(policy);
+      scene.say("guest", "busybox", "ping", "-q", GATEWAY);
+      return scene.examine();
+    });
+    expect(firstDead).toBeUndefined();
+    expect(hops.find(({ hop }) => hop === "tap")?.why).toMatch(want);
   });
 
   testPlantedFaults(OTHER_FAULTS);

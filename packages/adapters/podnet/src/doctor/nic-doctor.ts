@@ -18,9 +18,15 @@ import type { ExaminedNic, NicDoctor } from "@patchbay/core/interfaces";
 import { queryNic } from "../netlink/queries.ts";
 import { createStateReader, type NetnsState, type StateSources } from "../netlink/netns-state.ts";
 import { answersTableName } from "../nft/answers.ts";
-import { parseDhcpRequests, parseRefusals, type Refusal } from "../nft/counters.ts";
+import {
+  parseDhcpRequests,
+  parsePolicyDrops,
+  parseRefusals,
+  type Refusal,
+} from "../nft/counters.ts";
 import { guardTableName } from "../nft/guard.ts";
 import { natTableName } from "../nft/nat.ts";
+import { policyTableName } from "../nft/policy.ts";
 import { hasTableNamed, type TableName } from "../nft/table.ts";
 import { runInNamespace } from "../run-in.ts";
 import { isGuarded } from "../wiring/wirers.ts";
@@ -178,6 +184,18 @@ async function listRefusals(
   const { family, name } = guardTableName(wiring.tapName);
   const args = ["-p", "list", "table", family, name];
   return parseRefusals(await runInNamespace(runner, pod, { program: "nft", args }));
+}
+
+async function listPolicyDrops(
+  { runner }: StateSources,
+  { pod, wiring }: ExaminedNic,
+  { tables }: NetnsState,
+): Promise<readonly Refusal[]> {
+  const name = policyTableName(wiring.tapName);
+  if (wiring.policy === undefined || !hasTableNamed(tables, name)) return [];
+  // Omits the elements of sets, because the guest's flows fill some of them.
+  const args = ["-t", "-p", "list", "table", name.family, name.name];
+  return parsePolicyDrops(await runInNamespace(runner, pod, { program: "nft", args }));
 }
 
 function findDhcpRequestsTable(wiring: ExaminedNic["wiring"]): TableName | undefined {
@@ -397,6 +415,7 @@ async function examine(
   const links = await readPathLinks(netlink, nic, nic.wiring);
   const state = await readState(nic.pod);
   const earlierRefusals = await listRefusals(sources, nic, state);
+  const earlierDrops = await listPolicyDrops(sources, nic, state);
   const newId = (): number => randomBytes(4).readUInt32BE();
   const target = await findTarget(sources, { nic, links, newId });
   const targetFields = target === undefined ? {} : { target };
@@ -440,6 +459,7 @@ async function examine(
     ...(await countDhcpRequests(sources, nic, state)),
     ...(source === undefined ? {} : { source }),
     refused: addRecentFrames(earlierRefusals, await listRefusals(sources, nic, state)),
+    policyDrops: addRecentFrames(earlierDrops, await listPolicyDrops(sources, nic, state)),
     ...targetFields,
   };
 }

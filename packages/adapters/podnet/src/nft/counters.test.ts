@@ -2,9 +2,10 @@
 import type { SendGuard } from "@patchbay/core/nics";
 import { describe, expect, test } from "vitest";
 import { buildAnswersTable } from "./answers.ts";
-import { addDropCounters, parseDhcpRequests, parseRefusals } from "./counters.ts";
+import { addDropCounters, parseDhcpRequests, parsePolicyDrops, parseRefusals } from "./counters.ts";
 import { buildGuardTable } from "./guard.ts";
 import { buildNatTable } from "./nat.ts";
+import { buildPolicyTable } from "./policy.ts";
 import { type Table, printTable } from "./table.ts";
 
 const MAC = "02:00:00:00:5e:01";
@@ -88,4 +89,16 @@ test.each(TABLES)("counts requests of both families: %s", (_, table) => {
     return ` counter packets ${String(packets)} bytes 900`;
   });
   expect(parseDhcpRequests(text)).toBe(3 + 6);
+});
+
+test("counts frames that network policies drop, by direction", () => {
+  const wiring = { kind: "bridge", mac: "02:00:00:00:00:01", mtu: 1500, ...LINKS } as const;
+  const table = buildPolicyTable(wiring, { ingress: [], egress: [{ peers: ["10.0.0.1"] }] });
+  const text = printTable(table).replaceAll("counter drop", "counter packets 2 bytes 120 drop");
+  const drops = parsePolicyDrops(text).map(({ description, frames }) => [description, frames]);
+  // Of each direction: other frames than IP, IPv4, and IPv6 with other headers and other IPv6.
+  expect(drops).toEqual([
+    ["from the guest", 8],
+    ["to the guest", 8],
+  ]);
 });

@@ -41,6 +41,19 @@ const REASONS_BY_CHAIN: Readonly<Record<string, ChainReasons>> = {
   "ipv6-source": { chainEnd: "IPv6 from another address" },
 };
 
+/** Chains of the table of a NIC's network policies. A policy drops all that it does not allow, so the direction is the reason. */
+const POLICY_DIRECTIONS: readonly (readonly [string, string])[] = [
+  ["from-guest", "from the guest"],
+  ["egress4", "from the guest"],
+  ["egress6", "from the guest"],
+  ["to-guest", "to the guest"],
+  ["ingress4", "to the guest"],
+  ["ingress6", "to the guest"],
+];
+const POLICY_REASONS: Readonly<Record<string, ChainReasons>> = Object.fromEntries(
+  POLICY_DIRECTIONS.map(([chain, text]) => [chain, { dropRule: text, chainEnd: text }]),
+);
+
 const IPV4_ADDRESS_CHAINS: readonly string[] = ["arp-address", "ipv4-source"];
 
 const FINAL_RULE = /^(?:accept|drop|goto \S+)$/;
@@ -54,10 +67,14 @@ export function addDropCounters({ rules, ...chain }: Chain): Chain {
 
 export type Refusal = Omit<RefusedFrames, "recentFrames">;
 
-function parseRefusal(chain: string, line: string): Refusal | undefined {
+function parseRefusal(
+  chain: string,
+  line: string,
+  reasons: Readonly<Record<string, ChainReasons>>,
+): Refusal | undefined {
   const [, rule, packets = "0"] = /^\t\t(.*)counter packets (\d+) bytes \d+ drop$/.exec(line) ?? [];
   if (rule === undefined || packets === "0") return undefined;
-  const { dropRule, chainEnd } = REASONS_BY_CHAIN[chain] ?? {};
+  const { dropRule, chainEnd } = reasons[chain] ?? {};
   const description = (rule === "" ? chainEnd : dropRule) ?? chain;
   return {
     description,
@@ -67,12 +84,12 @@ function parseRefusal(chain: string, line: string): Refusal | undefined {
 }
 
 /** Parses the counters that {@link addDropCounters} added to a printed table. Returns the largest counts first. */
-export function parseRefusals(text: string): readonly Refusal[] {
+export function parseRefusals(text: string, reasons = REASONS_BY_CHAIN): readonly Refusal[] {
   const refusals = new Map<string, Refusal>();
   let chain = "";
   for (const line of text.split("\n")) {
     chain = /^\tchain (\S+) \{$/.exec(line)?.[1] ?? chain;
-    const refusal = parseRefusal(chain, line);
+    const refusal = parseRefusal(chain, line, reasons);
     if (refusal === undefined) continue;
     const { description, frames } = refusal;
     refusals.set(description, {
@@ -83,6 +100,11 @@ export function parseRefusals(text: string): readonly Refusal[] {
   return [...refusals.values()].toSorted(
     (a, b) => b.frames - a.frames || (a.description < b.description ? -1 : 1),
   );
+}
+
+/** Parses the counters of a table of network policies, by direction. */
+export function parsePolicyDrops(text: string): readonly Refusal[] {
+  return parseRefusals(text, POLICY_REASONS);
 }
 
 /** nft expressions that match requests from DHCP clients. Source: RFC 2131 section 4.1, RFC 8415 section 7.2 */

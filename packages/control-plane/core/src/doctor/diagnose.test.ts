@@ -33,6 +33,9 @@ function refusal(lately: number): RefusedFrames {
     recentFrames: lately,
   };
 }
+const POLICIES_DROP = {
+  observed: { policyDrops: [{ ...refusal(3), description: "to the guest" }] },
+};
 const REFUSED_NOW: PathChange = { observed: { refused: [refusal(3)] } };
 
 const GUEST: readonly PathRow[] = [
@@ -154,6 +157,10 @@ const POD: readonly PathRow[] = [
     "answers lost at the tap",
     { traces: [trace("inward", { replySeenAt: ["tap"] })] },
     ["tap", "FramesLost"],
+  ],
+  [
+    "answers lost at the tap while policies drop frames",
+    { traces: [trace("inward", { replySeenAt: ["tap"] })], ...POLICIES_DROP },
   ],
   ["no pod bridge", { links: { podBridge: undefined } }, ["podBridge", "BridgeMissing"]],
   [
@@ -289,6 +296,10 @@ test.each([
       observed: { refused: [refusal(2)] },
     },
     want: /reach the tap but go no further: its guard refuses ARP from elsewhere$/,
+  },
+  {
+    change: POLICIES_DROP,
+    want: /a port of its bridge; network policies dropped 9 frames to the guest \(3 during this check\)$/,
   },
 ])("reports a guest's dropped frames with their reason: $want", ({ change, want }) => {
   const { hops } = diagnose(pathFacts(change));

@@ -169,6 +169,8 @@ export interface ObservedPath {
   readonly traces: readonly FrameTrace[];
   /** Refused frames by reason, most frequent first. Empty if the guest may send any frame. */
   readonly refused: readonly RefusedFrames[];
+  /** Frames that the NIC's network policies dropped, by direction. Unset or empty if they dropped none. */
+  readonly policyDrops?: readonly RefusedFrames[];
   /** Number of DHCP requests since wiring. Unset if the pod assigns no addresses to this NIC. */
   readonly dhcpRequests?: number;
   readonly target?: ProbeTarget;

@@ -97,6 +97,28 @@ function describeEarlierRefusals({ refused }: ObservedPath): string {
     : `; its send guard has refused frames before: ${counts.join(", ")}`;
 }
 
+/** Describes frames that network policies dropped. Policies drop them intentionally, so they are no fault. */
+function describePolicyDrops({ policyDrops = [] }: ObservedPath): string {
+  const counts = policyDrops.map(
+    ({ description, frames, recentFrames }) =>
+      `${String(frames)} frames ${description} (${String(recentFrames)} during this check)`,
+  );
+  return counts.length === 0 ? "" : `; network policies dropped ${counts.join(" and ")}`;
+}
+
+/** Judges lost frames beside the tap. While network policies drop frames there, a loss proves no fault. */
+function judgeLossAtTap(
+  facts: FactsWithFaults,
+  hop: "tap" | "podBridge",
+  { name }: PathLink,
+): Verdict | undefined {
+  const loss = judgeFrameLoss(facts, hop, name);
+  const { observed } = facts;
+  const isDropping = observed?.policyDrops?.some(({ recentFrames }) => recentFrames > 0) === true;
+  if (loss === undefined || !isDropping) return loss;
+  return { ...loss, state: "unknown", why: `${loss.why}${describePolicyDrops(observed)}` };
+}
+
 function judgeTapLink(tap: PathLink): Verdict | undefined {
   if (!tap.up) return dead("TapDown", "it is down", tap.name);
   if (!tap.carrier) return dead("TapNotOpen", "no process has it open", tap.name);
@@ -122,8 +144,12 @@ export function judgeTap(facts: FactsWithFaults): Verdict {
       () => judgeMtu(facts, tap),
       () => judgeWiring(observed, tap, [["rules", "RulesChanged"]]),
       () => judgeSendGuard(facts, observed, tap),
-      () => judgeFrameLoss(facts, "tap", tap.name),
-    ) ?? ok(`it is open, and a port of its bridge${describeEarlierRefusals(observed)}`, tap.name)
+      () => judgeLossAtTap(facts, "tap", tap),
+    ) ??
+    ok(
+      `it is open, and a port of its bridge${describeEarlierRefusals(observed)}${describePolicyDrops(observed)}`,
+      tap.name,
+    )
   );
 }
 
@@ -183,7 +209,7 @@ export function judgePodBridge(facts: FactsWithFaults): Verdict {
       () => judgeForwardingEntry(observed),
       () =>
         judgePodNeighbor(observed, bridge, facts.device === undefined ? [] : [facts.device.mac]),
-      () => judgeFrameLoss(facts, "podBridge", bridge.name),
+      () => judgeLossAtTap(facts, "podBridge", bridge),
     ) ?? ok("it is up, and knows the guest behind its tap", bridge.name)
   );
 }
