@@ -48,7 +48,7 @@ export const CNI_PLUGINS = "/usr/lib/cni";
 /** Runtime handler for pods with their own default network: runc with another CNI configuration. */
 export const OWN_NETWORK_RUNTIME = "own-network";
 
-/** Disabled are snapshotters that would log errors, and NRI, whose default socket the host's containerd owns. */
+/** Plugins to disable: snapshotters that log errors, and NRI, whose default socket the host's containerd owns. */
 const DISABLED_PLUGINS = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -77,7 +77,7 @@ function buildCriValues({ sandboxImage }: ContainerdSettings): Readonly<Record<s
     netns_mounts_under_state_dir: true,
     stream_server_address: "127.0.0.1",
     stream_server_port: "0",
-    // Disables the 4 h timeout, which would close exec and port-forward streams with only pings.
+    // Disables the 4 h timeout, which would close exec and port-forward streams that carry only pings.
     stream_idle_timeout: "0s",
   };
 }

@@ -24,7 +24,7 @@ function reviveLongIntegers(
   if (typeof value !== "number" || Number.isSafeInteger(value)) {
     return value;
   }
-  // Rejects numbers beyond a double, as Go does, because huge bigints take seconds to parse.
+  // Rejects numbers beyond a double's range, as Go does, because huge bigints take seconds to parse.
   if (!Number.isFinite(value)) {
     throw new SyntaxError("a number is out of range");
   }

@@ -13,7 +13,7 @@ function loadLibrary(): typeof Yaml {
   return library;
 }
 
-/** Limits on YAML input, because some input takes quadratic time. The slowest known takes 0.14 s. */
+/** Limits on YAML input, which can take quadratic time. The slowest known input takes 0.14 s. */
 const INDICATORS_MAX = 1500;
 const TEXT_MAX_LENGTH = 64 * 1024;
 /** Maximum depth, because the library recurses several times per level and V8 may abort on overflow. */

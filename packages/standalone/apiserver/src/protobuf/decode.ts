@@ -154,7 +154,7 @@ class UnknownFieldError extends Error {
   override readonly name = "UnknownFieldError";
 }
 
-/** Rejects non-empty fields. Numbers count as non-empty, because 0 may differ from the default. */
+/** Rejects non-empty unknown fields. Numbers count as non-empty, because 0 may differ from the default. */
 function checkEmpty(value: bigint | Buffer): void {
   if (typeof value === "bigint" || value.length > 0) {
     throw new UnknownFieldError();

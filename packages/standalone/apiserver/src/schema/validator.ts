@@ -322,7 +322,7 @@ const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
   }),
 };
 
-/** Paths in branches of oneOf and anyOf, for whose failure Ajv reports a separate error. */
+/** Matches paths of redundant errors, because Ajv also reports the oneOf or anyOf, unlike an allOf. */
 const IN_BRANCH = /\/(?:oneOf|anyOf)\/\d+\//;
 
 function toCause(error: ErrorObject, root: unknown): Cause {

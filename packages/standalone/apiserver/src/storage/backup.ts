@@ -10,7 +10,7 @@ const FORMAT = "patchbay-backup/1";
 /** Revision increase of a restore. It must exceed the number of writes since the backup. */
 const REVISION_GAP = 1_000_000_000;
 
-/** Yields the state at the time of the first line. The last line marks completion. */
+/** Yields a backup of the state at the first line. The last line marks a complete backup. */
 export function* backupLines(store: Store): Generator<string> {
   const objects = store.buckets().flatMap((bucket) => store.list({ bucket }));
   yield `${printJson({ format: FORMAT, revision: store.revision() })}\n`;

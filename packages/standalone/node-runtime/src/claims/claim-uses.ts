@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the claims of this node's pods. Records each use on disk first, against crashes.
+// Attaches claims of this node's pods. Records uses on disk first, so that crashes lose none.
 import { join } from "node:path";
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
 import type {

@@ -202,7 +202,7 @@ export function hasMatchingPod(
   );
 }
 
-/** Returns whether affinity admits the pod because the terms select it but no placed pod. */
+/** Returns whether the terms select the pod itself but no placed pod. Affinity admits such pods. */
 function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, surroundings: PodSurroundings) {
   const { placedPods, findNamespaceLabels } = surroundings;
   const isSelected = (other: Pod): boolean =>

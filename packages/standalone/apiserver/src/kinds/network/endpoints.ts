@@ -29,7 +29,7 @@ export const ENDPOINTS: Kind = defineKind({
   },
 });
 
-/** service-net writes these objects for Services with a selector, and forwards to the endpoints of all. */
+/** service-net writes the slices of Services with a selector, and forwards to all slices' endpoints. */
 export const ENDPOINT_SLICE: Kind = defineStoreOnlyKind({
   group: "discovery.k8s.io",
   version: "v1",

@@ -114,7 +114,7 @@ export class WatchSender {
     return nextIndex;
   }
 
-  /** Runs `work`, which writes events, when the client has read enough and the user's slice begins. */
+  /** Runs `work` in the user's next time slice after the client has read enough data. */
   #whenRoom(work: () => void): Promise<void> {
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
       await this.#timeSlice.waitForNext();

@@ -13,7 +13,7 @@ export interface WatchRequest {
 export interface WatchBehavior {
   readonly sendsIdleBookmarks: boolean;
   limitTimeoutMs(timeoutMs: number): number;
-  /** Returns whether to reply 410 to an available revision, for testing that clients list again. */
+  /** Returns whether to reject an available revision with 410, for testing that clients list again. */
   mustRelist(request: WatchRequest): boolean;
 }
 

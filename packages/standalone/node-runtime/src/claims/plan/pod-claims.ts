@@ -8,7 +8,7 @@ import type {
 } from "@patchbay/api/kubernetes";
 import { PROVISIONER, SELECTED_NODE_ANNOTATION } from "../names.ts";
 
-/** Time after which an unbound claim is reported, from when pod and claim both exist. */
+/** Time from the existence of both pod and claim until an unbound claim is reported. */
 const BINDING_WAIT_MS = 30_000;
 
 export interface ClaimLookup {

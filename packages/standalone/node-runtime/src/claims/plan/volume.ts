@@ -33,7 +33,7 @@ function planFinalizerRemoval(volume: PersistentVolume): readonly VolumeAction[]
   return hasOwnFinalizer ? [{ kind: "removeVolumeFinalizer", volume }] : [];
 }
 
-/** Plans a volume that belongs to no claim. Its data survives deletion of the PersistentVolume. */
+/** Plans actions for a volume that belongs to no claim. Deleting the PersistentVolume preserves the data. */
 function planUnbound(volume: PersistentVolume): readonly VolumeAction[] {
   const isBeingDeleted = volume.metadata.deletionTimestamp !== undefined;
   return isBeingDeleted ? planFinalizerRemoval(volume) : report(volume, "Available");

@@ -19,9 +19,9 @@ export type RequestToken = (
 ) => Promise<Token>;
 
 export interface PodTokens {
-  /** Requests a new token if the cached token is due for replacement. If the request fails, returns the cached token while it is valid. */
+  /** Replaces the cached token when due. If that fails, returns the cached token while valid. */
   find(pod: Pod, source: TokenSource): Promise<string>;
-  /** Returns the time until a token of the pod must be replaced; undefined if the pod has no tokens. */
+  /** Returns the time until a token must be replaced, or undefined if the pod has none. */
   dueMs(uid: string): number | undefined;
   forget(uid: string): void;
 }
