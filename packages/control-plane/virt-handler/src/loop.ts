@@ -153,7 +153,7 @@ async function handleFailedPass(
   return done();
 }
 
-/** Phases in which the launcher's volume may be unmounted. Watches would then see the covered directory. */
+/** Phases in which the launcher's volume may not be mounted yet. Watches would miss the mount. */
 const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
 /** Maximum number of rounds of observing and acting in a pass. A plug takes about four. */
 const ROUNDS_MAX = 5;

@@ -81,7 +81,7 @@ function createBudget(clock: Clock, allowance: RateLimit): Budget {
 
 /** Interval in milliseconds after which the rate limit permits one more creation of an interface's links. */
 export const WIRING_REFILL_MS = 10_000;
-/** Limits link creation, because launchers may break links repeatedly. A plug takes one or two creations. */
+/** Limits link creation, because launchers may break links repeatedly. A plug creates links at most twice. */
 const WIRING_LIMIT = { burst: 10, refillMs: WIRING_REFILL_MS };
 
 interface WiringBudget {

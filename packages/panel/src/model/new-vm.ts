@@ -125,7 +125,7 @@ function isNewSecret(body: object): body is NewSecret {
   return "kind" in body && body.kind === "Secret";
 }
 
-/** Makes the VM in the responses `answers` the Secret's owner. Otherwise returns `body` unchanged. */
+/** Makes the VM in `answers` the Secret's owner. Without VM or Secret, returns `body` unchanged. */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;
   const created = answers.map((text) => JSON.parse(text) as KubeObject);

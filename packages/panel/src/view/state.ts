@@ -22,7 +22,7 @@ import { withSteps, type Steps } from "../model/nic/steps.ts";
 import { toUnit, UnitCache, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
 
-/** Progress of a sent change. `checking`: applied, but not checked yet. `unfit`: frames do not pass. */
+/** Progress of a sent change. `checking`: applied and being checked. `unfit`: frames do not pass. */
 export interface SentState {
   readonly kind: "sending" | "checking" | "done" | "unfit" | "failed";
   readonly text: string;

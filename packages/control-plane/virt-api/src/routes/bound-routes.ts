@@ -57,7 +57,7 @@ const guestfs: CallHandler = () => {
   return Promise.resolve(toFailureAnswer({ code: 400, message }));
 };
 
-/** Rejects features that Patchbay lacks with 400, like KubeVirt for a disabled feature gate. */
+/** Responds with 400 for a feature that Patchbay lacks, like KubeVirt for a disabled feature gate. */
 function rejectFeature(feature: string): CallHandler {
   const message = `Patchbay does not have ${feature}; nothing was changed`;
   return () => Promise.resolve(toFailureAnswer({ code: 400, message }));

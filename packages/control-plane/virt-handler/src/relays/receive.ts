@@ -16,7 +16,7 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/** Maximum number before the oldest is closed. At 1000 connections a second, each lasts 0.25 s. */
+/** Maximum number before the oldest connection closes. At 1000 connections a second, each lasts 0.25 s. */
 const UNAUTHENTICATED_MAX = 256;
 
 interface Receiver {

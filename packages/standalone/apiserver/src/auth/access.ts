@@ -11,7 +11,7 @@ import type { User } from "./user.ts";
 /** User names of programs. The log contains used rights only of programs, denials of all users. */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
-/** Maximum number of logged rights, because the rights remain stored to log each only once. */
+/** Maximum number of logged rights, because the rights stay in memory to log each only once. */
 const LOG_LINES_MAX = 5000;
 
 /** Returns, for example, `virtualmachines.kubevirt.io/status`. */

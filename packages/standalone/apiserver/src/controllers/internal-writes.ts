@@ -35,7 +35,7 @@ function ignoreNotFound(error: unknown): void {
   }
 }
 
-/** Does nothing if the object does not exist. Admission treats the write as of `subresource`. */
+/** Does nothing without the object. Admission treats the write as a write of `subresource`. */
 export async function changeInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },

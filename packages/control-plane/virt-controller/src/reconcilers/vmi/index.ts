@@ -266,7 +266,7 @@ export async function createLauncher(
   }
 }
 
-/** The patch fails if the old value, or if unset, the pod has changed. */
+/** Fails if the annotation has changed, or for a new annotation, if the pod has changed. */
 export async function patchAnnotation(
   pod: Pod,
   { annotation, value }: { readonly annotation: string; readonly value: string },

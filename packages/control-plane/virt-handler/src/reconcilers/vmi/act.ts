@@ -413,7 +413,7 @@ function buildServerSteps(plan: readonly NodeAction[], context: StepContext): re
   });
 }
 
-/** Runs DHCP server steps first, or concurrently with plugs and waits, because guests request addresses later. */
+/** Runs DHCP server steps first, but concurrently with plugs, because guests request addresses after the plug. */
 async function serveAndPlug(
   plan: readonly NodeAction[],
   context: StepContext,

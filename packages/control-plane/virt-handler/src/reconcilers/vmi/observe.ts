@@ -96,7 +96,7 @@ async function observeLinks(
   );
 }
 
-/** Waits for both calls even after a failure, because callers may then close the used descriptors. */
+/** Waits for both calls even if one fails, because the caller closes the descriptors afterwards. */
 async function settleBoth<One, Other>(
   one: Promise<One>,
   other: Promise<Other>,

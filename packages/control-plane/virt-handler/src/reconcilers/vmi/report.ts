@@ -356,7 +356,7 @@ export async function reportFailure(
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
   // During a migration, the source's launcher exits after its guest has moved.
   if (openMigration(vmi) !== undefined) return;
-  // This process's uncached last status may describe the failure more precisely.
+  // The cache lacks this process's last status, which may describe the failure more precisely.
   if (deps.mutationCache.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const blockedReason = buildBlockedFields(vmi, failure, now);

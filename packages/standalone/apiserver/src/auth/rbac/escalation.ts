@@ -236,7 +236,7 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
   return equalJson(toComparable(object), toComparable(oldObject));
 }
 
-/** Throws a StatusError 403 if a user lacks granted rights and verb `escalate` or `bind`. */
+/** Throws a StatusError 403 if the user grants unowned rights without verb `escalate` or `bind`. */
 export function checkEscalation(write: RoleWrite, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = write;
   const isUnchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);
