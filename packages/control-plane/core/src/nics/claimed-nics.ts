@@ -185,7 +185,7 @@ export function findReportWaitMs(
   return isAwaited ? Math.max(REPORT_WAIT_MS - readRunningMs(pod, nowMs), 0) : undefined;
 }
 
-/** An unobserved `nic` keeps the previous attachment, or else gets a requested one. */
+/** If `nic` was not observed, returns the previous attachment, or else a requested attachment. */
 export function toClaimedAttachment(
   name: string,
   nic: ClaimedNic | undefined,

@@ -112,7 +112,9 @@ function hasMac({ macAddress = "" }: Iface): boolean {
   return macAddress !== "";
 }
 
-/** Patchbay must choose a secondary MAC that neither the spec nor the network provides. */
+/**
+ * Patchbay must choose a secondary interface's MAC that neither the spec nor the network provides.
+ */
 export function needsRandomMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
   if (hasMac(iface) || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return false;
   return findMacSource(iface, spec, bindings) === "random";

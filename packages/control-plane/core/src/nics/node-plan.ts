@@ -153,7 +153,7 @@ export function listCurrentWirings(ifaces: readonly IfaceFacts[]): readonly Obse
   return ifaces.flatMap(listWirings);
 }
 
-/** Policies need Patchbay's own tap, and frames with the peer's address instead of a proxy's. */
+/** Patchbay cannot filter a plugin's tap, or frames that carry a proxy's address. */
 export function canEnforcePolicy({
   binding,
   policy,

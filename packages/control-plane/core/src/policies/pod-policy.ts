@@ -173,7 +173,7 @@ function toTrafficRule(
   ];
 }
 
-/** Plans a rule for each number, because peers may use different numbers for a port name. */
+/** Plans a rule for each port number, because peers may use different numbers for a name. */
 function planNamedEgress(
   ports: readonly PolicyPort[],
   pods: readonly PolicyPod[],

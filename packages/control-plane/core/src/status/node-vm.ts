@@ -101,7 +101,7 @@ function findAddressWarning(
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
 
-/** Without a failed step, returns a warning or a wait's reason. Undefined for an unplug. */
+/** Returns a ready NIC's warning, or why a plug or swap waits. Undefined for an unplug. */
 function findBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,

@@ -5,7 +5,7 @@ import type { ObservedSocket, VhostSocket } from "../../nics/links/vhost-socket.
 
 export interface VhostSockets {
   /**
-   * Follows no symbolic links. Reports `refused` for other files and for sockets created by the
+   * Follows no symbolic links. Reports `refused` for non-sockets and for sockets created by the
    * launcher.
    * @throws AppError with OS_FILE_FAILED
    */

@@ -24,7 +24,7 @@ const RESUME_TIMEOUT_MS = 300_000;
 const ABORT_REPORT_TIMEOUT_MS = 300_000;
 /**
  * Replaces {@link ABORT_REPORT_TIMEOUT_MS} while the target pod runs and the source has not
- * reported the result.
+ * reported the abort's result.
  */
 const ABORT_RESULT_TIMEOUT_MS = 900_000;
 

@@ -167,8 +167,8 @@ export function listAnsweredNeighbors(
 }
 
 /**
- * The bridge gets the subnet-router anycast address, which no host uses. Unsupported prefixes
- * become an off-link /64. Source: RFC 4291 section 2.6.1
+ * The bridge gets the subnet-router anycast address, which no host uses. For unsupported prefix
+ * lengths, the subnet is an off-link /64. Source: RFC 4291 section 2.6.1
  */
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;

@@ -25,8 +25,8 @@ function chooseStricterMode(one: SecurityMode, other: SecurityMode): SecurityMod
 }
 
 /**
- * The pod network always checks addresses. An enforced cluster mode is a minimum and ignores
- * exceptions.
+ * The pod network always checks addresses. Under an enforced cluster mode, interfaces can only be
+ * stricter.
  */
 function resolvePortSecurity(
   iface: Iface,

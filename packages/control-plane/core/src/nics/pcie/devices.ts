@@ -25,7 +25,7 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
 }
 
 /**
- * Undefined without annotations, or for Patchbay's own recorded layout, which lacks the guest
+ * Returns the annotated layout. Undefined if the recorded layout is Patchbay's own, without the
  * agent's channel.
  */
 export function planAnnotatedKubeVirtLayout(
