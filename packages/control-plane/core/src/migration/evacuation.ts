@@ -46,7 +46,7 @@ export type EvacuationStep =
   | { readonly kind: "createMigration"; readonly migration: Migration }
   /** Removes the eviction request from the VMI, unless the request is for another node. */
   | { readonly kind: "clearMark"; readonly node: string }
-  /** Records that the node was cordoned during the eviction request, so that uncordoning the node ends the request. */
+  /** Records the node's cordon, so that uncordoning the node ends the eviction request. */
   | { readonly kind: "recordDrain"; readonly node: string }
   /** Removes a record that `recordDrain` wrote for an eviction request that no longer exists. */
   | { readonly kind: "clearDrain" }

@@ -31,7 +31,7 @@ export type IncomingStep =
   | { readonly kind: "announce" }
   | { readonly kind: "reportReady" }
   | { readonly kind: "stopRelay" }
-  /** Reports the differing devices that keep the guest paused until a user acts. An empty list clears an earlier report. */
+  /** Reports the differing devices that keep the guest paused. An empty list clears earlier reports. */
   | { readonly kind: "reportFaults"; readonly faults: readonly string[] }
   | { readonly kind: "wait"; readonly for: "wiring" | "guest" | "source" | "person" | "end" };
 

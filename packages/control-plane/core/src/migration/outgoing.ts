@@ -29,7 +29,7 @@ export type OutgoingStep =
   /** Raises the downtime limit, so that QEMU pauses the guest during the remaining transfer. */
   | { readonly kind: "disrupt" }
   | { readonly kind: "abort" }
-  /** Resumes the guest on this node, after libvirt had paused it for the final transfer and lost the job. */
+  /** Resumes a guest that libvirt paused for the final transfer before losing the job. */
   | { readonly kind: "resume" }
   /** Reports to the target that the guest has stopped on this node. */
   | { readonly kind: "reportStopped" }
