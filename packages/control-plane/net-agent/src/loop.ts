@@ -33,7 +33,7 @@ export interface LoopParts extends Omit<
   ) => Promise<void>;
 }
 
-/** Reconciles all pods and deleted pods with journal rows, then changed pods until the signal aborts. */
+/** Reconciles all pods and deleted pods with journal rows, then changed pods until the abort. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
   const trackedPods = await loadTrackedPods(journal, log);

@@ -215,7 +215,7 @@ function findExtraNetwork(
   return { name, networkName, podInterfaceName: buildExtraInterfaceName(attachedName) };
 }
 
-/** Replaces the attachment's state and error until the additional network of its binding is attached. */
+/** Until the binding's additional network is attached, uses the state and error of that network. */
 function withExtra(
   attachment: Attachment,
   extraIdentity: Identity | undefined,
@@ -311,7 +311,7 @@ interface AttachmentSources {
   readonly pod: PodNetworkFacts;
 }
 
-/** Omits a new attachment until CNI returns the result, because virt-handler needs the result. */
+/** Excludes a new attachment until CNI returns the result that virt-handler needs. */
 function isReportable(attachment: Attachment, previous: readonly Attachment[]): boolean {
   const { name, podInterfaceName } = attachment;
   return (
@@ -347,7 +347,7 @@ function listAttachments(network: Network, sources: AttachmentSources): readonly
   return sortUsedFirst([...retainedAttachments, ...newAttachments], vmi, name);
 }
 
-/** Marks a requested attachment as failed if the node cannot provide its network. */
+/** Fails a requested attachment if the node lacks its network and the pod lacks the NIC. */
 function failIfNetworkAbsent(
   { absences }: NetworksOwner,
   pod: PodNetworkFacts,

@@ -64,7 +64,7 @@ interface PrimaryState {
   };
 }
 
-/** State of a NIC's claim. `missing` needs a new claim. `ending` must first be deleted. */
+/** State of a NIC's claim. `missing` needs a new claim, `ending` only after the deletion. */
 export type IpamClaimState = PrimaryState & ClaimState;
 
 type ClaimState =
@@ -508,7 +508,7 @@ function isObsolete(claim: IpamClaim, { vm, vmi, definitions }: IpamClaimOwners)
   });
 }
 
-/** Plans to delete obsolete claims, and to remove Patchbay's finalizer from deleted claims. */
+/** Plans to delete unneeded claims, and to remove Patchbay's finalizer from deleted claims without a user. */
 export function planIpamClaims(
   claims: readonly IpamClaim[],
   owners: IpamClaimOwners,

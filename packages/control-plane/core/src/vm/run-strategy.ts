@@ -33,7 +33,7 @@ function isPermitted({ strategy }: RunFacts, { action, data }: StateChangeReques
   return strategy !== "Once" || action === "Start";
 }
 
-/** A stop is complete without its VMI. A start is complete with an undeleted VMI. */
+/** A stop is complete without its VMI. A start requires a VMI that is not being deleted. */
 function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
   if (request.action === "Stop") return guest === "none" || request.uid !== uid;
   return guest !== "none" && guest !== "leaving";

@@ -63,7 +63,7 @@ export interface VmFacts {
   readonly bindings: BindingRegistry;
   /** Claims for NICs that are plugged later. Unset if the namespace has no template for them. */
   readonly claimSlots?: ClaimSlots;
-  /** If unset, the pods' default network is assumed to drop frames with other source MACs. */
+  /** If unset, the default network is assumed to drop frames whose MAC CNI did not assign. */
   readonly podNetwork?: PodNetworkPolicy;
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;

@@ -178,7 +178,7 @@ export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** Deletes a launcher that lacks image files. The next launcher copies files instead of mounting images. */
+/** Deletes a launcher without image files before its guest runs. The next launcher copies the files. */
 function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isDeletedOrRunning =
     pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";

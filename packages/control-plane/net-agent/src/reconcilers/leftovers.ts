@@ -26,7 +26,7 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
   return pod !== undefined && pod.metadata.uid === uid && !isPodFinished(pod);
 }
 
-/** Checks whether the pod has ended, or has another sandbox while this sandbox is not ready. */
+/** Checks whether another sandbox has replaced this unready sandbox, or the pod ended without a sandbox. */
 async function hasSandboxEnded(
   containerId: string,
   { uid, ...key }: Owner,

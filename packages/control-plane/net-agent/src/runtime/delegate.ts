@@ -77,10 +77,7 @@ function buildRemoval(call: PluginCall): AttachmentRequest {
   };
 }
 
-/**
- * Detaches a network that has no journal row. Uses the configuration that the runtime cached, or else the call's configuration. The latter
- * may be forged, so it is first checked against the policy.
- */
+/** Uses the cached configuration, or the call's after a policy check, because calls may be forged. */
 async function removeForeign(
   call: PluginCall,
   { namespace }: CalledPod,

@@ -279,7 +279,7 @@ function planLeftoverRemoval(iface: IfaceFacts): readonly NodeAction[] | undefin
   return actions.length === 0 ? undefined : actions;
 }
 
-/** Checks whether one plan can wire and plug the NIC without starting a DHCP server between. */
+/** Checks whether one plan can wire and plug the NIC. A DHCP server needs another plan. */
 function canPlugAtOnce(iface: IfaceFacts): boolean {
   const mustWire = decidePhase(iface) === "Wiring" && isWirable(iface);
   return mustWire && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;

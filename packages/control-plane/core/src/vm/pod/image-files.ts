@@ -14,7 +14,7 @@ const TOOL_DIR = "/patchbay/bin";
 const COPY_DIR = "/patchbay/files";
 /** Size limit of the volume for the copy program. The program is smaller than 1 MiB. */
 const TOOL_MIB = 16;
-/** Memory limit of the copy program. The program needs 1 MiB, but its page cache counts. */
+/** Memory limit of the copy program. The program needs under 1 MiB, but its page cache counts. */
 const COPY_MEMORY_MIB = 128;
 
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;

@@ -106,11 +106,11 @@ export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
 
 interface RuntimeUnavailable {
   readonly error: unknown;
-  /** Returns a RuntimeUnavailable error with its report, and records an event if the report is new. */
+  /** Report of the error. Repeated equal errors share the first error's report. */
   readonly report: AttachmentError;
 }
 
-/** Returns the error with its report if the error is RuntimeUnavailable. Records an event for the pod if the report is new. */
+/** Returns a RuntimeUnavailable error with its report, and records an event if the report is new. */
 function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,
@@ -136,7 +136,7 @@ async function findSandbox(
   const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
   if (isOwn) return { sandbox };
   if (hasPodEnded || pod?.spec.hostNetwork === true) return {};
-  // Before the pod is Running, no retry is needed, because the pod's change to this phase triggers the next pass.
+  // Before phase Running, no retry is needed, because the phase change triggers the next pass.
   const error =
     pod?.status?.phase === "Running" ? new AppError("SANDBOX_NOT_FOUND", { pod: key }) : undefined;
   return { missingSandbox: { error, isReleasable: await hasOnlyFormerRows(rows, deps) } };
@@ -149,14 +149,14 @@ async function hasOnlyFormerRows(
 ): Promise<boolean> {
   const ids = rows.filter((row) => row.bootId === bootId).map(({ request }) => request.containerId);
   for (const id of new Set(ids)) {
-    // If net-agent serves the runtime's CNI calls, the rows may belong to a new sandbox that the runtime does not list yet.
+    // If net-agent serves CNI calls, rows may belong to a sandbox that is not listed yet.
     if (readDefaultNetwork !== undefined || (await sandboxes.isReady(id))) return false;
   }
   return rows.length > 0;
 }
 
 interface MissingSandbox {
-  /** Error that triggers another pass. Set if the pod's phase is Running, although the pod has no sandbox. */
+  /** Error that triggers another pass. Set if the pod is Running without a sandbox. */
   readonly error: AppError | undefined;
   /** Whether the attachments in the journal all belong to former sandboxes. False if the journal contains none. */
   readonly isReleasable: boolean;
@@ -168,20 +168,20 @@ export interface PodFacts {
   readonly uid: string;
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
-  /** Set if the container runtime does not answer. If it is set, the pass attaches and detaches nothing. */
+  /** Set if the container runtime does not answer. Prevents all attaching and detaching. */
   readonly runtimeUnavailable?: RuntimeUnavailable;
-  /** Set if the pod is alive without a sandbox. If it is set, the pass only releases attachments of the pod's former sandboxes. */
+  /** Set if a living pod has no sandbox. Only attachments of former sandboxes are then released. */
   readonly missingSandbox?: MissingSandbox;
   readonly attachments: AttachmentFacts<OwnedRow>;
   /** Whether the pod is deleted, but the runtime has not yet detached the pod's default network. */
   readonly isAwaitingRuntimeDetach?: boolean;
-  /** Whether the runtime is creating the sandbox. Until the sandbox is created, the pod's status does not describe it. */
+  /** Whether the runtime is creating the sandbox, which the pod's status does not describe yet. */
   readonly isNewSandbox?: true;
 }
 
 const NO_NETWORKS: NetworksAnnotation = { ok: true, elements: [] };
 
-/** Returns `ended` if no container can use a NIC any longer, `ending` during a deletion, and otherwise `alive`. */
+/** Returns `ended` if no container can use a NIC, `ending` during a deletion, otherwise `alive`. */
 function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["podState"] {
   if (pod === undefined || isPodFinished(pod)) return "ended";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
@@ -205,7 +205,7 @@ function readNetworkFacts(
   };
 }
 
-/** Maximum number of entries in a status annotation. A longer annotation is ignored, because no container runtime writes so many. */
+/** Maximum entries in a status annotation. Container runtimes write fewer entries, so longer annotations are ignored. */
 const STATUS_ENTRIES_MAX = 2 * NETWORKS_MAX;
 
 function listForeign(
@@ -236,7 +236,7 @@ function needsPass(pod: Pod, rows: readonly JournalRow[]): boolean {
   );
 }
 
-/** Finds the pod with the UID. Reads the API server if the cache lacks the pod, because the cache may be stale. */
+/** Reads the API server if the cache lacks the pod, because the cache may be stale. */
 export async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const cached = deps.pods.find(parseKey(key));
   if (isPodOf(cached, uid)) return cached;
@@ -244,7 +244,7 @@ export async function findByUid(key: string, uid: string, deps: Deps): Promise<P
   return isPodOf(live, uid) ? live : undefined;
 }
 
-/** Returns the uids of the pods to reconcile: first the current pod, then former pods in the journal. */
+/** Returns pod uids to reconcile: the current pod's, then those of former pods in the journal. */
 export function listUids(key: string, deps: Deps): readonly string[] {
   const pod = deps.pods.find(parseKey(key));
   const trackedPods = deps.trackedPods.listUids(key);
@@ -276,10 +276,10 @@ async function findLocation(
   }
 }
 
-/** Adds the changes in the network's definition since ADD. Users may edit a definition while pods use it. */
+/** Adds definition changes since ADD, because users may edit a definition while pods use the definition. */
 async function withDefinitionChanges(owned: OwnedRow, deps: Deps): Promise<OwnedRow> {
   const { row, network, state, isAdopted } = owned;
-  // Adopted attachments are not compared, because their rows may contain a newer definition than the runtime's ADD used.
+  // Adopted attachments may have rows with a newer definition than the runtime's ADD used.
   if (state !== "attached" || isAdopted) return owned;
   try {
     const current = await readDefinition(network, deps);

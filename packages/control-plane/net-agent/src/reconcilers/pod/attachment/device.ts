@@ -36,7 +36,7 @@ function readDeviceRequest(
   return { ...(resource !== "" && { resource }), ...(typeof id === "string" && { id }) };
 }
 
-/** Lists devices of the current sandbox's attachments. Devices of a former sandbox are free before DEL. */
+/** Lists devices of the current sandbox's attachments. A former sandbox's devices are free even before DEL. */
 async function listUsedDevices(
   facts: PodFacts,
   sandbox: Sandbox,
