@@ -13,7 +13,7 @@ function recordDirectory(stateDir: string): string {
 }
 
 export interface BridgeRecorder {
-  /** Runs `add`, and records the bridges of `configs` that `add` created, even if `add` failed. Failures of recording are only logged. */
+  /** Runs `add`, then records the created bridges of `configs`. Only logs a failure to record. */
   observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T>;
 }
 

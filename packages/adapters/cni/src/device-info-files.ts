@@ -9,14 +9,14 @@ import type { Logger } from "@patchbay/base";
 export interface DeviceInfoFiles {
   /** Returns the absolute path of an attachment's device information. `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
-  /** Copies the device plugin's file about `device`, if any, to `path`, where the CNI plugin reads it. */
+  /** Copies any device plugin's file about `device` to `path`, which the CNI plugin reads. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
   /** Reads device information. Returns undefined if the file is missing or invalid. */
   read(path: string): Promise<JsonObject | undefined>;
   remove(path: string): Promise<void>;
 }
 
-/** Maximum length of device information, in UTF-16 code units, because the information is copied into size-limited annotations. */
+/** Maximum length of device information, in UTF-16 code units, because annotations are limited. */
 const TEXT_MAX = 8192;
 
 function toFileNamePart(text: string): string {

@@ -89,8 +89,8 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 }
 
 /**
- * Parses a plugin or plugin list. `defaultName` replaces a missing name. Paths in causes begin with `fieldPath`.
- * Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4
+ * Parses a plugin or plugin list, named `defaultName` if nameless. Causes' paths begin with `fieldPath`. Source: CNI
+ * SPEC 1.1 section 1; NPWG 1.3 section 3.4
  */
 export function parseNetworkConfig(
   text: string,
@@ -404,7 +404,7 @@ function buildElement(
 /** First CNI version whose results contain `interfaces`. Source: CNI SPEC 0.3.0 */
 const INTERFACES_SINCE = "0.3.0";
 
-/** Checks whether plugins reported no NIC and no address, as KubeVirt's binding plugin passt does. Results before 0.3.0 never list NICs. */
+/** Checks for a result without NIC and address, as of passt. Results before 0.3.0 never list NICs. */
 function hasNoInterface({ cniVersion, interfaces = [], ips = [] }: CniResult): boolean {
   return interfaces.length === 0 && ips.length === 0 && isAtLeast(cniVersion, INTERFACES_SINCE);
 }
@@ -426,8 +426,8 @@ function buildElements(
 }
 
 /**
- * Builds one `network-status` element per sandbox NIC, and none for an empty result, like Multus. `name` is
- * NAMESPACE/NAME of the network. Source: NPWG 1.3 section 5.3; KubeVirt PodHasOrdinalInterfaceName
+ * Builds a `network-status` element per sandbox NIC, like Multus. `name` is the network's NAMESPACE/NAME. Source: NPWG
+ * 1.3 section 5.3; KubeVirt PodHasOrdinalInterfaceName
  */
 export function buildNetworkStatuses(
   result: CniResult,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Journal of attachments on disk. Rows are written before ADD, so that a restarted agent can undo an interrupted ADD.
+// Journal of attachments on disk, written before ADD, so that a restarted agent can undo ADD.
 import type { NetworkSelection } from "@patchbay/api/annotations";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -28,25 +28,22 @@ export interface JournalRow {
   readonly network: string;
   /** Arguments of ADD, which DEL repeats. */
   readonly request: AttachmentRequest;
-  /** Annotation element that requested the attachment. Unset without such an annotation, or in an older agent's row. */
+  /** Annotation element that requested the attachment. Unset without an annotation or in older agents' rows. */
   readonly selection?: NetworkSelection;
   /** Inode of the pod's network namespace, in decimal. */
   readonly netnsInode: string;
   /** ID of the boot during which ADD began. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
-  /** Position among the pod's ADDs. DELs run in reverse, because an attachment may depend on earlier ones. */
+  /** Position among the pod's ADDs. DELs run in reverse, because attachments may depend on earlier ones. */
   readonly sequence: number;
-  /**
-   * After ADD, `attached`. After DEL, `begun` until the host NICs are restored, and `removed` until `network-status`
-   * omits the attachment.
-   */
+  /** `attached` from ADD to DEL. After DEL, `begun` until host NICs are restored, then `removed`. */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
-  /** Routes and permanent neighbors after ADD, to restore before DEL. Unset if empty, or for adopted attachments. */
+  /** Routes and permanent neighbors after ADD, to restore before DEL. Unset if empty or adopted. */
   readonly paths?: NicPaths;
   /** Whether this is the pod's default network, for which the container runtime calls ADD and DEL. */
   readonly isDefault?: true;
-  /** Set if the container runtime added the attachment, reports its status and deletes it with the sandbox. */
+  /** Set if the container runtime adds, reports and deletes the attachment with the sandbox. */
   readonly isAdopted?: true;
   /** Set if the attachment requested default routes. `replaced` lists the pod's previous default routes. */
   readonly defaultRoute?: {
@@ -55,7 +52,7 @@ export interface JournalRow {
   };
   /** Host NICs that the attachment uses, with their settings before ADD. DEL restores these settings. */
   readonly nodeNics?: readonly NodeNic[];
-  /** Set between DEL and the restoration of host NICs, so that a restarted agent repeats no DEL. */
+  /** Set between DEL and the host NICs' restoration, so that a restarted agent repeats no DEL. */
   readonly isUnmade?: true;
   readonly device?: JournalDevice;
   /** Device information that the plugin wrote during ADD. Source: NPWG device information 1.1 */
@@ -68,7 +65,7 @@ export interface Journal {
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Lists the UIDs of pods with rows, and deletes directories without rows. Must not run while `write` creates a directory. */
+  /** Lists the UIDs of pods with rows. Deletes directories without rows, so `write` must not run. */
   listPods(): Promise<readonly string[]>;
 }
 
@@ -184,7 +181,7 @@ class FileJournal {
   }
 }
 
-/** Creates a journal with a directory per pod. Caching is safe, because only this process writes rows. */
+/** Creates a journal with a directory per pod. Only this process writes rows, so caching is safe. */
 export function createJournal(files: Files, dir: string): Journal {
   const journal = new FileJournal(files, dir);
   return {
@@ -200,7 +197,7 @@ async function listRowNames(files: Files, directory: string): Promise<readonly s
   return names.filter((name) => name.endsWith(SUFFIX));
 }
 
-/** Reads a row. Throws if the row is unreadable, because ignoring it could leak an IP address. */
+/** Reads a row. Throws if the row is unreadable, because ignored rows could leak IP addresses. */
 async function readRow(files: Files, path: string): Promise<JournalRow> {
   const row = parseJson(await files.readText(path));
   if (isRow(row)) return row;

@@ -39,10 +39,7 @@ interface Invocation {
   /** CNI environment variables except CNI_COMMAND and CNI_PATH. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /**
-   * Addresses, as ADDRESS/LENGTH, for a temporary namespace that replaces a deleted one. The plugin finds masquerading
-   * rules by these addresses.
-   */
+  /** Addresses, as ADDRESS/LENGTH, of a deleted namespace, by which the plugin finds masquerading rules. */
   readonly standInAddresses?: readonly string[];
 }
 
@@ -64,7 +61,7 @@ const MESSAGE_MAX = 1_000;
 /** Exit code of a shell and of nsenter if the program to run does not exist. Source: POSIX sh, 2.8.2 */
 const NO_SUCH_PROGRAM = 127;
 
-/** Runs the plugin with CNI_NETNS set to a new namespace that has the deleted namespace's addresses on a veth. */
+/** Runs the plugin with a new namespace as CNI_NETNS, whose veth has the deleted namespace's addresses. */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
 for address in $STAND_IN_ADDRESSES; do ip address add "$address" dev "$CNI_IFNAME"; done
@@ -237,7 +234,7 @@ function requiresMissingIpam({ type, ipam }: Plugin): boolean {
 }
 
 /**
- * Clears the bridge's MAC, so that CHECK does not compare it. The bridge may take a port's MAC. Source: plugins 1.1.1,
+ * Clears the bridge's MAC, which CHECK must not compare because the bridge may take another. Source: plugins 1.1.1,
  * bridge validateCniBrInterface
  */
 function withoutBridgeMac({ type }: Plugin, result: CniResult): CniResult {
@@ -417,7 +414,7 @@ export function wrapCni(cni: Cni, overrides: Partial<Cni>): Cni {
 }
 
 interface CniDeps extends Omit<PluginHost, "limit"> {
-  /** Time limit of a plugin's ADD, in milliseconds. Default: 60 000, because DHCP servers may be slow. */
+  /** Time limit of ADD, in milliseconds. Default: 60 000, because DHCP servers may be slow. */
   readonly addTimeoutMs?: number;
 }
 
@@ -571,8 +568,8 @@ function delInvocation(
 }
 
 /**
- * Finds addresses whose masquerading rules DEL would leave, because plugins look up addresses in the deleted network
- * namespace. Source: CNI plugins bridge and ptp, cmdDel
+ * Finds addresses whose masquerading rules DEL would leave, because the network namespace is gone. Source: CNI plugins
+ * bridge and ptp, cmdDel
  */
 function findMasqueradedAddresses(
   plugin: Plugin,

@@ -43,7 +43,7 @@ export function parseVersions(answer: unknown): readonly string[] | undefined {
   return cniVersion === "0.2.0" ? ["0.1.0", "0.2.0"] : undefined;
 }
 
-/** Returns the newest common version up to `wantedVersion`, or `wantedVersion` if none is common. Undefined means all versions. */
+/** Returns the newest common version up to `wantedVersion`, otherwise `wantedVersion`. Undefined means all versions. */
 export function negotiateVersion(
   wantedVersion: string,
   supportedByPlugin: readonly (readonly string[] | undefined)[],

@@ -53,7 +53,7 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
   };
 }
 
-/** Checks that the sandbox is ready and belongs to the pod. Labels prove no UID, because any client can set labels. */
+/** Checks for the pod's ready sandbox. Ignores the UID label, because clients can set labels. */
 function isReadyFor({ state, metadata }: SandboxSummary, podUid: string): boolean {
   return state === "READY" && metadata.uid === podUid;
 }
@@ -67,7 +67,7 @@ function findLastReady(
     .toSorted((a, b) => b.metadata.attempt - a.metadata.attempt)[0];
 }
 
-/** Lists network namespace paths to try in order, because this process may not see the first path's mount. */
+/** Lists network namespace paths to try in order. The first may be on an invisible mount. */
 function listNetnsPaths({ netnsPath, pid }: SandboxStatus): readonly string[] {
   if (netnsPath === undefined) return [];
   return pid === undefined ? [netnsPath] : [netnsPath, `/proc/${String(pid)}/ns/net`];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a copy of a device node that belongs to the launchers' user, because launchers may not open the original.
+// Offers a device node's copy for the launchers' user, because launchers may not open the original.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";

@@ -26,7 +26,7 @@ interface SweepPlan {
   readonly suspects: readonly string[];
 }
 
-/** Plans to delete directories unused at two consecutive checks, because the kubelet lists a pod after its device allocation. */
+/** Plans to delete directories unused at two consecutive checks, because the kubelet lists pods late. */
 export function planSweep({ existing, inUse, suspects }: SweepFacts): SweepPlan {
   const unusedIds = existing.filter((id) => !inUse.has(id));
   return {

@@ -52,7 +52,7 @@ export function requireKnownDevices(offer: Offer, { containerRequests }: Allocat
 
 export const EMPTY_ALLOCATION: ContainerAllocation = { devices: [], mounts: [] };
 
-/** Allocates one device node for any requested count. The container sees the copy at the original path. */
+/** Allocates one device node for any count. The container sees the copy at the original path. */
 export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
   const { path, permissions } = offer;
   const device = { containerPath: path, hostPath: findCopyPath(offer), permissions };

@@ -26,10 +26,7 @@ function loadService(): ServiceDefinition {
   return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition;
 }
 
-/**
- * Statuses if the kubelet lacks or disables `Get`, or does not know the pod. `List` may still succeed. Source: kubelet
- * podresources, server_v1.go
- */
+/** Statuses if the kubelet lacks `Get`, disables `Get` or lacks the pod. `List` may succeed. Source: kubelet podresources, server_v1.go */
 const LISTABLE_STATUSES: readonly unknown[] = [status.UNIMPLEMENTED, status.UNKNOWN];
 
 function canList(error: unknown): boolean {

@@ -44,7 +44,7 @@ class Sleeper {
     this.#wake?.();
   }
 
-  /** Waits up to `ms` ms for `signal` or `wake`. Returns at once if `wake` was already called. */
+  /** Waits up to `ms` ms for `signal` or `wake`. An earlier `wake` ends the wait at once. */
   async sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (!this.#isWoken && !signal.aborted) {
       const wakeUp = new AbortController();

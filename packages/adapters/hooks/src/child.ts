@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unprivileged child process that calls a hook over gRPC and limits received messages. The parent kills late children.
+// Unprivileged child process that calls a hook over gRPC. The parent kills a late child.
 import { fileURLToPath } from "node:url";
 import {
   Client,

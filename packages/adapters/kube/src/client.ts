@@ -98,7 +98,7 @@ interface StreamCall {
   readonly signal?: AbortSignal;
 }
 
-/** Time limit of a response, in milliseconds, long because the API server may wait for an aggregated server. */
+/** Time limit of a response, in milliseconds, long because the API server may call aggregated servers. */
 const RESPONSE_TIMEOUT_MS = 30_000;
 const ERROR_TEXT_MAX = 64 * 1024;
 

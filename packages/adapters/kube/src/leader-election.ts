@@ -7,11 +7,11 @@ import type { Cache, CallOptions, ObjectKey, Store } from "@patchbay/core/interf
 import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
 import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 
-/** Seconds without renewal until another process can lead, short because no NIC is plugged while nobody leads. */
+/** Seconds until another process can lead, short because no NIC is plugged without a leader. */
 const LEASE_SECONDS = 4;
 const RENEW_MS = 1_500;
 const RETRY_MS = 500;
-/** Milliseconds from a renewal's start during which the leader may write, 1 s less than the Lease. */
+/** Milliseconds after a renewal began during which the leader may write, 1 s below LEASE_SECONDS. */
 const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
 
 interface ElectorDeps {
@@ -196,8 +196,8 @@ export function findHolder(lease: Lease | undefined): string | undefined {
 }
 
 /**
- * Decides whether this process can acquire the Lease. Ignores times in the Lease, because clocks may differ. Source:
- * client-go tools/leaderelection
+ * Decides whether this process can acquire the Lease, ignoring its times because clocks may differ. Source: client-go
+ * tools/leaderelection
  */
 export function decideClaim({ lease, sinceMs }: ObservedLease, nowMs: number): Claim {
   if (findHolder(lease) === undefined) return { kind: "take" };
@@ -242,7 +242,7 @@ export function buildReleasedLease(lease: Lease): Lease {
 type RemainingTime = () => number;
 
 /**
- * Wraps a store so that only the leader can write, and each write ends before the Lease expires.
+ * Wraps a store so that only the leader writes, and writes end before the Lease expires.
  * @throws AppError with KUBE_NOT_LEADING, from each write
  */
 export function createFencedStore(store: Store, readRemainingMs: RemainingTime): Store {

@@ -30,7 +30,7 @@ const CODE_BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode
   [VIR_ERR.DEVICE_MISSING, "LIBVIRT_DEVICE_MISSING"],
   [VIR_ERR.AGENT_UNRESPONSIVE, "LIBVIRT_AGENT_UNAVAILABLE"],
   [VIR_ERR.AGENT_UNSYNCED, "LIBVIRT_AGENT_UNAVAILABLE"],
-  // Another job, for example a save or a call that waits for the guest, locks the domain.
+  // Another job locks the domain, for example a save or a call to the guest.
   [VIR_ERR.OPERATION_TIMEOUT, "LIBVIRT_BUSY"],
   [VIR_ERR.OPERATION_ABORTED, "LIBVIRT_JOB_ABORTED"],
   [VIR_ERR.OPERATION_DENIED, "LIBVIRT_UNSUPPORTED"],

@@ -70,7 +70,7 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-/** Sends a command of native/domain.cc to the guest agent. Returns the reply as JSON. `file` is a guest file handle. */
+/** Sends a command of native/domain.cc to the guest agent. `file` is a guest file's handle. */
 type AgentCall = (question: string, file?: string) => Promise<unknown>;
 
 /** Pattern of a route whose destination and mask are zero, in /proc/net/route. Source: Linux, fib_route_seq_show */
@@ -124,8 +124,8 @@ async function readFile(call: AgentCall): Promise<GuestFacts> {
 }
 
 /**
- * Reads the fact `routes.default.ipv4`, from the guest's /proc/net/route if the agent cannot list routes. Invalid files
- * yield no facts.
+ * Reads the fact `routes.default.ipv4` from the agent, otherwise from the guest's /proc/net/route. Invalid files yield
+ * no facts.
  * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, LIBVIRT_UNSUPPORTED, LIBVIRT_REFUSED, or another error of `call`
  */
 export async function readGuestRoutes(call: AgentCall): Promise<GuestFacts> {

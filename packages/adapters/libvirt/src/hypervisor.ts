@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements Hypervisor with one child process per node. Calls of a connection are sequential and have time limits. Source: ADR 0006
+// Implements Hypervisor with one child process per node. A connection's calls are sequential with time limits. Source: ADR 0006
 import { AppError, isAppError, type Clock, messageOf, type Logger } from "@patchbay/base";
 import type {
   AttachTarget,
@@ -336,13 +336,13 @@ export interface HypervisorOptions {
   readonly logger: Logger;
   /** User to which the child switches. Unset keeps the parent's user and privileges. */
   readonly identity?: ProcessIdentity;
-  /** Time limit of each call, in milliseconds. Default: 40 000, above libvirt's 30 s for busy domains. */
+  /** Time limit of a call, in milliseconds. Default: 40 000, above libvirt's 30 s for busy domains. */
   readonly callTimeoutMs?: number;
-  /** Time limit of `open`, in milliseconds. Default: 30 000, because a new daemon may probe QEMU for 8 s. */
+  /** Time limit of `open`, in milliseconds. Default: 30 000, because new daemons probe QEMU. */
   readonly openTimeoutMs?: number;
   /** Maximum number of stuck connections, beyond which the child is replaced. Default: 4. */
   readonly stuckMax?: number;
-  /** Milliseconds until an abandoned connection is stuck. Default: 30 000, because libvirt detects dead peers after 20 s. */
+  /** Milliseconds until an abandoned connection is stuck. Default: 30 000, above libvirt's 20 s for dead peers. */
   readonly stuckAfterMs?: number;
   /** Interval of heartbeats, in milliseconds. Default: 5000. A child that misses two heartbeats is replaced. */
   readonly beatMs?: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between this service and its libvirt child. This service validates messages, because the child is untrusted.
+// Messages between this service and its libvirt child, which are validated because the child is untrusted.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import type { Clock } from "@patchbay/base";
 import type {
@@ -192,7 +192,7 @@ export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }
 
-/** Number of unanswered heartbeats that mean a stuck child, above 1 because a busy parent reads late. */
+/** Number of unanswered heartbeats of a stuck child, above 1 because busy parents read late. */
 const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {

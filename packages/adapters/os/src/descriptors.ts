@@ -12,7 +12,7 @@ function findInode(fd: number): string | undefined {
 }
 
 /**
- * Returns the descriptor if the inode is unchanged. Call this immediately before each use, because numbers are reused.
+ * Returns the descriptor if the inode is unchanged. Numbers are reused, so check before each use.
  * @throws AppError with OS_DESCRIPTOR_STALE
  */
 export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: string }): number {
@@ -22,7 +22,7 @@ export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: 
 
 let isSealed = false;
 
-/** Marks inherited descriptors as close-on-exec, before the first program starts. Node.js marks only descriptors that it opened. */
+/** Marks inherited descriptors as close-on-exec, which Node.js does not. Call before the first program starts. */
 export function sealDescriptors(): void {
   if (isSealed) return;
   osNative().sealDescriptors();

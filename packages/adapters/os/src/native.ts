@@ -42,11 +42,11 @@ export interface OsNative {
   setAttribute(path: string, name: string, value: string): void;
   /** Connects to a socket that was opened with O_PATH, and returns the listening process. Does not block. */
   connectPeer(socketFd: number): Peer;
-  /** Locks an open file, or returns false if locked. Closing the last descriptor copy unlocks the file. Source: flock(2) */
+  /** Locks an open file, or returns false. Closing the descriptor's last copy unlocks the file. Source: flock(2) */
   lockDescriptor(fd: number): boolean;
   /** Marks all open descriptors as close-on-exec. */
   sealDescriptors(): void;
-  /** Removes a directory tree with immutable files, without following symbolic links. A mount in the tree causes EBUSY. */
+  /** Removes a directory tree with immutable files, without following symbolic links. Mounts cause EBUSY. */
   removeTree(path: string): Promise<void>;
   socketPair(): [number, number];
   sendDescriptor(endFd: number, fd: number, token: number): void;

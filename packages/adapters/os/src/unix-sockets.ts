@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes unix sockets, and connects to sockets in directories with tenants' symbolic links, also at overlong socket paths.
+// Publishes unix sockets, and connects to unix sockets where tenants may create symbolic links.
 import { closeSync, constants, fstatSync, opendirSync, openSync } from "node:fs";
 import { chmod, rename, utimes } from "node:fs/promises";
 import { createConnection, Socket } from "node:net";
@@ -13,7 +13,7 @@ interface SocketLocation {
   readonly path: string;
 }
 
-/** Errno names of openat2(2) for a symbolic link, a path outside the directory, and a non-directory component. */
+/** Errno names for a symbolic link, a path outside the directory, and a non-directory component. Source: openat2(2) */
 const REFUSED_ERRNOS: readonly (string | undefined)[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 function refusedError(location: SocketLocation, reason: string, cause?: unknown): AppError {

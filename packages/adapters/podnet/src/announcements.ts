@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that announce a migrated guest's location: QEMU's RARP request, and a guest's gratuitous ARP requests and
-// unsolicited neighbor advertisements.
+// Frames that announce a migrated guest's location, by RARP, gratuitous ARP and unsolicited neighbor advertisements.
 import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api/values";
 import type { AnnouncedNic } from "@patchbay/core/interfaces";
 import { toAddressBytes } from "./netlink/rtnetlink.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves DHCP and router advertisements in a pod's network namespace, with a dnsmasq process and user ID per NIC.
+// Serves DHCP and router advertisements in a pod's network namespace, with one dnsmasq per NIC.
 import { parseIp, printAddress } from "@patchbay/api/values";
 import { AppError, messageOf } from "@patchbay/base";
 import type { NicRoute, ServedNic } from "@patchbay/core/nics";
@@ -170,8 +170,8 @@ function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
 }
 
 /**
- * Returns dnsmasq's arguments for one NIC. With a single `--interface`, dnsmasq receives no requests of other NICs.
- * Source: dnsmasq(8), 2.90
+ * Returns a NIC's dnsmasq arguments. A single `--interface` excludes the requests of other NICs. Source: dnsmasq(8),
+ * 2.90
  * @throws AppError with PODNET_ADDRESS_SERVER_FAILED if a name or address is invalid
  */
 export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
@@ -210,7 +210,7 @@ const NAMESPACE_COUNT = 0x10_0000;
 class UserPool {
   readonly #usedUids = new Map<string, Set<number>>();
 
-  /** Assigns the first unused user ID of the namespace's block, or a shared ID if none is unused. */
+  /** Assigns the first unused user ID of the namespace's block, otherwise a shared ID. */
   assign({ inode }: NetnsHandle): { readonly user: string; readonly release: () => void } {
     const usedUids = this.#usedUids.get(inode) ?? new Set();
     this.#usedUids.set(inode, usedUids);
@@ -248,7 +248,7 @@ exec "$@"`;
 const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
 exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 
-/** Resource limits of a DHCP server, which needs 12 MiB. `--nproc` leaves room for an exiting server. */
+/** Resource limits of a DHCP server, which needs 12 MiB. `--nproc` allows an exiting server. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {

@@ -74,7 +74,7 @@ function isSameAddress(a: string, b: string): boolean {
   );
 }
 
-/** Plans a NIC's restoration. Sets the link down for a MAC change, because some NICs require this. */
+/** Plans a NIC's restoration. Sets the link down for a MAC change, as some NICs require. */
 export function planNicRestore(
   link: Link,
   { name, mac, addresses }: BorrowedNic,

@@ -3,7 +3,7 @@
 import { AppError } from "@patchbay/base";
 import type { NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 
-/** Time limit of a program, in milliseconds. Programs usually take some milliseconds, and deleting links 100 ms. */
+/** Time limit of a program, in milliseconds. Programs usually take a few ms, and deletions 100 ms. */
 const TIMEOUT_MS = 10_000;
 
 /** Programs of iproute2 and nftables, and `sh` for constant scripts. */

@@ -148,7 +148,7 @@ export function findStartProblem(vmi: Vmi): string | undefined {
   return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** Returns whether a container could not be created. Normal starts have the same reasons, but no message. */
+/** Returns whether a container could not be created. Normal starts report the reasons without a message. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }

@@ -54,8 +54,8 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * Encodes user and group as user name `UID:GID`, so that the image's /etc/group adds no groups. `runAsUser` decides the
- * devices' owner. Source: containerd 1.6 WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID
+ * Encodes user and group as `UID:GID`, to ignore the image's /etc/group. `runAsUser` becomes the devices' owner.
+ * Source: containerd 1.6 WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID
  */
 function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {
   const userId = { runAsUser: toWrappedNumber(runAsUser) };

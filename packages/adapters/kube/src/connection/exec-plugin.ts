@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a kubeconfig's exec plugin, which issues credentials. Loaded on demand, because the client library takes 0.7 s and 42 MB.
+// Runs a kubeconfig's exec plugin. Loaded on demand, because the client library needs 0.7 s and 42 MB.
 import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestOptions } from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";

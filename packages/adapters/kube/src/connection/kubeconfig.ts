@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection settings from a kubeconfig or this pod's service account. Reads credential files on each call, because credentials rotate.
+// Connection settings from a kubeconfig or service account. Credentials rotate, so each call reads the files.
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { AppError, messageOf } from "@patchbay/base";

@@ -14,8 +14,8 @@ const CONNECTIONS_MAX = 128;
  */
 const KEEP_ALIVE_MS = 85_000;
 /**
- * Time limit for TCP connection plus TLS handshake, in milliseconds. An overloaded machine needed over 5 s. Source:
- * client-go and net/http, TLSHandshakeTimeout of 10 s
+ * Time limit for TCP plus TLS handshakes, in milliseconds. An overloaded machine needed over 5 s. Source: client-go and
+ * net/http, TLSHandshakeTimeout of 10 s
  */
 const CONNECT_TIMEOUT_MS = 10_000;
 

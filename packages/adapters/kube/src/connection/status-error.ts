@@ -80,7 +80,7 @@ function findCode(
   return refusal ?? CODE_BY_STATUS[httpStatus] ?? codeByStatus;
 }
 
-/** Converts an error response. In the details, `causes` has one line per cause, and `causeType` is their common reason. */
+/** Converts an error response. The detail `causes` has one line per cause, and `causeType` their common reason. */
 export function toStatusError(
   answer: { readonly status: number; readonly text: string },
   request: RequestDescription,

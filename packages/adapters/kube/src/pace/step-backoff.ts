@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff for each step of a reconcile loop, even if the step's own writes trigger the loop.
+// Backoff for each step of a reconcile loop, even if the step's writes trigger the loop.
 import { hash } from "node:crypto";
 import type { Clock } from "@patchbay/base";
 import {
@@ -15,7 +15,7 @@ export interface Step {
   readonly scope: string;
   /** Name of the step, for example `attachDevice` with a NIC's name. Identical for each attempt. */
   readonly name: string;
-  /** Inputs of the step, for example the generation. Contains no times or error messages, because changes end the backoff. */
+  /** Inputs of the step, without times or error messages, because changes end the backoff. */
   readonly inputs: string;
 }
 

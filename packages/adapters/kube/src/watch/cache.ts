@@ -116,11 +116,11 @@ interface CacheOptions<T extends KubeObject> {
 
 /** Cache that stays empty until `start`. */
 export interface StartableCache<T extends KubeObject> extends Cache<T> {
-  /** Fills and updates the cache until the signal is aborted. Listeners added before `start` receive every object. */
+  /** Fills the cache until the signal is aborted. Listeners added before `start` receive every object. */
   start(signal: AbortSignal): void;
 }
 
-/** Reuses the previous spec object if the generation is unchanged, because results are memoized per spec object. */
+/** Reuses the previous spec object for an unchanged generation, because results are memoized per spec object. */
 function reuseSpec<T extends KubeObject>(previous: T, current: T): T {
   const { generation } = current.metadata;
   const isSameSpec = generation !== undefined && generation === previous.metadata.generation;
@@ -292,7 +292,7 @@ export class ObjectWatches<T extends KubeObject> {
     return this.#watched.get(printKey(key))?.cache;
   }
 
-  /** Calls `listener` with an object's users when the object's watch is synchronized, even if the object is missing. */
+  /** Calls `listener` with an object's users when its watch is synchronized, even without the object. */
   onSynced(listener: (user: string) => void): void {
     this.#syncListeners.add(listener);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores written objects until the caches are up to date, so that decisions use no older versions.
+// Stores written objects until the caches catch up, so that decisions use no older versions.
 import type { ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Cache, Store } from "@patchbay/core/interfaces";
@@ -36,7 +36,7 @@ class ObjectMutationCache implements MutationCache {
 
   note(written: KubeObject): void {
     this.#writtenByUid.set(findUid(written), written);
-    // If a cache is already up to date, discards the written version, because the watch may report no further change.
+    // Discards the written version if a cache already caught up, because no further change may come.
     for (const cache of this.#caches) {
       const cached = cache.find(written.metadata);
       if (cached !== undefined) this.newest(cached);

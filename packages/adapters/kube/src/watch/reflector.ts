@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and watches objects. A broken watch resumes from the last resource version, or lists again after that version expired.
+// Lists and watches objects. A broken watch resumes unless the last resource version has expired.
 import { apiVersionOf, type ResourceType } from "@patchbay/api";
 import type { KubeObject, ObjectMeta } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -66,7 +66,7 @@ const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 
 const FIRST_LIST_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, firstMs: 50 };
 /** Time in milliseconds within which a watch that ends without events counts as useless. */
 const SHORT_WATCH_MS = 1000;
-/** Number of consecutive failures at which the first warning is logged. Each further warning doubles the number. */
+/** Number of consecutive failures before the first warning. Each further warning doubles the number. */
 const WARN_FROM_FAILURES = 3;
 
 interface ListResult<T> {
@@ -148,7 +148,7 @@ class Subscription<T extends KubeObject> {
     throw signal.reason;
   }
 
-  /** Watches until the server ends the watch. Consecutive short watches without an event delay the next watch. */
+  /** Watches until the server ends the watch. Consecutive short watches without events delay the next. */
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps;
     const startMs = clock.monotonicMs();
@@ -202,7 +202,7 @@ class Subscription<T extends KubeObject> {
     return this.#trim(omitBookkeeping(object));
   }
 
-  /** Counts and logs a failure. An expired resource version is a failure only for an unpaged list. */
+  /** Counts and logs a failure. An expired resource version counts only for an unpaged list. */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;
@@ -252,10 +252,7 @@ class Subscription<T extends KubeObject> {
   }
 }
 
-/**
- * Creates an endless stream of a list and changes, separate for each subscription. Removes managed fields and kubectl's
- * last-applied configuration.
- */
+/** Creates an endless stream of a list and changes, without managed fields and kubectl's last-applied configuration. */
 export function createReflector<T extends KubeObject>(
   type: ResourceType<T>,
   options: ReflectOptions<T>,

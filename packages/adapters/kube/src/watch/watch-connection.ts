@@ -69,7 +69,7 @@ export interface WatchTimes {
   readonly headersMs: number;
   /** Minimum of a watch's random requested timeout, in seconds. The maximum is twice as high. */
   readonly serverSeconds: number;
-  /** Milliseconds from the requested timeout until the client ends a watch, because proxies may hide dead servers. */
+  /** Milliseconds after the requested timeout when the client ends a watch, because proxies hide dead servers. */
   readonly overdueMs: number;
 }
 

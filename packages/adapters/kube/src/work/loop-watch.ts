@@ -2,7 +2,7 @@
 // Health of a reconcile loop: progress through its initial keys, and stuck passes.
 import type { Clock } from "@patchbay/base";
 
-/** Milliseconds without progress after which a pass counts as stuck. The longest step, with four CNI plugins, takes 400 s. */
+/** Milliseconds without progress until a pass is stuck. ADD of four CNI plugins takes 400 s. */
 const STUCK_AFTER_MS = 600_000;
 
 export interface StuckPass {
@@ -52,7 +52,7 @@ export class LoopWatch {
     };
   }
 
-  /** Checks whether every initial key had a pass and one pass succeeded. Other keys may fail permanently. */
+  /** Checks whether every initial key had a pass and one pass succeeded. Keys may fail permanently. */
   isStarted(): boolean {
     return this.#keysWithoutPass?.size === 0 && this.#hasWorked;
   }

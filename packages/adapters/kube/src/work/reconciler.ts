@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a reconcile loop like client-go's workqueue, with a rate limit on events that end retry delays.
+// Runs a reconcile loop like client-go's workqueue, but limits events that end retry delays.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";
@@ -75,12 +75,12 @@ interface QueueOptions {
   readonly clock: Clock;
   /** Number of keys that are processed concurrently. Default: 1. */
   readonly concurrency?: number;
-  /** Range of failed keys' delays. Default: 100 ms to 60 s, doubled by failures, with 50 % jitter. */
+  /** Range of failed keys' delays. Default: 100 ms to 60 s, doubled, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
-  /** Returns the key's inputs, whose changes end the key's retry delay. The loop must not change inputs. */
+  /** Returns the key's inputs. A change ends the key's delay, so the loop changes none. */
   readonly readInputs?: (key: string) => string;
-  /** Returns a key's group, for example its namespace. The queue takes keys from the groups in turn. */
+  /** Returns a key's group, for example its namespace. The queue alternates between groups. */
   readonly toGroup?: (key: string) => string;
 }
 
@@ -213,7 +213,7 @@ export class Queue {
     this.#cancel(this.#retries, key);
   }
 
-  /** Returns the next key, which is in process until `done`. Rejects with the signal's reason after an abort. */
+  /** Returns the next key, in process until `done`. Rejects with the signal's reason after an abort. */
   take(signal: AbortSignal): Promise<string> {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
     this.#isStarted = true;

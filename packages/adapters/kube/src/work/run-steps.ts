@@ -21,7 +21,7 @@ export interface Explanation<T> {
   readonly summary: T;
 }
 
-/** Reason not to attempt an action. `skip` means that a reported failure blocks the action. Other reasons become failed steps. */
+/** Reason not to attempt an action. `skip` means that a reported failure blocks the action. */
 export type WaitReason<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
@@ -143,7 +143,7 @@ export interface ObjectStepsResult extends Pick<
   readonly failures: readonly StepFailure[];
 }
 
-/** Error codes of failures that are not specific to the step and cause a retry of the whole key. */
+/** Error codes of failures that do not concern the step, and require a retry of the key. */
 const TRANSIENT_CODES: readonly ErrorCode[] = [
   "KUBE_CONFLICT",
   "KUBE_NOT_FOUND",

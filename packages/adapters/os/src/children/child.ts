@@ -24,7 +24,7 @@ const ENTRY_POINT = fileURLToPath(
     : new URL("./child-entry.js", import.meta.url),
 );
 
-/** Creates a starter of child processes, which end with this process. `entry` is the absolute path of child-entry. */
+/** Creates a starter of child processes, which end with this process. `entry` is child-entry's absolute path. */
 export function createChildStarter(entry = ENTRY_POINT): ChildStarter {
   return { start: (program) => start(program, entry) };
 }

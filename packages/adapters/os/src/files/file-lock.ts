@@ -57,10 +57,7 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
   };
 }
 
-/**
- * Locks a file, or returns the holder's PID. Only the owner has access, because opening permits locking. @throws
- * AppError with OS_FILE_FAILED
- */
+/** Locks a file, or returns the holder's PID. Only the owner may open and thus lock files. @throws AppError with OS_FILE_FAILED */
 export function acquireFileLock(path: string): FileLock | LockHolder {
   try {
     for (;;) {

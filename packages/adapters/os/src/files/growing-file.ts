@@ -106,7 +106,7 @@ async function findLine(file: string, prefix: string): Promise<string | undefine
   }
 }
 
-/** Waits for the first line with the prefix `prefix`. The directory must exist, but not the file. */
+/** Waits for the first line with `prefix`. The file may be missing, but not the directory. */
 export async function waitForLine(
   file: string,
   prefix: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes disk files into launchers' volumes without following symbolic links, which launchers may create. New files replace old disks.
+// Writes disk files into launchers' volumes as new files, because launchers could create symbolic links.
 import { closeSync, constants, fchownSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { DISKS_VOLUME, EMPTY_DIR_VOLUMES } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";

@@ -243,7 +243,7 @@ function readInode(fd: number): string {
   return fstatSync(fd, { bigint: true }).ino.toString();
 }
 
-/** Checks that the sandbox belongs to the launcher, because tenants can write any UID to a VMI's status. */
+/** Checks that the sandbox belongs to the launcher, because tenants can change a VMI's status. */
 function checkPod({ pod: sandboxPod }: Sandbox, { uid, namespace, name }: LauncherPod): void {
   if (sandboxPod.namespace === namespace && sandboxPod.name === name) return;
   throw refusedError(

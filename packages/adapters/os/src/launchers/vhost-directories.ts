@@ -25,7 +25,7 @@ const PARENT_MODE = 0o755;
 /** Errno names of openat2(2) for a symbolic link and for a non-directory file. */
 const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
-/** Parent directories in the order of creation. The launchers' directory is first, because new sockets are linked into it. */
+/** Parent directories to create. The launchers' directory is first, because sockets are linked into it. */
 const PARENT_DIRECTORIES: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 
 async function withFileError(path: string, action: () => Promise<void> | void): Promise<void> {

@@ -69,7 +69,7 @@ export function isConnectable(
   return Number(gid) === uid && (Number(mode) & GROUP_READ_WRITE_MODE) === GROUP_READ_WRITE_MODE;
 }
 
-/** Returns the group and mode of a pod's directory. Only a dataplane's group may write, below the dataplane's parent. */
+/** Returns the group and mode of a pod's directory, writable only for the dataplane's own group. */
 export function chooseDirectoryAccess(
   parent: string,
   { uid, dataplaneGroup = 0 }: VhostOwners,

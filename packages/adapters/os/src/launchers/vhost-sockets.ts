@@ -111,7 +111,7 @@ class HostVhostSockets implements VhostSockets {
     return withPathBeneath({ root: this.#options.podsDir, path }, "directory", use);
   }
 
-  /** Links the socket for the launcher, and then checks the link's inode, because the dataplane may replace sockets. */
+  /** Links the socket for the launcher, then checks the inode, because the dataplane may replace sockets. */
   #linkForLauncher({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
     // If the launcher's link already refers to this socket, rename(2) would leave the temporary link.

@@ -4,7 +4,7 @@
 /** Number of irrelevant events after which the watch pauses, because hostile launchers may cause many. */
 const IRRELEVANT_EVENTS_MAX = 50;
 
-/** Checks for the expected name or the directory, for which `name` is null or the descriptor's number. */
+/** Checks for the expected name or the directory, whose `name` is null or the descriptor's number. */
 export function isRelevant(
   event: string,
   name: string | null,

@@ -25,7 +25,7 @@ export interface ProcessName {
   readonly startTime: string;
 }
 
-/** Returns the start time in clock ticks since boot, in decimal, or undefined without such a process. */
+/** Returns the start time in clock ticks since boot, or undefined without such a process. */
 export async function readProcessStartTime(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${String(pid)}/stat`, "utf8");

@@ -109,7 +109,7 @@ export function limitProcesses(runner: ProcessRunner, count: number): ProcessRun
 }
 
 const KILL_AFTER_MS = 1000;
-/** Milliseconds for which output is read after the program's end, because other processes may hold the pipes. */
+/** Milliseconds to read output after the program's end, because other processes may hold the pipes. */
 const DRAIN_MS = 1000;
 /** Maximum output per stream, in bytes. A program with more output is killed. */
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;

@@ -55,7 +55,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   ];
 }
 
-/** `discard` frees deleted blocks. `noinit_itable` skips zeroing of inode tables, because a sparse file reads as zeros. */
+/** `discard` frees deleted blocks. `noinit_itable` zeroes no inode tables, because sparse files read as zeros. */
 const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
 
 const COMMAND_TIMEOUT_MS = 60_000;
@@ -93,7 +93,7 @@ class HostClaimDisk implements ClaimDisk {
   ): Promise<void> {
     await requireExisting(file, "mount");
     if (!(await listMounts(directory)).includes(directory)) {
-      // A file with a loop device is already mounted elsewhere. e2fsck must not check mounted file systems.
+      // A file with a loop device is mounted elsewhere, and e2fsck must not check mounted files.
       if ((await listLoopDevices(this.#runner, file)).length === 0) await this.#check(file);
       await this.#run("mkdir", "--parents", "--mode=0750", directory);
       await this.#run("mount", "-t", "ext4", "-o", MOUNT_OPTIONS, file, directory);

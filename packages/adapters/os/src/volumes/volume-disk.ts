@@ -106,8 +106,8 @@ async function removeOthers(directory: string, retainedNames: ReadonlySet<string
 }
 
 /**
- * Replaces a directory's files atomically by the symbolic link `..data`, as the only writer. Returns whether any file
- * changed. Source: Kubernetes pkg/volume/util atomic_writer
+ * Replaces a directory's files atomically by the link `..data`. Returns whether any file changed. Source: Kubernetes
+ * pkg/volume/util atomic_writer
  */
 export async function publishFiles(
   directory: string,

@@ -145,7 +145,7 @@ function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeF
   };
 }
 
-/** Builds an ARP request or an IPv6 neighbor solicitation. `sender` is the ARP sender, because some hosts ignore 0.0.0.0. */
+/** Builds an ARP request or IPv6 neighbor solicitation. Some hosts ignore the ARP `sender` 0.0.0.0. */
 export function buildAddressProbe(
   ends: ProbeEnds,
   address: string,

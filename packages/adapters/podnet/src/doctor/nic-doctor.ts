@@ -236,7 +236,7 @@ function hasReplyAtPathEnd({ probe, replySeenAt }: FrameTrace): boolean {
 
 const OPTIONAL_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 
-/** Returns the list, or an empty list after an error, because guests can make tables unreadably large. */
+/** Returns the list, or an empty list after an error, because guests can overfill tables. */
 async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await listing;
@@ -349,7 +349,7 @@ function isIpv4(address: string | undefined): address is string {
   return address !== undefined && parseIp(address)?.version === 4;
 }
 
-/** Lists route lookups: the pod's route to the target with masquerade, and a gateway node's route to the guest. */
+/** Lists route lookups: the pod's with masquerade, and the node's if the node is the gateway. */
 function listRouteLookups(facts: ProbeFacts): readonly RouteLookup[] {
   const { nic, links, target } = facts;
   const { wiring, addresses } = nic;
@@ -390,7 +390,7 @@ function describeGuestRoute(
   return trace === undefined ? {} : { guestRoute: { trace, requested: [...addresses] } };
 }
 
-/** Returns the trace of the probe `through`. Without a reply at the pod's NIC, also reads packet filters. */
+/** Returns the trace of `through`. Without a reply at the pod's NIC, reads packet filters. */
 async function readThrough(
   { runner }: StateSources,
   { nic, links }: ProbeFacts,

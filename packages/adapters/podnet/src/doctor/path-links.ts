@@ -138,7 +138,7 @@ function locateOnNode(
   const partner = links.find(({ index }) => index === nic?.partnerIndex);
   if (nic === undefined || partner === undefined || !nic.isPartnerElsewhere) return unknownPath;
   if (nic.kind !== "veth") return { uplinks: [partner], onNode: "parent" };
-  // The NIC's peer must refer to the NIC, because links of different namespaces can have equal indexes.
+  // The peer must refer to the NIC, because indexes may repeat in other namespaces.
   if (partner.kind !== "veth" || partner.partnerIndex !== nic.index) return unknownPath;
   const bridge = links.find(({ index }) => index === partner.masterIndex);
   const ports = links.filter(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of a NIC's path. Each source MAC must belong to the sending side, because bridges learn ports from probes.
+// Probes of a NIC's path. Bridges learn source MACs, so MACs must belong to the sending side.
 import { parseIp } from "@patchbay/api/values";
 import type { FrameTrace, HopName, ProbeName, PathLinks, ProbeTarget } from "@patchbay/core/doctor";
 import type { ExaminedNic } from "@patchbay/core/interfaces";
@@ -31,7 +31,7 @@ export interface ProbeFacts {
 
 /** Number of attempts per probe, each EXCHANGE_MS long. A busy guest may miss some probes. */
 const DEFAULT_ATTEMPTS = 6;
-/** Number of attempts to find a DHCP server, 3.4 s in total, because servers may ping for 3 s. Source: dnsmasq(8) */
+/** Number of attempts, 3.4 s in total, because DHCP servers may ping for 3 s. Source: dnsmasq(8) */
 const DHCP_ATTEMPTS = 17;
 const LARGE_ATTEMPTS = 3;
 
@@ -198,7 +198,7 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
   ];
 }
 
-/** Number of pings per direction. Links with 50 % loss rarely pass all. A port captures at most 64 frames. */
+/** Number of pings per direction, with which a link with 50 % loss rarely passes all. */
 const SERIES_LENGTH = 13;
 /** Number of ARP requests per direction, of which one usually passes even at 50 % loss. */
 const INTRODUCTIONS = 6;
@@ -267,7 +267,7 @@ export function buildSeriesProbes(
     : [...buildIntroductions(facts, traces, guestEndsIfKnown), ...pings];
 }
 
-/** Builds a TCP probe from the gateway to the pod, at a port forwarded to the guest. */
+/** Builds a TCP probe from the gateway to a port that the pod forwards to the guest. */
 function buildThroughProbes(facts: ProbeFacts, gatewayMac: string): readonly Probe[] {
   const { nic, links, target, newId } = facts;
   const { podNic, nodePeer, onNode } = links;
@@ -318,6 +318,6 @@ export function buildLaterProbes(
           ...buildThroughProbes(facts, gatewayMac),
         ]),
   ];
-  // Sends each probe twice, because few rounds remain and a link may lose half of the frames.
+  // Sends each probe twice, because few rounds remain and links may lose frames.
   return [...probes, ...probes];
 }

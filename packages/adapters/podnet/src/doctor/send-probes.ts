@@ -18,7 +18,7 @@ import type { NodeRoute } from "./surroundings.ts";
 
 /** Duration of one exchange of frames, in milliseconds. */
 export const EXCHANGE_MS = 200;
-/** Number of rounds after which an unanswered probe is lost. At 50 % loss, one of three probes usually passes. */
+/** Number of rounds until an unanswered probe is lost. At 50 % loss, three probes usually suffice. */
 const LOST_ROUNDS = 3;
 /** Duration of a series of pings in milliseconds, and maximum number of series. */
 export const [SERIES_MS, SERIES_MAX] = [300, 2];
@@ -88,7 +88,7 @@ function getTrail(trails: Trails, probe: ProbeName): ProbeTrail {
 /** Offset of the sender's MAC in an ARP frame, in bytes. Source: RFC 826, ar$sha */
 const ARP_SENDER_AT = 22;
 
-/** Returns the answering MAC, for ARP from the content, because virtual routers may send from another MAC. */
+/** Returns the answering MAC, for ARP from the content, because virtual routers may use other MACs. */
 function readAnsweringMac(probe: ProbeName, frame: Uint8Array): string {
   const macOffset = probe === "outward" && isArp(frame) ? ARP_SENDER_AT : 6;
   return printMac(frame.subarray(macOffset, macOffset + 6));
@@ -124,7 +124,7 @@ function recordFrames(
   }
 }
 
-/** Converts a probe's captures. Omits an unanswered probe after too few rounds, because lost frames prove nothing. */
+/** Converts a probe's captures. Omits unanswered probes after few rounds, because lost frames prove nothing. */
 function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
   const { probeSeenAt, replySeenAt, repliedFrom, repliedTo, refusal, rounds, maxRounds } = trail;
   if (replySeenAt.size === 0 && rounds < Math.min(LOST_ROUNDS, maxRounds)) return [];

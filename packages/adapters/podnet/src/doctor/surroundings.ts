@@ -135,7 +135,7 @@ function decodeDefaultRoute(message: Message, names: ReadonlyMap<number, string>
   return [{ link, gateway: printAddressBytes(4, gateway) }];
 }
 
-/** Checks for a route through the link, except IPv6 routes that the kernel adds to each link. */
+/** Checks for a route through the link, except IPv6 routes that the kernel adds everywhere. */
 function isRouteThrough(message: Message, index: number): boolean {
   if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route)
     return false;
@@ -183,7 +183,7 @@ export async function readNodeRoute(
 /** RTN_UNICAST, and the offset of the route's type in struct rtmsg, in bytes. */
 const [UNICAST, ROUTE_TYPE_AT] = [1, 7];
 
-/** Returns the link index of an IPv4 default route, 0 for several links, or an empty list. */
+/** Returns an IPv4 default route's link index, 0 for several links, or an empty list. */
 function decodeDefaultLink(message: Message): readonly number[] {
   if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route) return [];
   const view = toView(message);
@@ -196,7 +196,7 @@ function decodeDefaultLink(message: Message): readonly number[] {
 /** Kinds of links that can lead out of a node. Physical NICs have an empty kind. */
 const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
 
-/** If all possible uplinks are down, returns the first. Requires IPv4 addresses, because down links have no routes. */
+/** If all possible uplinks are down, returns the first. Down links have addresses, but no routes. */
 function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   const candidates = links.filter(
     ({ kind, name, addresses }) =>
@@ -294,7 +294,7 @@ export interface ForwardedEnds {
   readonly guest: string;
 }
 
-/** Checks whether a rule drops all of the guest's packets, matching only pod links or the guest's address. */
+/** Checks whether a rule drops all packets of the pod's links or the guest's address. */
 function dropsAllPackets(rule: string, { links, guest }: ForwardedEnds): boolean {
   const rest = rule
     .replaceAll(/\b[io]ifname "([^"]*)"/g, (match: string, name: string) =>
@@ -387,7 +387,7 @@ export interface RouteLookup {
   readonly link: string;
 }
 
-/** Returns a fault for a route to another link or a rejected lookup. Ignores other failures of `ip`. */
+/** Returns a fault for a route to another link or a rejected lookup. Ignores other failures. */
 export async function readRouteFault(
   runner: ProcessRunner,
   netns: NetnsHandle,

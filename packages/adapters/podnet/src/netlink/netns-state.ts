@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a pod's network state with netlink. Runs nft only for changed rules, because reconciliation reads often.
+// Reads a pod's network state by netlink. Each reconciliation reads, so nft runs only for changed rules.
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import { parseRuleset, type RulesetTables } from "../nft/table.ts";
 import { runInNamespace } from "../run-in.ts";

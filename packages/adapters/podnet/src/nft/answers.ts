@@ -58,7 +58,7 @@ function isDefault({ destination }: Redirect): boolean {
   return readLength(destination) === 0;
 }
 
-/** Redirects the guest's IPv6 traffic to neighbors or the gateway, except link-local traffic and the bridge's own. */
+/** Redirects the guest's IPv6 traffic to neighbors or the gateway, except link-local and bridge addresses. */
 function buildIpv6Rules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { gatewayMac, solicited = [] } = answers;
   if (gatewayMac === undefined && solicited.length === 0) return [];

@@ -5,8 +5,8 @@ import type { SendGuard } from "@patchbay/core/nics";
 import { type Chain, toMacDigits, printRawNumber } from "./table.ts";
 
 /**
- * Protocol numbers, because an image may lack /etc/protocols. Rules use header offsets, because the kernel may misread
- * large frames' protocol. Source: Linux 6.18, ipv6_find_hdr
+ * Protocol numbers, because images may lack /etc/protocols. Header offsets avoid the kernel's errors with large frames.
+ * Source: Linux 6.18, ipv6_find_hdr
  */
 const TCP = 6;
 const UDP = 17;
@@ -44,7 +44,7 @@ function printRawField(offset: number, bits: number): string {
   return `@nh,${String(offset * BITS_PER_BYTE)},${String(bits)}`;
 }
 
-/** Matches the target address of neighbor discovery, with a mask for prefixes that end within a byte. */
+/** Matches the target address of neighbor discovery, with a mask if prefixes end within a byte. */
 function buildTargetMatch({ value, length }: IpPrefix): string {
   const bits = Math.ceil(length / BITS_PER_BYTE) * BITS_PER_BYTE;
   const prefixBits = value >> BigInt(IP_BITS[6] - bits);
@@ -175,7 +175,7 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/** Builds the chain for extension headers. Restrictions drop large packets, whose last header the kernel may miss. */
+/** Builds the chain for extension headers. Drops large packets, whose last header the kernel may miss. */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,

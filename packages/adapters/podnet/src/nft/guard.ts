@@ -11,7 +11,7 @@ import { type Chain, toMacDigits, printRawNumber, type Table, type TableName } f
 const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
 /** Protocol numbers, because nft looks up names in /etc/protocols, which an image may lack. */
 const [IGMP, TCP, UDP, PIM] = [2, 6, 17, 103];
-/** Rules that drop routers' messages. With PIM, a guest could attract the traffic of all multicast groups. */
+/** Rules that drop routers' messages. PIM would give guests the traffic of all multicast groups. */
 const ROUTER_RULES: readonly string[] = [
   "icmp type redirect drop",
   "icmp type router-advertisement drop",
@@ -73,7 +73,7 @@ const NO_ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
-/** Rules for unrestricted guests' EtherTypes except ARP, RARP and IP. Receivers treat VLAN ID 0 as untagged. */
+/** Rules for other EtherTypes of unrestricted guests. Drops VLAN ID 0, because receivers ignore the tag. */
 const OTHER_TYPE_RULES: readonly string[] = [
   "ether type 8021ad drop",
   "vlan id 0 drop",

@@ -19,7 +19,7 @@ export function natTableName(podInterfaceName: string): TableName {
   return { family: "inet", name: `patchbay-${podInterfaceName}` };
 }
 
-/** Guest's address for programs in the pod. IPv6 has none, because the kernel drops links' packets to `::1`. */
+/** Guest's IPv4 address for programs in the pod. The kernel drops links' packets to `::1`. */
 const LOOPBACK = "127.0.0.1";
 
 /** Source address of connections from Istio's sidecar to the application. Source: Istio "Understanding traffic routing". */
@@ -56,7 +56,7 @@ function buildDropRules(
   { podInterfaceName, bridgeName, ipv4 }: NatWiring,
   sides: readonly NatSide[],
 ): readonly string[] {
-  // route_localnet would deliver the guest's packets to 127.0.0.0/8 to the pod. Answers to the pod have the gateway's address here.
+  // route_localnet would deliver packets to 127.0.0.0/8 to the pod. Answers to the pod have the gateway's address.
   const loopbackRules =
     ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
   // Packets from the network to the guest's own address would bypass the list of forwarded ports.
@@ -96,7 +96,7 @@ function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string
   );
 }
 
-/** Redirects connections of pod programs to 127.0.0.1, or to the pod's address with Istio, to the guest. */
+/** Redirects pod programs' connections to 127.0.0.1 or, with Istio, the pod's address to the guest. */
 function buildLoopbackRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { mesh } = wiring;
   const addresses = [LOOPBACK, ...(mesh?.podIpv4 === undefined ? [] : [mesh.podIpv4])];

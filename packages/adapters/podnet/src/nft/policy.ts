@@ -10,7 +10,7 @@ export function policyTableName(tapName: string): TableName {
   return { family: "netdev", name: `patchbay-policy-${tapName}` };
 }
 
-/** Maximum number of a NIC's flows in the kernel, and idle time until a flow is dropped. */
+/** Maximum number of a NIC's flows, and idle time until the kernel drops a flow. */
 const [FLOWS_MAX, FLOW_TIMEOUT] = [32_768, "30m"];
 /** Protocol numbers. nft would look up names in /etc/protocols, which an image may lack. */
 const [ICMP, TCP, UDP, FRAGMENT, ICMPV6, SCTP] = [1, 6, 17, 44, 58, 132];
@@ -156,7 +156,7 @@ function buildAnswerRules({ version, direction }: ChainContext): readonly string
   ];
 }
 
-/** Lists the addresses at which the pod answers as DHCP server and router. Empty for CNI taps. */
+/** Lists the pod's addresses as DHCP server and router. Empty for a CNI plugin's tap. */
 function listPodAddresses(wiring: ObservedWiring): readonly string[] {
   if (wiring.kind === "tap") return [];
   const addresses =
@@ -200,7 +200,7 @@ interface TableContext {
   readonly wiring: ObservedWiring;
 }
 
-/** Lists unrestricted addresses: exempt addresses and, behind NAT, the gateway's, because the guest's own pod is the gateway. */
+/** Lists unrestricted addresses: exempt addresses and, behind NAT, the pod's own gateway addresses. */
 function listExempt({ policy, wiring }: TableContext, version: Version): readonly string[] {
   const ofPod = wiring.kind === "masquerade" ? listPodAddresses(wiring) : [];
   return selectVersion([...(policy.exempt ?? []), ...ofPod], version);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saves a NIC's addresses and routes as netlink messages, which can restore a NIC with another index. Source:
-// rtnetlink(7); linux/if_addr.h; linux/rtnetlink.h
+// Saves a NIC's addresses and routes as netlink messages, to restore at another index. Source: rtnetlink(7);
+// linux/if_addr.h; linux/rtnetlink.h
 import { copySettableRoute, SETTABLE_ROUTE_FLAGS } from "../netlink/default-routes.ts";
 import { decodeAttributes, findNumber, type Message } from "../netlink/message.ts";
 import {

@@ -53,7 +53,7 @@ function buildPortSteps(
   ];
 }
 
-/** Removes a port's addresses, because the guest uses the addresses. Also prevents link-local addresses of the kernel. */
+/** Removes a port's addresses, which the guest uses, and prevents the kernel's link-local addresses. */
 function buildAddressRemovalSteps(port: WiredLink, wiring: BridgeName): readonly Step[] {
   const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
   return [
@@ -84,7 +84,7 @@ export function buildTapSteps(
       ? [buildLinkStep(false, name, { addressGeneration: "none" })]
       : buildAddressRemovalSteps(tap, wiring)),
     buildLinkStep(tap?.mtu === mtu, name, { mtu }),
-    // Before a migrating guest arrives, the tap would queue up to 1000 flooded frames, which become stale.
+    // Before a guest arrives, the tap would queue up to 1000 flooded frames, which become stale.
     ...buildPortSteps(tap, name, { ...wiring, floods: wiring.incomingPodUid === undefined }),
   ];
 }
@@ -98,13 +98,13 @@ export function canCarryVm(nic: Link): boolean {
   return !SHARED_MAC_KINDS.includes(nic.kind);
 }
 
-/** Derives the bridge's MAC from the guest's, because a bridge with the guest's MAC consumes the guest's frames. */
+/** Derives the bridge's MAC from the guest's. With the same MAC, the bridge consumes the guest's frames. */
 export function deriveBridgeMac(guestMac: string): string {
   const firstByte = guestMac.slice(0, 2).toLowerCase() === "5e" ? "5a" : "5e";
   return `${firstByte}${guestMac.slice(2).toLowerCase()}`;
 }
 
-/** Derives a MAC for a pod NIC without its guest. Macvlans of one parent need distinct MACs. */
+/** Derives a MAC for a pod NIC without its guest. Macvlans of one parent need unique MACs. */
 function deriveAwaitingMac(guestMac: string, podUid: string): string {
   const mac = guestMac.toLowerCase();
   const firstByte = mac.startsWith("56") ? "52" : "56";
@@ -182,7 +182,7 @@ function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   const hasWantedMac = incomingPodUid === undefined ? hasGuestMac : !hasGuestMac;
   const mac =
     incomingPodUid === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, incomingPodUid);
-  // Setting the NIC down would lose a running guest's frames. Some kinds of NICs change their MAC while up.
+  // Setting the NIC down loses a running guest's frames. Some NICs change their MAC while up.
   const staysUp =
     hasWantedMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));
   return [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the links, addresses and sysctls that hide a guest behind a pod NIC's addresses. See docs/design/masquerade.md.
+// Plans links, addresses and sysctls that hide a guest behind a pod NIC's addresses. See docs/design/masquerade.md.
 import type { MasqueradeWiring } from "@patchbay/core/nics";
 import type { AddressFlag, LinkChange, WiredLink } from "../links.ts";
 import type { Sysctl, SysctlValues } from "../sysctls.ts";

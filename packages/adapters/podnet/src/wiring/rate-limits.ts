@@ -90,7 +90,7 @@ export function isLimited(state: NetnsState, wiring: LimitedWiring): boolean {
   return tap.length === 0 && limiter.length === 0 && rules === "";
 }
 
-/** Applies limits. The limiter link must exist while the rules exist, because rules without the link drop frames. */
+/** Applies limits. Creates the limiter link first and removes the link last, because rules without a link drop frames. */
 export async function applyLimits(
   pod: Pod,
   wiring: LimitedWiring,

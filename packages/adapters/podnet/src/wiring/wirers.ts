@@ -107,7 +107,7 @@ async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsStat
   await pod.applyRules(removeStaleRules(stateBefore, wiring));
 }
 
-/** Returns commands that remove the rules of the tap's previous bridge, which would filter frames on the new bridge. */
+/** Returns commands that remove the previous bridge's rules, which would filter the tap's frames. */
 function removeStaleRules(
   { links, tables }: NetnsState,
   { tapName, bridgeName }: BridgeWiring,
