@@ -63,15 +63,14 @@ export interface Cni {
    */
   status(config: NetworkConfigList): Promise<boolean>;
   /**
-   * Runs GC of all plugins, even after a failure. Plugins free the resources of attachments that `listValid` does not
-   * return. While `listValid` and GC run, other operations on the network wait. Returns false if the configuration disables
-   * GC, or if the configuration or all plugins are older than CNI 1.1.0.
+   * Runs GC of all plugins, even after failures. Frees what `listValid` omits. Other operations on the network wait meanwhile. Returns
+   * false if GC is unavailable.
    * @throws AppError with the same codes as `check`, and errors of `listValid`
    */
   gc(
     config: NetworkConfigList,
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
-  /** Runs DEL of the IPAM plugins only. Callers must delete the NIC first, because its addresses may be reassigned immediately. */
+  /** Runs only IPAM DEL. Callers must delete the NIC first, because its addresses become assignable. */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }
