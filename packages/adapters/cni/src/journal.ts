@@ -36,7 +36,7 @@ export interface JournalRow {
   readonly bootId: string;
   /** Position among the pod's ADDs. DELs run in reverse, because attachments may depend on earlier ones. */
   readonly sequence: number;
-  /** `attached` from ADD to DEL. After DEL, `begun` until host NICs are restored, then `removed`. */
+  /** `begun` before ADD, `attached` until DEL, `begun` until the host NICs are restored, then `removed`. */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
   /** Routes and permanent neighbors after ADD, to restore before DEL. Unset if empty or adopted. */

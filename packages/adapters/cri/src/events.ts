@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches sandboxes and containers by containerd's or CRI's events. Without event service, polls every ten seconds.
+// Watches sandboxes and containers by containerd's or CRI's events. Without events, reports possible changes every ten seconds.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";
