@@ -24,7 +24,7 @@ function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
 
-/** Hooks that install the CNI plugin when serving, and remove the plugin when net-agent is uninstalled. */
+/** Hooks that install the CNI plugin at server start, and remove the plugin at net-agent's uninstallation. */
 function installHooks(
   paths: PluginPaths | undefined,
   flags: Flags,

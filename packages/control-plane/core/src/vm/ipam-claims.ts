@@ -273,7 +273,7 @@ function hasNameOf({ metadata, spec }: IpamClaim, owner: KubeObject, networkName
   ].includes(metadata.name);
 }
 
-/** Checks whether a NIC may use the claim. Without an element, a NIC's claim is unknown. */
+/** Checks whether a NIC may use the claim. Without a network element, the claim is unknown. */
 function isInUse(claim: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
   if (vmi === undefined) return false;
   const elements = listElements(pod);

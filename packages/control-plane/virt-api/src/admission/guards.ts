@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission checks of VMI status writes by virt-handler and of launcher writes, beyond RBAC.
+// Admission checks that RBAC cannot express: of VMI status writes by virt-handler, and of launcher writes.
 import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import { isNodePhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";

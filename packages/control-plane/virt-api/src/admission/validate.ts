@@ -168,7 +168,7 @@ interface ExpandedVmUpdate extends VmUpdate {
   readonly causes: readonly Cause[];
 }
 
-/** Expands both VMs, except for writes of Patchbay's services. Returns causes that the old VM lacks. */
+/** Applies instancetypes and preferences, except for Patchbay's services. Returns causes that the old VM lacks. */
 async function expandBoth(
   deps: Deps,
   update: VmUpdate,

@@ -80,7 +80,7 @@ export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
   return { ...NO_PARTS, mounts, volumes: [{ name: STATE_VOLUME, emptyDir }], diskMiB: STATE_MIB };
 }
 
-/** Builds the claim for firmware and TPM state, which the VM or a standalone VMI owns. */
+/** Builds the claim for firmware and TPM state, owned by the VM or by an unowned VMI. */
 export function buildStateClaim(
   vmi: VirtualMachineInstance,
   { stateClass }: StorageConfig,

@@ -119,7 +119,7 @@ export async function act(
   };
 }
 
-/** Reports an error for each network to attach or detach while the runtime is unavailable. */
+/** Returns an error for each network to attach or detach while the runtime is unavailable. */
 function blockAll(actions: readonly Action[], error: AttachmentError): ActResult {
   const blocked = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
@@ -186,7 +186,7 @@ async function recordEventsLast<T>(
   }
 }
 
-/** Runs a pass. Returns milliseconds until the next pass; undefined if only changes cause one. */
+/** Runs a pass. Returns milliseconds until the next pass; undefined if the pod can wait for changes. */
 function reconcileOne(key: string, uid: string, allDeps: Deps): Promise<number | undefined> {
   return allDeps.podMutex.runExclusive(uid, () =>
     recordEventsLast(allDeps, (deps) => runPass(key, uid, deps)),

@@ -360,7 +360,7 @@ async function writeStatus(
   return new Set();
 }
 
-/** Writes the pod's annotations, then deletes removed rows. Returns whether a row hid a runtime's attachment. */
+/** Writes the pod's annotations, then deletes removed rows. Returns whether a row hid the runtime's attachment. */
 export async function report(facts: PodFacts, actResult: ActResult, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(facts.uid);
   const renewed = await writeStatus(facts, { rows, actResult }, deps);

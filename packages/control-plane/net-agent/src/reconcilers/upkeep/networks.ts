@@ -16,7 +16,7 @@ export interface UsableNetwork {
   readonly config: NetworkConfigList;
 }
 
-/** Returns no network if this agent does not attach the default network or cannot read its file. */
+/** Returns no network if this agent does not attach the default network, or for an unreadable file. */
 async function findDefault({
   readDefaultNetwork,
 }: Pick<Deps, "readDefaultNetwork">): Promise<readonly UsableNetwork[]> {

@@ -104,7 +104,7 @@ function withInfoFile(
   return { device: { infoPath }, request: { ...request, capabilityArgs } };
 }
 
-/** Without an answer of the kubelet, returns no devices for a pod that cannot have one. */
+/** If the kubelet does not answer, returns no devices for a pod that cannot have devices. */
 async function listPodDevices(
   deviceRequest: DeviceRequest,
   facts: PodFacts,
