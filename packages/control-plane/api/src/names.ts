@@ -121,7 +121,7 @@ export const VIRT_API_SERVICE = "virt-api";
 export const WEBHOOKS_NAME = "patchbay";
 /** Prefix of the user names of Patchbay's service accounts. Source: Kubernetes service accounts. */
 export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
-/** Prefix of a user group, before a node's name. Members may write only that node's objects. */
+/** Prefix of a node's user group; the node's name follows. Members may write only the node's objects. */
 export const NODE_GROUP_PREFIX = "patchbay.io:node:";
 /** Organization in the certificates that nodes use for migrations. The common name is the node's name. */
 export const RELAY_GROUP = "patchbay.io:migration";

@@ -40,7 +40,7 @@ const isMac = isStringWhere((text) => parseMac(text) !== undefined);
 const isIp = isStringWhere((text) => parseIp(text) !== undefined);
 const isNic = isStringWhere(isLinkName);
 
-/** Returns the fields that Patchbay uses, without invalid values, because any pod author can write them. */
+/** Returns the fields that Patchbay uses, without invalid values, because pod authors can write anything. */
 export function sanitizeNetworkStatus(entry: NetworkStatus): NetworkStatus {
   const interfaceName = valueIfValid(entry.interface, isNic);
   const mac = valueIfValid(entry.mac, isMac);

@@ -124,5 +124,5 @@ export const ATTACHMENT_SCHEMA = Type.Object(
   },
 );
 
-/** Attachment in the pod. During a swap, an interface has two, with different `podInterfaceName`. */
+/** Attachment in the pod. A swapping interface has two attachments with different `podInterfaceName`. */
 export type Attachment = Static<typeof ATTACHMENT_SCHEMA>;

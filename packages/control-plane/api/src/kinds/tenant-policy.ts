@@ -11,7 +11,7 @@ const POLICY_ENTRIES = {
     requirement: "must be the name of a namespace",
   },
   patterns: {
-    // An entry is a name, a prefix followed by `*`, or `*`. A leading `!` rejects.
+    // An entry is a name, a prefix followed by `*`, or `*`. `!` rejects matching names.
     pattern: "^!?(?:[^!*,/\\s]+\\*?|\\*)$",
     requirement:
       "must be a name, the beginning of one with * behind it, or *, and may have ! before it",

@@ -7,7 +7,7 @@ import { isJsonObject } from "../values/json.ts";
 import { parseBytes } from "../values/quantity.ts";
 import { causeIf, forEachIface } from "./rule.ts";
 
-/** Bounds of a rate, in bytes per second: 1.5 s per full frame, and 1 Tbit/s. */
+/** Bounds of a rate, in bytes per second: one full frame in 1.5 s, and 1 Tbit/s. */
 const [RATE_MIN, RATE_MAX] = [1000, 125_000_000_000];
 /** Maximum size of a burst, in bytes. Source: linux/pkt_sched.h, TCA_TBF_BURST is 32 bits wide. */
 const BURST_MAX = 0xffff_ffff;

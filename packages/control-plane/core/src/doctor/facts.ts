@@ -142,7 +142,7 @@ export interface NodeUplinkFault {
 
 export interface RefusedFrames {
   readonly description: string;
-  /** Whether frames were refused for their IPv4 source, the only refusal that can prove faults. */
+  /** Whether frames were refused for their IPv4 source address. Only such a refusal can prove faults. */
   readonly isOfIpv4Address: boolean;
   readonly frames: number;
   readonly recentFrames: number;

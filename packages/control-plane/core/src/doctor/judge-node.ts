@@ -218,7 +218,7 @@ function judgePortState({ isBlocked, name }: PathLink): Verdict | undefined {
     : undefined;
 }
 
-/** Judges a NIC without visible peer. A veth without carrier or gateway reply is dead. */
+/** Judges a NIC without a visible peer. A veth without carrier or gateway reply is dead. */
 function judgeHiddenPeer(facts: PathFacts): Verdict {
   const nic = facts.observed?.links.podNic;
   if (nic?.kind !== "veth" || (nic.carrier && !isGatewayLost(facts)))

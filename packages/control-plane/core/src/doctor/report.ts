@@ -9,7 +9,7 @@ export const HOPS = [
 
 export type HopName = (typeof HOPS)[number];
 
-/** `ok` passes frames, `dead` loses frames, `unknown` is unproven, and `notApplicable` does not exist. */
+/** `ok`: passes frames. `dead`: loses frames. `unknown`: neither is proven. `notApplicable`: the path has no such hop. */
 export type HopState = "ok" | "dead" | "unknown" | "notApplicable";
 
 export interface HopReport {

@@ -7,7 +7,7 @@ export interface ProcessIdentity {
 }
 
 export interface ChildProgram {
-  /** `file:` URL of a module with {@link ChildMain} `main`, loaded before the child drops privileges. */
+  /** `file:` URL of a module that exports {@link ChildMain} as `main`, loaded before the child drops privileges. */
   readonly module: string;
   /** User and group of the child after loading. Unset: the parent's user. */
   readonly identity?: ProcessIdentity;

@@ -30,7 +30,7 @@ export interface LinkWatch {
   ): WatchedLinks;
 }
 
-/** A frame must meet all tests of one list. Each list must test the EtherType first, because tests beyond a frame's end drop the frame. */
+/** Frames pass that meet all tests of one list. Lists must test the EtherType first, because tests beyond a frame's end drop the frame. */
 export interface FrameFilter {
   /** Tests of frames that arrive on the link. */
   readonly incoming: readonly (readonly FrameTest[])[];
