@@ -67,7 +67,7 @@ export interface Output {
 export interface Environment {
   readonly kubeconfig?: string;
   readonly home?: string;
-  /** Command that starts this program again in a child process. Default: `patchbay`. */
+  /** Command and arguments with which a child process starts this program again. If unset, the child starts `patchbay`. */
   readonly program?: readonly string[];
   /** Umask of the process that called patchbay, for programs that write the user's files. Default: 022. */
   readonly callersUmask?: number;

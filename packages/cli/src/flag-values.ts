@@ -3,7 +3,7 @@
 import type { CommandSpec, FlagSpec } from "./command.ts";
 import { InvalidArgumentError } from "commander";
 
-/** Returns a flag's names, the long name last, or none for a flag without a value. */
+/** Returns a flag's names, the long name last, for example `-t` and `--local-ssh-opts`. Returns none for a flag without a value. */
 function listFlagNames({ flags }: FlagSpec): readonly string[] {
   return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
 }
@@ -24,7 +24,7 @@ function isCommand({ name, aliases = [] }: CommandSpec, words: readonly string[]
   return word === undefined || [word, ...aliases].includes(words[first + 1] ?? "");
 }
 
-/** Replaces `--flag -value` by `--flag=-value` before `--`, because commander would parse `-value` as a flag. */
+/** Replaces `--flag -value` by `--flag=-value` in the arguments before `--`, because commander would parse `-value` as a flag. */
 export function joinFlagValues(
   args: readonly string[],
   commands: readonly CommandSpec[],
@@ -74,7 +74,7 @@ export function parseCount(text: string): number {
   return Number(text);
 }
 
-/** Group ID of the launchers, copied because importing the package api would slow every command. */
+/** Group ID of the launchers, copied from LAUNCHER_UID of the package api, because an import would slow the start of the command. */
 const LAUNCHERS_GROUP = 107;
 /** Maximum group ID. The next number is reserved as invalid. Source: linux/uidgid.h */
 const GID_MAX = 2 ** 32 - 2;

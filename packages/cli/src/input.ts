@@ -26,7 +26,7 @@ export function hasFlag(input: Input, name: string): boolean {
   return input.options[name] === true;
 }
 
-/** Returns the argument at `index`, or "" if an optional argument is omitted. */
+/** Returns the argument at `index`; "" for an omitted optional argument. commander has rejected calls without required arguments. */
 export function argumentAt(input: Input, index: number): string {
   return input.args[index] ?? "";
 }

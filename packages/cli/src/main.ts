@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of patchbay. Large imports here would slow the start of every command.
+// Entry point of patchbay. Must not import large modules, because they would slow the start of every command.
 import { readEnvironment, readVersion } from "./config.ts";
 import type { ProcessContext } from "./program.ts";
 import { runCall } from "./run-call.ts";
 
-// Pods and plugins must be able to read files, whatever the caller's umask is.
+// Files for pods and plugins must not depend on the caller's umask. Files that must be private are created with a private mode.
 const callersUmask = process.umask(0o022);
 
 function createProcessContext(): ProcessContext {

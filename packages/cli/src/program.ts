@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser of the command line. Large imports besides commander would slow every command.
+// Parser of the command line. Every command loads this module, so it must not import large modules except commander.
 import { Command as ParsedCommand, Option } from "commander";
 import {
   OUTPUT_FORMATS,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one command line. Large imports here would slow the start of every command.
+// Runs one command line and returns its exit code. Must not import large modules, because they would slow the start of every command.
 import { CommanderError } from "commander";
 import { safeOutput } from "./print/safe.ts";
 import { ProgramEnded } from "./program-ended.ts";
@@ -9,7 +9,7 @@ const USAGE = 2;
 /** Exit code after Ctrl-C. Source: bash(1), EXIT STATUS: 128 + SIGINT. */
 const INTERRUPTED = 130;
 
-/** Runs the command, prints its error and returns its exit code. Escapes all output. */
+/** Runs the command, and prints the error if it fails. Returns the exit code. Escapes all output for the terminal. */
 export async function runCall(
   processContext: ProcessContext,
   args: readonly string[],

@@ -42,7 +42,7 @@ async function findExisting(files: Files, paths: readonly string[]): Promise<str
 }
 
 /**
- * Returns the path in --kubeconfig, or the first existing file of $KUBECONFIG, data directory and ~/.kube.
+ * Returns the path in --kubeconfig. If it is unset, returns the first existing file of $KUBECONFIG, the data directory and ~/.kube.
  * @throws AppError with KUBE_CONFIG_INVALID if none exists
  */
 export async function chooseKubeConfig(

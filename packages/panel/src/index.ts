@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Locates the files for the browser, which `npm run build` creates.
 
-/** Directory of browser files. The relative path works from both sibling directories `src` and `dist`. */
+/** Directory of the files for the browser. `src` and `dist` are siblings, so the relative path is also valid in compiled files. */
 export const PANEL_DIRECTORY: string = decodeURIComponent(
   new URL("../dist/web/", import.meta.url).pathname,
 );

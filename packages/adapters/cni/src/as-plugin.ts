@@ -103,7 +103,7 @@ function parseVersion(config: JsonObject): string {
   return reject(CNI_CODES.versionUnknown, `CNI version ${version} is not supported`);
 }
 
-/** Parses the attachments that GC must retain. Without a list, GC would remove all attachments. */
+/** Parses the attachments that GC must retain. Rejects a missing list: GC would treat it as empty and remove all attachments. */
 function parseValidAttachments(
   command: PluginCommand,
   config: JsonObject,
@@ -171,7 +171,7 @@ interface PluginFailure {
   readonly msg: string;
 }
 
-/** Pattern of error codes of the API server and container runtime, which may be temporary. */
+/** Pattern of error codes for failures of the API server and of the container runtime. Such failures can be temporary. */
 const TEMPORARY_ERRORS = /^(?:KUBE|CRI)_/;
 
 function toCniCode({ code, details }: AppError): number {

@@ -13,7 +13,10 @@ function recordDirectory(stateDir: string): string {
 }
 
 export interface BridgeRecorder {
-  /** Runs `add`, then records the created bridges of `configs`. Only logs a failure to record. */
+  /**
+   * Runs `add`, then records the bridges of `configs` that `add` created, even if `add` failed. If recording fails,
+   * only logs the error. `patchbay down` does not remove a bridge that is not recorded, for example after a crash.
+   */
   observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T>;
 }
 

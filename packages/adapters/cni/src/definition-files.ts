@@ -12,7 +12,7 @@ export interface DefinitionFile {
 }
 
 export interface DefinitionSearch {
-  /** First file, by name, that defines the network. Unset if no file defines the network. */
+  /** First file, in order of file names, that defines the network. Unset if no file defines the network. */
   readonly file?: DefinitionFile;
   readonly networkNames: readonly string[];
   /** Files from which no network name can be read, each with the reason. */

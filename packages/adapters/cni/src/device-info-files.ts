@@ -5,18 +5,18 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { AttachmentName, Files } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 
-/** Device information: files of device plugins in the subdirectory `dp`, and of CNI plugins in `cni`. */
+/** Files with device information. Device plugins write to the subdirectory `dp`, and CNI plugins write to the subdirectory `cni`. */
 export interface DeviceInfoFiles {
   /** Returns the absolute path of an attachment's device information. `network` is NAMESPACE/NAME. */
   pathOf(attachment: AttachmentName & { readonly network: string }): string;
-  /** Copies any device plugin's file about `device` to `path`, which the CNI plugin reads. */
+  /** Copies the device plugin's file about `device` to `path`, from which the CNI plugin reads it. Does nothing if no such file exists. */
   prepare(path: string, device: { readonly resource?: string; readonly id: string }): Promise<void>;
   /** Reads device information. Returns undefined if the file is missing or invalid. */
   read(path: string): Promise<JsonObject | undefined>;
   remove(path: string): Promise<void>;
 }
 
-/** Maximum length of device information, in UTF-16 code units, because annotations are limited. */
+/** Maximum length of device information, in UTF-16 code units. net-agent copies the information into annotations, whose size is limited. */
 const TEXT_MAX = 8192;
 
 function toFileNamePart(text: string): string {

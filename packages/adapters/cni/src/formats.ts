@@ -89,8 +89,8 @@ function isCauses(list: readonly Plugin[] | readonly Cause[]): list is readonly 
 }
 
 /**
- * Parses a plugin or plugin list, named `defaultName` if nameless. Causes' paths begin with `fieldPath`. Source: CNI
- * SPEC 1.1 section 1; NPWG 1.3 section 3.4
+ * Parses the configuration of a plugin or of a plugin list, and retains unknown keys of plugins. `defaultName` replaces a missing name.
+ * `fieldPath` is the prefix of paths in error causes. Source: CNI SPEC 1.1 section 1; NPWG 1.3 section 3.4
  */
 export function parseNetworkConfig(
   text: string,
@@ -227,7 +227,7 @@ function isModernResult(value: JsonObject): boolean {
   );
 }
 
-/** Converts a result of version 0.1 or 0.2 to the later format. Later versions remain unchanged. */
+/** Converts a result of version 0.1 or 0.2 to the format of later versions. Returns a result of a later version unchanged. */
 function fromLegacy(value: JsonObject): JsonObject {
   const families = [value["ip4"], value["ip6"]].filter(isJsonObject);
   if (families.length === 0) return value;
@@ -247,7 +247,7 @@ function withoutNulls(value: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
-/** Parses a plugin's result, whose default version is `version`. Returns undefined if the result is invalid. */
+/** Parses a plugin's result. `version` applies if the result states no version. Returns undefined if the result is invalid. */
 export function parseResult(text: string, version: string): CniResult | undefined {
   const value = parseJson(text);
   if (value === null) return { cniVersion: version };
@@ -265,7 +265,7 @@ function isV6({ address }: Pick<Address, "address">): boolean {
   return address.includes(":");
 }
 
-/** Converts an IP family's first address and routes to the format of versions 0.1 and 0.2. */
+/** Converts the first address and the routes of one IP family to the format of versions 0.1 and 0.2. */
 function toLegacyFamily(result: CniResult, wantsV6: boolean): object | undefined {
   const firstAddress = result.ips?.find((ip) => isV6(ip) === wantsV6);
   if (firstAddress === undefined) return undefined;
@@ -311,7 +311,7 @@ function listSandboxNics(result: CniResult): readonly SandboxNic[] {
   );
 }
 
-/** Finds the sandbox interface with the requested name, otherwise the first, or an empty NIC. */
+/** Finds the sandbox interface with the requested name, otherwise the first one. Returns an empty NIC if the sandbox has no interface. */
 function findRequestedNic(sandboxNics: readonly SandboxNic[], interfaceName: string): SandboxNic {
   const requestedNic = sandboxNics.find(({ nic }) => nic.name === interfaceName);
   return requestedNic ?? sandboxNics[0] ?? { index: undefined, nic: {} };
@@ -340,10 +340,10 @@ function listAddresses(
   );
 }
 
-/** Lists the gateways of default routes. A default route without a gateway adds the addresses' gateways. */
+/** Lists the gateways of default routes. For a default route without a gateway, lists the gateways of all addresses. */
 function listGateways(result: CniResult): readonly string[] {
   const routes = (result.routes ?? []).filter((route) =>
-    // Plugins may omit `dst`, although the type of `route` requires `dst`.
+    // The cast is needed because plugins may omit `dst`, although it is not optional in the type of `route`.
     DEFAULT_DESTINATIONS.includes((route as { readonly dst?: string }).dst ?? ""),
   );
   const addressGateways = result.ips?.map(({ gateway }) => gateway) ?? [];
@@ -351,7 +351,7 @@ function listGateways(result: CniResult): readonly string[] {
   return [...new Set(gateways.filter((gateway) => gateway !== undefined))];
 }
 
-/** Lists the gateways of default routes, then the gateways of the requested NIC's addresses. */
+/** Lists the gateways of default routes, then the gateways of the requested NIC's addresses, even if no route uses them. */
 export function listResultGateways(result: CniResult, interfaceName: string): readonly string[] {
   const { index } = findRequestedNic(listSandboxNics(result), interfaceName);
   const ofAddresses = selectAddresses(result, index, true).flatMap(({ gateway }) => gateway ?? []);
@@ -363,7 +363,7 @@ function readMacAndMtu({ mac = "", mtu = 0 }: Partial<Nic>): Pick<NetworkStatus,
 }
 
 interface AdditionalFacts {
-  /** Gateways for `network-status`, which replace the result's gateways of the same IP version. */
+  /** Gateways for the pod's `network-status`. They replace the gateways of the same IP version in the plugin's result. */
   readonly gateways?: readonly string[];
 }
 
@@ -404,7 +404,10 @@ function buildElement(
 /** First CNI version whose results contain `interfaces`. Source: CNI SPEC 0.3.0 */
 const INTERFACES_SINCE = "0.3.0";
 
-/** Checks for a result without NIC and address, as of passt. Results before 0.3.0 never list NICs. */
+/**
+ * Checks whether the plugins reported no NIC and no address, which is normal for KubeVirt's network binding plugin
+ * passt. Returns false for versions before 0.3.0: their results list no NICs even if the plugins created some.
+ */
 function hasNoInterface({ cniVersion, interfaces = [], ips = [] }: CniResult): boolean {
   return interfaces.length === 0 && ips.length === 0 && isAtLeast(cniVersion, INTERFACES_SINCE);
 }
@@ -426,8 +429,9 @@ function buildElements(
 }
 
 /**
- * Builds a `network-status` element per sandbox NIC, like Multus. `name` is the network's NAMESPACE/NAME. Source: NPWG
- * 1.3 section 5.3; KubeVirt PodHasOrdinalInterfaceName
+ * Builds the `network-status` elements of an attachment, one per NIC in the sandbox. `name` is NAMESPACE/NAME of the
+ * network, `interfaceName` is CNI_IFNAME. Like Multus, returns no element for a result without interfaces and addresses.
+ * Source: NPWG 1.3 section 5.3; KubeVirt PodHasOrdinalInterfaceName
  */
 export function buildNetworkStatuses(
   result: CniResult,
@@ -448,8 +452,8 @@ export function findNetworkStatus(
 }
 
 /**
- * Returns the name of the sandbox NIC of the first address with a gateway, otherwise `interfaceName`. Source: NPWG 1.3
- * 5.3.5; NPWG client, CreateNetworkStatuses
+ * Returns the name of the NIC to which the first address with a gateway belongs, or `interfaceName` if no sandbox NIC has such an address.
+ * Source: NPWG 1.3 5.3.5; NPWG client, CreateNetworkStatuses
  */
 function findDefaultNic(result: CniResult, interfaceName: string): string | undefined {
   const gatewayAddress = result.ips?.find(
@@ -461,7 +465,7 @@ function findDefaultNic(result: CniResult, interfaceName: string): string | unde
   return defaultNic === undefined ? interfaceName : defaultNic.nic.name;
 }
 
-/** Builds a default network's `network-status`, with `default` on the default NIC's element or the first element. */
+/** Builds a default network's `network-status` elements. Sets `default` on the default NIC's element, or else on the first element. */
 export function buildDefaultNetworkStatuses(
   result: CniResult,
   name: string,

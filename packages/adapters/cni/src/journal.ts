@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Journal of attachments on disk, written before ADD, so that a restarted agent can undo ADD.
+// Journal of attachments on disk. A row is written before ADD, so that a restarted agent can undo an interrupted ADD.
 import type { NetworkSelection } from "@patchbay/api/annotations";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -15,7 +15,7 @@ import type {
 export interface JournalDevice {
   /** ID of the device. Unset if the plugin creates the device. */
   readonly id?: string;
-  /** Device plugin's resource to which the device belongs. Unset if the configuration names the device. */
+  /** Name of the device plugin's resource to which the device belongs. Unset if the configuration names the device. */
   readonly resource?: string;
   readonly infoPath: string;
 }
@@ -28,31 +28,34 @@ export interface JournalRow {
   readonly network: string;
   /** Arguments of ADD, which DEL repeats. */
   readonly request: AttachmentRequest;
-  /** Annotation element that requested the attachment. Unset without an annotation or in older agents' rows. */
+  /** Annotation element that requested the attachment. Unset if no annotation requested it, or if an older agent wrote the row. */
   readonly selection?: NetworkSelection;
   /** Inode of the pod's network namespace, in decimal. */
   readonly netnsInode: string;
   /** ID of the boot during which ADD began. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
-  /** Position among the pod's ADDs. DELs run in reverse, because attachments may depend on earlier ones. */
+  /** Position in the order of the pod's ADDs. DELs run in the reverse order, because an attachment may depend on earlier ones. */
   readonly sequence: number;
-  /** `begun` before ADD, `attached` until DEL, `begun` until the host NICs are restored, then `removed`. */
+  /**
+   * `begun` until ADD succeeds, then `attached`. After DEL, `begun` until the host NICs are restored, then `removed` until the pod's
+   * `network-status` no longer lists the attachment.
+   */
   readonly state: "begun" | "attached" | "removed";
   readonly result?: CniResult;
-  /** Routes and permanent neighbors after ADD, to restore before DEL. Unset if empty or adopted. */
+  /** Routes and permanent neighbors of the NIC after ADD, to restore before DEL. Unset if the NIC had none or the attachment is adopted. */
   readonly paths?: NicPaths;
-  /** Whether this is the pod's default network, for which the container runtime calls ADD and DEL. */
+  /** Whether the attachment connects the pod to its default network. The container runtime requests ADD and DEL of this attachment. */
   readonly isDefault?: true;
-  /** Set if the container runtime adds, reports and deletes the attachment with the sandbox. */
+  /** Set if the container runtime added the attachment. The runtime also reports it in `network-status` and deletes it with the sandbox. */
   readonly isAdopted?: true;
-  /** Set if the attachment requested default routes. `replaced` lists the pod's previous default routes. */
+  /** Set if the attachment requested default routes. `replaced` lists the pod's default routes that the requested routes replaced. */
   readonly defaultRoute?: {
     readonly gateways: readonly string[];
     readonly replaced: readonly DefaultRoute[];
   };
   /** Host NICs that the attachment uses, with their settings before ADD. DEL restores these settings. */
   readonly nodeNics?: readonly NodeNic[];
-  /** Set between DEL and the host NICs' restoration, so that a restarted agent repeats no DEL. */
+  /** Set after DEL until the host NICs are restored, so that an agent that restarts meanwhile restores the NICs but does not repeat DEL. */
   readonly isUnmade?: true;
   readonly device?: JournalDevice;
   /** Device information that the plugin wrote during ADD. Source: NPWG device information 1.1 */
@@ -61,11 +64,11 @@ export interface JournalRow {
 }
 
 export interface Journal {
-  /** Writes a row to disk before the promise resolves. Replaces the row of the same attachment. */
+  /** Writes a row, replacing the row of the same attachment. The row is on disk when the promise resolves. */
   write(row: JournalRow): Promise<void>;
   remove(row: JournalRow): Promise<void>;
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** Lists the UIDs of pods with rows. Deletes directories without rows, so `write` must not run. */
+  /** Lists the UIDs of pods with rows. Deletes directories without rows. Must not run while `write` creates a pod's directory. */
   listPods(): Promise<readonly string[]>;
 }
 
@@ -148,14 +151,14 @@ class FileJournal {
   async listPods(): Promise<readonly string[]> {
     const pods: string[] = [];
     for (const podUid of await this.#files.list(this.#dir)) {
-      // A directory without rows may contain a partial row that a crashed agent left.
+      // Deletes a directory without rows. It is empty, or contains a partial row that a crashed agent left.
       if ((await listRowNames(this.#files, `${this.#dir}/${podUid}`)).length > 0) pods.push(podUid);
       else await this.#files.remove(`${this.#dir}/${podUid}`);
     }
     return pods;
   }
 
-  /** Writes to disk, then to the cache. After a failure, the next call reads the disk. */
+  /** Writes to the disk, then to the cache. If writing to the disk fails, the next call reads the pod's rows from disk. */
   async #change(
     { podUid }: JournalRow,
     changeDisk: () => Promise<void>,
@@ -181,7 +184,7 @@ class FileJournal {
   }
 }
 
-/** Creates a journal with a directory per pod. Only this process writes rows, so caching is safe. */
+/** Creates a journal with one directory per pod. Caching a pod's rows is safe, because only this process writes them. */
 export function createJournal(files: Files, dir: string): Journal {
   const journal = new FileJournal(files, dir);
   return {
@@ -197,7 +200,7 @@ async function listRowNames(files: Files, directory: string): Promise<readonly s
   return names.filter((name) => name.endsWith(SUFFIX));
 }
 
-/** Reads a row. Throws if the row is unreadable, because ignored rows could leak IP addresses. */
+/** Reads a row. Throws if the row is unreadable, because ignoring it could leak the IP address of its attachment. */
 async function readRow(files: Files, path: string): Promise<JournalRow> {
   const row = parseJson(await files.readText(path));
   if (isRow(row)) return row;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI operations of all plugins in a network configuration, each with a deadline. Source: CNI SPEC 1.1 sections 2 and 3
+// Runs ADD, DEL, CHECK, STATUS and GC of all CNI plugins in a network configuration, each with a deadline. Source: CNI
+// SPEC 1.1 sections 2 and 3
 import pLimit from "p-limit";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { parseIp } from "@patchbay/api/values";
@@ -27,7 +28,7 @@ interface PluginHost {
   readonly limit: LimitFunction;
   /** Name of the plugins' process family, which stays the same when this process restarts. See {@link ProcessRunner.killProcessFamily}. */
   readonly family: string;
-  /** PID of a process whose mount and network namespaces plugins use. Default: this process's namespaces. */
+  /** PID of a process in whose mount and network namespaces plugins run. If unset, they run in this process's namespaces. */
   readonly hostProcess?: number;
 }
 
@@ -39,7 +40,10 @@ interface Invocation {
   /** CNI environment variables except CNI_COMMAND and CNI_PATH. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Addresses, as ADDRESS/LENGTH, of a deleted namespace, by which the plugin finds masquerading rules. */
+  /**
+   * Addresses, as ADDRESS/LENGTH, of a NIC whose network namespace was deleted. The plugin gets a temporary namespace
+   * with these addresses, because it finds its masquerading rules on the host by the addresses in the namespace.
+   */
   readonly standInAddresses?: readonly string[];
 }
 
@@ -61,13 +65,17 @@ const MESSAGE_MAX = 1_000;
 /** Exit code of a shell and of nsenter if the program to run does not exist. Source: POSIX sh, 2.8.2 */
 const NO_SUCH_PROGRAM = 127;
 
-/** Runs the plugin with a new namespace as CNI_NETNS, whose veth has the deleted namespace's addresses. */
+/**
+ * Script that `unshare` runs in a new network namespace, which stands in for a pod's deleted one. It adds a link with the pod's addresses,
+ * and then runs the plugin in the parent process's namespace with CNI_NETNS set to the new namespace. The link is a veth, because plugins
+ * that masquerade create veths too and the kernel therefore supports them.
+ */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
 for address in $STAND_IN_ADDRESSES; do ip address add "$address" dev "$CNI_IFNAME"; done
 CNI_NETNS=/proc/$$/ns/net nsenter --target "$PPID" --net -- "$@"`;
 
-/** Builds the command line that runs a plugin in the host's namespaces. */
+/** Builds the command line that runs a plugin in the host's namespaces, in which a container runtime would run it. */
 function buildCommand(
   path: string,
   { hostProcess }: PluginHost,
@@ -109,7 +117,7 @@ async function runFromDirectory(
           CNI_PATH: host.binDirs.join(":"),
         },
         timeoutMs: call.timeoutMs,
-        // A restarted agent kills this family's leftover plugins, which would interfere with new plugins.
+        // A restarted agent kills leftover plugins of this family, because they would interfere with new plugins in the same sandbox.
         processFamily: host.family,
       }),
     );
@@ -178,10 +186,10 @@ async function invokePlugin(host: PluginHost, call: Invocation): Promise<string>
 
 const VERSION_TIMEOUT_MS = 5_000;
 
-/** Supported CNI versions by plugin name. Undefined if the plugin reported no valid list. */
+/** Supported CNI versions by plugin name. Undefined if the plugin sent no valid list in response to VERSION. */
 type KnownVersions = Map<string, Promise<readonly string[] | undefined>>;
 
-/** Queries and caches a plugin's versions. Returns undefined if the plugin reports no valid list. */
+/** Queries a plugin's versions, and caches them. Returns undefined if the plugin sends no valid list, or does not implement VERSION. */
 async function querySupportedVersions(
   host: PluginHost,
   versionCache: KnownVersions,
@@ -189,7 +197,7 @@ async function querySupportedVersions(
 ): Promise<readonly string[] | undefined> {
   const cachedVersions = versionCache.get(plugin);
   if (cachedVersions !== undefined) return cachedVersions;
-  // Concurrent callers share one query. A failed query is removed, and the next caller tries again.
+  // Concurrent callers share one query. A failed query is removed, so that the next caller repeats the query.
   const query = queryVersions(host, plugin).then(parseVersions);
   versionCache.set(plugin, query);
   let versions: readonly string[] | undefined;
@@ -222,7 +230,7 @@ async function queryVersions(host: PluginHost, plugin: string): Promise<unknown>
 
 /** Time limit of CHECK and of STATUS, in milliseconds. */
 const READ_TIMEOUT_MS = 10_000;
-/** Time limit of GC, in milliseconds, equal to the limit of DEL because GC runs DEL. */
+/** Time limit of GC, in milliseconds. GC runs DEL for stale attachments, so it has the time limit of DEL. */
 const GC_TIMEOUT_MS = 30_000;
 const STATUS_AND_GC_VERSION = "1.1.0";
 
@@ -234,8 +242,8 @@ function requiresMissingIpam({ type, ipam }: Plugin): boolean {
 }
 
 /**
- * Clears the bridge's MAC, which CHECK must not compare because the bridge may take another. Source: plugins 1.1.1,
- * bridge validateCniBrInterface
+ * Removes the bridge's MAC from the result of ADD, so that CHECK does not compare the MAC. A bridge without a
+ * configured MAC can take another MAC from a port. Source: plugins 1.1.1, bridge validateCniBrInterface
  */
 function withoutBridgeMac({ type }: Plugin, result: CniResult): CniResult {
   if (type !== "bridge" || result.interfaces === undefined) return result;
@@ -414,11 +422,11 @@ export function wrapCni(cni: Cni, overrides: Partial<Cni>): Cni {
 }
 
 interface CniDeps extends Omit<PluginHost, "limit"> {
-  /** Time limit of ADD, in milliseconds. Default: 60 000, because DHCP servers may be slow. */
+  /** Time limit of one plugin's ADD, in milliseconds. Default: 60 000, because a DHCP server may be slow. */
   readonly addTimeoutMs?: number;
 }
 
-/** Maximum number of concurrent plugins, because a node restart may attach all pods at once. */
+/** Maximum number of concurrent plugins. Without a limit, a node restart could start the plugins of all pods at once. */
 const PLUGINS_MAX = 8;
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;
@@ -526,7 +534,7 @@ async function delAll(deps: Host, versionCache: KnownVersions, removal: Removal)
   const failures: unknown[] = [];
   for (const plugin of request.config.plugins.toReversed()) {
     try {
-      // Plugins reject a result of another CNI version. Without a result, DEL uses a negotiated version.
+      // Uses the CNI version of ADD's result, because plugins reject a result of another version. Without a result, negotiates a version.
       const cniVersion =
         prevResult?.cniVersion ??
         negotiateVersion(request.config.cniVersion, [
@@ -568,8 +576,8 @@ function delInvocation(
 }
 
 /**
- * Finds addresses whose masquerading rules DEL would leave, because the network namespace is gone. Source: CNI plugins
- * bridge and ptp, cmdDel
+ * Finds the addresses whose masquerading rules DEL would leave on the host: plugins find the rules by the addresses in
+ * the pod's network namespace, which no longer exists. Source: CNI plugins bridge and ptp, cmdDel
  */
 function findMasqueradedAddresses(
   plugin: Plugin,

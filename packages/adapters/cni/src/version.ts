@@ -30,8 +30,8 @@ export function findNewestVersion(offered: readonly string[]): string | undefine
 }
 
 /**
- * Parses a response to VERSION, or returns undefined. Version 0.2.0 without `supportedVersions` means 0.1.0 and 0.2.0.
- * Source: CNI SPEC 1.1 section 4; CNI pkg/version PluginDecoder
+ * Parses a plugin's response to VERSION. Returns undefined if the response is invalid. A 0.2.0 response without
+ * `supportedVersions` means 0.1.0 and 0.2.0. Source: CNI SPEC 1.1 section 4; CNI pkg/version PluginDecoder
  */
 export function parseVersions(answer: unknown): readonly string[] | undefined {
   if (!isJsonObject(answer)) return undefined;
@@ -43,7 +43,10 @@ export function parseVersions(answer: unknown): readonly string[] | undefined {
   return cniVersion === "0.2.0" ? ["0.1.0", "0.2.0"] : undefined;
 }
 
-/** Returns the newest common version up to `wantedVersion`, otherwise `wantedVersion`. Undefined means all versions. */
+/**
+ * Returns the newest version up to `wantedVersion` that all plugins support, or `wantedVersion` if they support no common version.
+ * Assumes that a plugin with unknown versions supports all versions.
+ */
 export function negotiateVersion(
   wantedVersion: string,
   supportedByPlugin: readonly (readonly string[] | undefined)[],

@@ -45,7 +45,7 @@ const READ_TIMEOUT_MS = 20_000;
 const CHANGE_TIMEOUT_MS = 120_000;
 /** Time limit of RunPodSandbox, in milliseconds: twice {@link CHANGE_TIMEOUT_MS}, as in the kubelet. */
 const SANDBOX_TIMEOUT_MS = 240_000;
-/** Time limit of an image pull, in milliseconds. containerd stops stalled pulls after a minute. */
+/** Time limit of an image pull, in milliseconds. containerd aborts earlier if it receives no data for a minute. */
 const PULL_TIMEOUT_MS = 1_800_000;
 /** Milliseconds by which the client's deadline exceeds a deadline that the runtime enforces itself. */
 const RUNTIME_DEADLINE_MARGIN_MS = 5000;

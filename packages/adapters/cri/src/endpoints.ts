@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the container runtime at the first address that answers a CRI v1 call.
+// Finds the container runtime: tries addresses in order and uses the first that answers a CRI v1 call.
 import { AppError, isAppError, messageOf, type Clock } from "@patchbay/base";
 
 import { openEndpoint, type Endpoint } from "./grpc.ts";

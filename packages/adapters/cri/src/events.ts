@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches sandboxes and containers by containerd's or CRI's events. Without events, reports possible changes every ten seconds.
+// Watches sandboxes and containers over containerd's event service, or over CRI's event stream if the runtime lacks the
+// service. If it lacks both, reports a possible change at least every ten seconds, so that callers read the state again.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";
 
-/** Delays before a stream is reopened, in milliseconds. `downMaxMs` applies while the runtime does not answer. */
+/** Delays before a stream is reopened, in milliseconds. `downMaxMs` is the maximum while the runtime does not answer, `maxMs` otherwise. */
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
-/** Delays before an event is repeated, in milliseconds. CRI may show a change after its event. Source: containerd StartContainer */
+/** Each event is reported again after these delays, in ms: CRI may show a change only after its event. Source: containerd StartContainer */
 const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
@@ -15,7 +16,7 @@ export const CONTAINERD_NAMESPACE = "k8s.io";
 const TASK_TOPICS: readonly string[] = ["/tasks/start", "/tasks/delete"];
 const TOPICS: readonly string[] = [...TASK_TOPICS, "/containers/delete"];
 
-/** Preferred to CRI's events, because containerd 1.7 delivers each CRI event to only one client. */
+/** The client prefers this stream to CRI's event stream, because containerd 1.7 delivers each CRI event to only one client. */
 const CONTAINERD_EVENTS: Call = {
   service: "containerd.services.events.v1.Events",
   method: "Subscribe",
@@ -52,7 +53,7 @@ export interface EventDeps {
 
 type OnChange = (id: string | undefined) => void;
 
-/** Reports changed sandboxes and containers by ID. A reconnect reports undefined, because events may be missing. */
+/** Reports the IDs of changed sandboxes and containers. On a reconnect, calls `onChange` without an ID, because events may be missing. */
 export function watchEvents(deps: EventDeps, onChange: OnChange, signal: AbortSignal): void {
   void new EventWatch(deps, onChange, signal).run();
 }

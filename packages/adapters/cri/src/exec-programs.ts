@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and kills programs of CRI's exec calls by containerd's task service, because CRI cannot.
+// Lists and kills programs that CRI's exec calls started. Uses containerd's task service, because CRI has no such calls.
 import { isAppError } from "@patchbay/base";
 import type { ExecPrograms } from "@patchbay/core/interfaces";
 import type { CriOptions } from "./container-runtime.ts";
 import { createEndpointFinder, type EndpointFinder } from "./endpoints.ts";
 import { CONTAINERD_NAMESPACE } from "./events.ts";
 
-/** Time limit of a call, in milliseconds, short because containerd's shim may hang. */
+/** Time limit of a call, in milliseconds. It is short, because containerd forwards the call to a shim, which may hang. */
 const TIMEOUT_MS = 5000;
 const SIGKILL = 9;
 
@@ -21,7 +21,7 @@ export interface CriExecPrograms extends ExecPrograms {
   close(): void;
 }
 
-/** Creates a client that connects on first use. Runtimes except containerd return the gRPC status UNIMPLEMENTED. */
+/** Creates a client that connects on the first call. Calls to a runtime other than containerd fail with the gRPC status UNIMPLEMENTED. */
 export function createExecPrograms({ endpoints, clock }: CriOptions): CriExecPrograms {
   return new ContainerdPrograms(createEndpointFinder(endpoints, clock));
 }

@@ -69,13 +69,13 @@ export function toCriError(error: unknown, call: FailedCall): AppError {
     : new AppError("CRI_FAILED", { call: method, status, reason }, { cause: error });
 }
 
-/** Decodes 64-bit numbers as strings, enumerations as names, and missing messages as null. */
+/** Decodes 64-bit numbers as strings and enumerations as names. Missing messages become null; other missing fields get defaults. */
 const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const;
 
 /** Source: kubelet remote runtime, maxMsgSize. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Maximum size of a message with program output, in bytes. The kubelet retains only 10 KiB. */
+/** Maximum size of a message with a program's output, in bytes. The kubelet retains only 10 KiB of the output. */
 const TENANT_OUTPUT_BYTES_MAX = 64 * 1024;
 
 const RECONNECT_MS_MAX = 500;
@@ -107,7 +107,7 @@ export interface Call {
   /** containerd namespace. Set only for calls to containerd's own services, because CRI has no namespaces. */
   readonly namespace?: string;
   readonly signal?: AbortSignal;
-  /** Whether the response contains a tenant program's output. Output above 64 KiB causes RESOURCE_EXHAUSTED. */
+  /** Whether the response contains output of a tenant's program. The call fails with RESOURCE_EXHAUSTED if such output exceeds 64 KiB. */
   readonly hasTenantOutput?: boolean;
 }
 

@@ -53,7 +53,7 @@ export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandbo
   };
 }
 
-/** Checks for the pod's ready sandbox. Ignores the UID label, because clients can set labels. */
+/** Checks that the sandbox is ready and that its metadata contains the UID. The UID label proves nothing: any client can set labels. */
 function isReadyFor({ state, metadata }: SandboxSummary, podUid: string): boolean {
   return state === "READY" && metadata.uid === podUid;
 }
@@ -67,7 +67,7 @@ function findLastReady(
     .toSorted((a, b) => b.metadata.attempt - a.metadata.attempt)[0];
 }
 
-/** Lists network namespace paths to try in order. The first may be on an invisible mount. */
+/** Lists paths of the network namespace, in the order to try. The first path may be on a mount that this process cannot see. */
 function listNetnsPaths({ netnsPath, pid }: SandboxStatus): readonly string[] {
   if (netnsPath === undefined) return [];
   return pid === undefined ? [netnsPath] : [netnsPath, `/proc/${String(pid)}/ns/net`];
@@ -101,7 +101,7 @@ interface RuntimeWait {
   readonly log: Logger;
 }
 
-/** Waits until the runtime answers or the signal is aborted. Logs only changed reasons of failures. */
+/** Waits until the runtime answers or the signal is aborted. Logs a failure only if its reason changed. */
 export async function waitForRuntime(
   { runtime, clock, log }: RuntimeWait,
   signal: AbortSignal,
@@ -124,7 +124,7 @@ export async function waitForRuntime(
   }
 }
 
-/** Time limit of a check, in milliseconds, below the 5 s limit of the kubelet's probe. */
+/** Time limit of a check, in milliseconds. It is below the 5 s limit of the kubelet's probe, so that the probe gets an answer. */
 const PROBLEM_TIMEOUT_MS = 3000;
 
 /** Returns why the runtime does not answer. Returns undefined if the runtime answers within 3 s. */
@@ -158,7 +158,7 @@ export interface SandboxConnection {
 interface SandboxConnectionOptions {
   /** Addresses of the runtime. Undefined selects the default addresses. */
   readonly endpoints: readonly string[] | undefined;
-  /** PID of the process whose root directory contains the default sockets. Default: this process. */
+  /** PID of a process whose root directory contains the default sockets. If undefined, the root directory of this process is used. */
   readonly hostProcess: number | undefined;
   readonly namespaces: Namespaces;
   readonly clock: Clock;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a device node's copy for the launchers' user, because launchers may not open the original.
+// Offers a copy of a device node. The copy belongs to the launchers' user, because launchers may lack the right to open the original:
+// container runtimes preserve a node's owner and mode in containers.
 import { dirname, join } from "node:path";
 import { AppError, type Logger } from "@patchbay/base";
 import type { DeviceNodes, Files } from "@patchbay/core/interfaces";
@@ -65,7 +66,7 @@ class DeviceProvider implements ResourceProvider {
     throw new AppError("DEVICE_MISSING", { resource, path });
   }
 
-  /** Updates the device node's copy after earlier calls. Always checks the original, which may have changed. */
+  /** Updates the copy of the device node after previous calls have ended. Always checks the original node, which may have changed. */
   #copyDevice(log: Logger): Promise<boolean> {
     const { places, user, deps } = this.#options;
     const path = findCopyPath(this.offer);

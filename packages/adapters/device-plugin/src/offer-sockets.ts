@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers vhost-user socket directories: one per pod, and all of them for the dataplane.
+// Offers directories for vhost-user sockets: one directory per pod, and a mount of all directories for the dataplane.
 import { messageOf, KeyedMutex, type Logger } from "@patchbay/base";
 
 import type { PodDevices, VhostDirectories } from "@patchbay/core/interfaces";
@@ -26,7 +26,10 @@ interface SweepPlan {
   readonly suspects: readonly string[];
 }
 
-/** Plans to delete directories unused at two consecutive checks, because the kubelet lists pods late. */
+/**
+ * Plans the deletion of directories that were unused at two consecutive checks. One check does not suffice, because the
+ * kubelet lists a pod only some time after it allocates the pod's devices.
+ */
 export function planSweep({ existing, inUse, suspects }: SweepFacts): SweepPlan {
   const unusedIds = existing.filter((id) => !inUse.has(id));
   return {
@@ -80,7 +83,7 @@ class SocketDirectoryProvider implements ResourceProvider {
     return allocateDirectories(ids);
   }
 
-  /** Deletes this installation's directories that two sweeps in a row found unused. */
+  /** Deletes this installation's directories that two sweeps in a row found unused. Keeps those of other installations on the host. */
   async sweep(log: Logger): Promise<void> {
     const { directories, podDevices } = this.#deps;
     const offeredIds = new Set(listDevices(this.offer, true).map(({ ID }) => ID));
@@ -137,7 +140,7 @@ export async function offerSockets(
   ]);
 }
 
-/** Offers the resource with which the dataplane's pod mounts all socket directories, until `signal` aborts. */
+/** Offers a resource until `signal` aborts. The dataplane's pod requests the resource to get a mount of all socket directories. */
 export function offerAllSockets(
   offer: Offer,
   options: DirectoryOfferOptions,

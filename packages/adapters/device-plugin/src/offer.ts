@@ -6,7 +6,7 @@ import { AppError, type Logger } from "@patchbay/base";
 
 import type { AllocateRequest, ContainerAllocation, DeviceState, Mount } from "./protocol.ts";
 
-/** Directory of copied device nodes, below `/run`, so that a reboot deletes the copies. */
+/** Directory of copied device nodes. It is below `/run`, so that a reboot deletes the copies, like the original nodes. */
 const COPY_DIRECTORY = "/run/patchbay/devices";
 
 export interface Offer {
@@ -52,14 +52,14 @@ export function requireKnownDevices(offer: Offer, { containerRequests }: Allocat
 
 export const EMPTY_ALLOCATION: ContainerAllocation = { devices: [], mounts: [] };
 
-/** Allocates one device node for any count. The container sees the copy at the original path. */
+/** Allocates one device node, however many are requested. The container sees Patchbay's copy of the node at the node's own path. */
 export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
   const { path, permissions } = offer;
   const device = { containerPath: path, hostPath: findCopyPath(offer), permissions };
   return { devices: [device], mounts: [] };
 }
 
-/** Returns read-only mounts of the pod's socket directories, at the paths that the dataplane uses. */
+/** Returns read-only mounts of the pod's socket directories, at the same paths as in the pods of the dataplane. */
 export function allocateDirectories(ids: readonly string[]): ContainerAllocation {
   const mounts = ids.map((id): Mount => {
     const [containerPath, hostPath] = [VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR].map((parent) =>
@@ -85,7 +85,7 @@ export const ALL_DIRECTORIES_ALLOCATION: ContainerAllocation = {
 export interface OfferPaths {
   /** Directory of kubelet, for example `/var/lib/kubelet`. */
   readonly kubeletDir: string;
-  /** Path of the node's root directory in this process, for example `/proc/1/root`, or `/` outside pods. */
+  /** Path at which this process sees the node's root directory, for example `/proc/1/root` in a pod with `hostPID`, or `/` outside pods. */
   readonly hostRoot: string;
 }
 

@@ -26,7 +26,10 @@ function loadService(): ServiceDefinition {
   return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition;
 }
 
-/** Statuses if the kubelet lacks `Get`, disables `Get` or lacks the pod. `List` may succeed. Source: kubelet podresources, server_v1.go */
+/**
+ * gRPC statuses with which `Get` fails if the kubelet does not implement `Get`, has `Get` disabled, or does not know the pod. `List` may
+ * succeed in these cases. Source: kubelet podresources, server_v1.go
+ */
 const LISTABLE_STATUSES: readonly unknown[] = [status.UNIMPLEMENTED, status.UNKNOWN];
 
 function canList(error: unknown): boolean {
@@ -77,7 +80,7 @@ function groupDevices(pod: PodResources | undefined): ReadonlyMap<string, readon
   return new Map([...idsByResource].map(([resource, ids]) => [resource, [...ids].toSorted()]));
 }
 
-/** Creates an adapter that reports no devices, for a node without device plugins. */
+/** Creates an adapter that reports no devices, for a kubelet without device plugins, as on a standalone machine. */
 export function createNoPodDevices(): PodDevices {
   return {
     find: () => Promise.resolve(new Map()),

@@ -44,7 +44,7 @@ class Sleeper {
     this.#wake?.();
   }
 
-  /** Waits up to `ms` ms for `signal` or `wake`. An earlier `wake` ends the wait at once. */
+  /** Waits at most `ms` ms, until the signal is aborted or `wake` is called. Returns at once if `wake` was called since the last wait. */
   async sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (!this.#isWoken && !signal.aborted) {
       const wakeUp = new AbortController();
@@ -152,7 +152,7 @@ class OfferRunner {
       this.#retryMs = RETRY_FIRST_MS;
       return RETRY_MAX_MS;
     } catch (error) {
-      // Registration fails, for example, at a stopped kubelet's socket. The next kubelet's socket triggers another update.
+      // The registration fails, for example, if a stopped kubelet left its socket. The next kubelet's socket triggers another update.
       this.#logOnce("resource is not offered", messageOf(error));
       const retryMs = this.#retryMs;
       this.#retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
@@ -168,7 +168,7 @@ class OfferRunner {
     );
   }
 
-  /** Opens the plugin's socket, also after a starting kubelet removed the sockets of all plugins. */
+  /** Opens the plugin's socket, or opens it again if it is missing, because a starting kubelet removes the sockets of all plugins. */
   async #listen(): Promise<void> {
     const { files } = this.#deps;
     if (this.#isListening && (await files.exists(this.#socket))) return;

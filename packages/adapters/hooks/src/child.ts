@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unprivileged child process that calls a hook over gRPC. The parent kills a late child.
+// Child process that calls a hook over gRPC, without privileges and with limits on received messages. The parent kills
+// a child that misses a deadline.
 import { fileURLToPath } from "node:url";
 import {
   Client,
@@ -46,7 +47,7 @@ const OPTIONS = {
   "grpc-node.max_session_memory": SESSION_MIB,
 };
 
-// Loads the proto files before dropping privileges, because only root may be able to read them.
+// Loads the proto files before the process drops its privileges, because only root may be able to read them.
 const info = loadInfo();
 const callbacks: Readonly<Record<HookVersion, ServiceDefinition>> = {
   v1alpha2: loadCallbacks("v1alpha2"),

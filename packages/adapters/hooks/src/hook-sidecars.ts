@@ -30,7 +30,7 @@ interface OpenSocket {
 export interface HookSidecarsOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
-  /** User to which the child switches. Unset keeps the parent's user and privileges. */
+  /** User to which the child switches to drop its privileges. If unset, the child retains the parent's user and privileges. */
   readonly identity?: ProcessIdentity;
   /** Opens a hook's socket without following links. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
   readonly openSocket: (pod: LauncherPod, container: string) => OpenSocket;
@@ -159,7 +159,7 @@ class ChildSidecar implements HookSidecar {
   }
 }
 
-/** Errno names if the sidecar has not created its socket yet. */
+/** Errno names which mean that the sidecar has not created its socket yet. Other errors, such as EMFILE, are rethrown unchanged. */
 const MISSING_ERRNOS: readonly unknown[] = ["ENOENT", "ENOTDIR"];
 
 /** @throws AppError with HOOK_UNREACHABLE if the socket does not exist, otherwise with OS_FILE_FAILED or OS_PATH_REFUSED */

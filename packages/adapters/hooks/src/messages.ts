@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages to and from the child that calls a hook. The parent validates messages, because hooks could compromise the child.
+// Messages between the parent and the child that calls a hook. The parent validates each message, because a hostile
+// hook could compromise the child.
 import { isJsonObject } from "@patchbay/api/json";
 import type { HookInfo, HookVersion } from "@patchbay/core/interfaces";
 

@@ -98,7 +98,7 @@ interface StreamCall {
   readonly signal?: AbortSignal;
 }
 
-/** Time limit of a response, in milliseconds, long because the API server may call aggregated servers. */
+/** Time limit of the server's response, in milliseconds. It is long, because the API server may first call an aggregated server. */
 const RESPONSE_TIMEOUT_MS = 30_000;
 const ERROR_TEXT_MAX = 64 * 1024;
 

@@ -10,7 +10,7 @@ export interface Note {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;
-  /** Part of the object that the event concerns, for example an interface. Default: the whole object. */
+  /** Part of the object that the event concerns, for example an interface. Unset if the event concerns the whole object. */
   readonly about?: string;
 }
 
@@ -28,14 +28,14 @@ export interface RecorderDeps {
   readonly host?: string;
 }
 
-/** Delay before an event's repeats are written, in milliseconds. Each write doubles the delay. */
+/** Delay before an event's repeats are first written, in milliseconds. Each further write of its repeats doubles the delay. */
 const COALESCE_MS = 5000;
 const COALESCE_MAX_MS = 300_000;
 /** Milliseconds without a repeat after which the next repeat becomes a new event. Source: client-go record/events_cache.go */
 const NEW_EVENT_AFTER_MS = 600_000;
 /** Rate limit of new warnings per object. Source: client-go record/events_cache.go (spam filter) */
 const NEW_WARNING_LIMIT = { burst: 25, refillMs: 300_000 };
-/** Rate limit, per object, of Normal events, sufficient for one event from each of 100 NICs. */
+/** Rate limit, per object, of new events of type Normal. A VM with 100 NICs may cause one event per NIC. */
 const NEW_NORMAL_LIMIT = { burst: 128, refillMs: 30_000 };
 const EVENTS_MAX = 1000;
 /** Maximum length of a message, in characters. Source: Kubernetes core/validation NoteLengthLimit */

@@ -7,11 +7,11 @@ import type { Cache, CallOptions, ObjectKey, Store } from "@patchbay/core/interf
 import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
 import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 
-/** Seconds until another process can lead, short because no NIC is plugged without a leader. */
+/** Seconds without renewal until another process can lead. Far below client-go's 15 s, because no NIC is plugged while no process leads. */
 const LEASE_SECONDS = 4;
 const RENEW_MS = 1_500;
 const RETRY_MS = 500;
-/** Milliseconds after a renewal began during which the leader may write, 1 s below LEASE_SECONDS. */
+/** Milliseconds for which the leader may write after it began a renewal. The Lease expires a second later. */
 const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
 
 interface ElectorDeps {
@@ -196,8 +196,8 @@ export function findHolder(lease: Lease | undefined): string | undefined {
 }
 
 /**
- * Decides whether this process can acquire the Lease, ignoring its times because clocks may differ. Source: client-go
- * tools/leaderelection
+ * Decides whether this process can acquire the Lease. Ignores the times in the Lease, because the leader's clock may differ
+ * from this process's clock. Source: client-go tools/leaderelection
  */
 export function decideClaim({ lease, sinceMs }: ObservedLease, nowMs: number): Claim {
   if (findHolder(lease) === undefined) return { kind: "take" };
@@ -242,7 +242,8 @@ export function buildReleasedLease(lease: Lease): Lease {
 type RemainingTime = () => number;
 
 /**
- * Wraps a store so that only the leader writes, and writes end before the Lease expires.
+ * Wraps a store so that only the leader can write. Each write ends before the Lease expires, so that no write is in
+ * flight when another process begins to lead.
  * @throws AppError with KUBE_NOT_LEADING, from each write
  */
 export function createFencedStore(store: Store, readRemainingMs: RemainingTime): Store {

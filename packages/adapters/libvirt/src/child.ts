@@ -32,7 +32,7 @@ function loadLibvirt(): LibvirtNative {
   return loadAddon("../build/libvirt.node");
 }
 
-// Loads the addon before dropping privileges, because only root may be able to read it.
+// Loads the addon before the process drops its privileges, because the addon's file may be readable only by root.
 const { Connection, eventLoopAgeMs } = loadLibvirt();
 
 export function main(channel: ChildChannel): void {
@@ -138,7 +138,7 @@ async function call(request: Extract<Request, { kind: "call" }>, context: Contex
     const value = await runCall(request, context);
     context.reply({ kind: "result", connection, call: callNumber, value });
   } catch (error) {
-    // `reply` also fails here if the result is too long. The child continues.
+    // Also handles an error of `reply` above, which throws if the result is too long. The child continues.
     context.reply({ kind: "failed", connection, call: callNumber, error: toNativeError(error) });
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps libvirt errors to error codes by number, or by message for ambiguous numbers.
+// Maps libvirt errors to error codes by their number, or by their message if the number is ambiguous.
 import { AppError, type Details, type ErrorCode } from "@patchbay/base";
 import type { NativeError } from "./protocol.ts";
 
@@ -30,7 +30,7 @@ const CODE_BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode
   [VIR_ERR.DEVICE_MISSING, "LIBVIRT_DEVICE_MISSING"],
   [VIR_ERR.AGENT_UNRESPONSIVE, "LIBVIRT_AGENT_UNAVAILABLE"],
   [VIR_ERR.AGENT_UNSYNCED, "LIBVIRT_AGENT_UNAVAILABLE"],
-  // Another job locks the domain, for example a save or a call to the guest.
+  // Another job has locked the domain, for example a save or a call that waits for the guest.
   [VIR_ERR.OPERATION_TIMEOUT, "LIBVIRT_BUSY"],
   [VIR_ERR.OPERATION_ABORTED, "LIBVIRT_JOB_ABORTED"],
   [VIR_ERR.OPERATION_DENIED, "LIBVIRT_UNSUPPORTED"],
@@ -64,7 +64,7 @@ function findCode(error: NativeError, failed: FailedCall): ErrorCode {
   return findCodeByText(error) ?? CODE_BY_NUMBER.get(error.number) ?? "LIBVIRT_REFUSED";
 }
 
-/** Checks for an error of libvirt's RPC client, which means a broken connection to the daemon. */
+/** Checks for an error of libvirt's RPC client, which means that the connection to the daemon is broken. */
 function isConnectionLost(error: NativeError): boolean {
   if (error.domain !== VIR_FROM.RPC) return false;
   return error.number === VIR_ERR.INTERNAL_ERROR || error.number === VIR_ERR.SYSTEM_ERROR;
@@ -76,7 +76,7 @@ interface TextRule {
   readonly code: ErrorCode;
 }
 
-/** Rules for ambiguous error numbers. A test contains messages from libvirt 9.0 and QEMU 7.2. */
+/** Rules for error numbers whose meaning depends on the message. A test contains samples from libvirt 9.0 and QEMU 7.2. */
 const TEXT_RULES: readonly TextRule[] = [
   {
     numbers: [VIR_ERR.INTERNAL_ERROR],

@@ -70,7 +70,10 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? (value as readonly unknown[]) : [];
 }
 
-/** Sends a command of native/domain.cc to the guest agent. `file` is a guest file's handle. */
+/**
+ * Sends a command to the guest agent, and returns the agent's JSON reply. native/domain.cc maps `question` to the command. `file` is the
+ * handle of a file in the guest.
+ */
 type AgentCall = (question: string, file?: string) => Promise<unknown>;
 
 /** Pattern of a route whose destination and mask are zero, in /proc/net/route. Source: Linux, fib_route_seq_show */
@@ -124,8 +127,8 @@ async function readFile(call: AgentCall): Promise<GuestFacts> {
 }
 
 /**
- * Reads the fact `routes.default.ipv4` from the agent, otherwise from the guest's /proc/net/route. Invalid files yield
- * no facts.
+ * Reads whether the guest has a default route, as the fact `routes.default.ipv4`. If the agent cannot list routes (before QEMU 9.1) or
+ * lists them in an invalid form, reads the guest's /proc/net/route. Returns no facts if that file cannot be opened or is invalid.
  * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, LIBVIRT_UNSUPPORTED, LIBVIRT_REFUSED, or another error of `call`
  */
 export async function readGuestRoutes(call: AgentCall): Promise<GuestFacts> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements Hypervisor with one child process per node. A connection's calls are sequential with time limits. Source: ADR 0006
+// Implements Hypervisor with one supervised child process per node (ADR 0006). Calls of a connection run one after
+// another, have time limits, and fail when the connection is lost.
 import { AppError, isAppError, type Clock, messageOf, type Logger } from "@patchbay/base";
 import type {
   AttachTarget,
@@ -48,7 +49,7 @@ interface ConnectionLink {
   readonly clock: Clock;
   readonly callTimeoutMs: number;
   send(request: Request): void;
-  /** Called once when the connection is lost or closed, although the child's thread may still run. */
+  /** Called once when the connection is lost or closed. The connection's thread in the child may still run. */
   onLost(): void;
 }
 
@@ -311,9 +312,9 @@ function timedOutError(call: string, timeoutMs: number): AppError {
 
 /** Delay before the second consecutive restart, in milliseconds. Each further restart doubles the delay. */
 const RESTART_DELAY_MS = 500;
-/** Maximum delay before the child restarts, in milliseconds. Meanwhile, the node's VMs cannot be managed. */
+/** Maximum delay before the child is restarted, in milliseconds. During this delay, no VM of the node can be managed. */
 const RESTART_DELAY_MAX_MS = 30_000;
-/** Lifetime in milliseconds from which the child's end restarts the failure count at 1. */
+/** If a child lived at least this long, in milliseconds, its end restarts the failure count at 1. */
 const HEALTHY_LIFETIME_MS = 60_000;
 
 /** Delays restarts of the child, because a hostile guest could crash the child repeatedly. */
@@ -334,15 +335,15 @@ export interface HypervisorOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** User to which the child switches. Unset keeps the parent's user and privileges. */
+  /** User to which the child switches to drop its privileges. If unset, the child retains the parent's user and privileges. */
   readonly identity?: ProcessIdentity;
-  /** Time limit of a call, in milliseconds. Default: 40 000, above libvirt's 30 s for busy domains. */
+  /** Time limit of each call, in milliseconds. Default: 40 000, above the 30 s that libvirt waits for a busy domain. */
   readonly callTimeoutMs?: number;
-  /** Time limit of `open`, in milliseconds. Default: 30 000, because new daemons probe QEMU. */
+  /** Time limit of `open`, in milliseconds. Default: 30 000, because a new daemon may need 8 s to probe QEMU. */
   readonly openTimeoutMs?: number;
-  /** Maximum number of stuck connections, beyond which the child is replaced. Default: 4. */
+  /** Maximum number of stuck connections of a child. If more connections are stuck, the child is replaced. Default: 4. */
   readonly stuckMax?: number;
-  /** Milliseconds until an abandoned connection is stuck. Default: 30 000, above libvirt's 20 s for dead peers. */
+  /** Milliseconds until an abandoned connection counts as stuck. Default: 30 000, because libvirt detects a dead peer only after 20 s. */
   readonly stuckAfterMs?: number;
   /** Interval of heartbeats, in milliseconds. Default: 5000. A child that misses two heartbeats is replaced. */
   readonly beatMs?: number;

@@ -16,7 +16,10 @@ export const VIR_MIGRATE = {
 /** Source: libvirt virDomainJobOperation; a test compares the numbers with libvirt-domain.h */
 export const VIR_DOMAIN_JOB_OPERATION = { MIGRATION_IN: 4, MIGRATION_OUT: 5 } as const;
 
-/** Returns the migration flags. Without PAUSED, both nodes could run the guest after a lost response. */
+/**
+ * Returns the migration flags. With PAUSED, the guest stays paused on the target until virt-handler resumes it there. Without PAUSED, both
+ * nodes could run the guest: if the target's response is lost, the source's libvirt also resumes the guest.
+ */
 function migrationFlags({ disks, throttles = false, allowsUnsafe = false }: Migration): number {
   const { LIVE, PEER2PEER, PERSIST_DEST, PAUSED, NON_SHARED_INC } = VIR_MIGRATE;
   const copyFlag = disks === undefined ? 0 : NON_SHARED_INC;

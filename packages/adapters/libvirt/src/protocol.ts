@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between this service and its libvirt child, which are validated because the child is untrusted.
+// Messages between this service (the parent) and its child process that calls libvirt, and heartbeats that detect a stuck child. The parent
+// validates each message, because the child is untrusted.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import type { Clock } from "@patchbay/base";
 import type {
@@ -192,12 +193,12 @@ export function parseText(value: unknown): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX) : "";
 }
 
-/** Number of unanswered heartbeats of a stuck child, above 1 because busy parents read late. */
+/** Number of heartbeats without reply after which the child counts as stuck. More than one, because a busy parent reads replies late. */
 const MISSED_HEARTBEATS_MAX = 2;
 
 interface HeartbeatOptions {
   readonly clock: Clock;
-  /** Interval of heartbeats, in milliseconds, within which a child's libvirt event loop must tick. */
+  /** Interval of heartbeats, in milliseconds. A child is stuck if its libvirt event loop has not ticked for longer than one interval. */
   readonly beatMs: number;
   readonly signal: AbortSignal;
   send(): void;

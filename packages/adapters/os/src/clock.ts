@@ -22,7 +22,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Creates the machine's clock. Timers limit each sleep to 24 days. */
+/** Creates the machine's clock. Each sleep ends after 24 days at the latest, because timers have this limit. */
 export function createClock(): Clock {
   return { now: () => Date.now(), monotonicMs: () => performance.now(), sleep };
 }

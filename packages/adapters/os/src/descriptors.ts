@@ -12,7 +12,8 @@ function findInode(fd: number): string | undefined {
 }
 
 /**
- * Returns the descriptor if the inode is unchanged. Numbers are reused, so check before each use.
+ * Returns the descriptor if it still has this inode. Another inode means that the number was reused, and may refer to the network namespace
+ * of another pod. Must be called synchronously before each use of the descriptor.
  * @throws AppError with OS_DESCRIPTOR_STALE
  */
 export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: string }): number {
@@ -22,7 +23,10 @@ export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: 
 
 let isSealed = false;
 
-/** Marks inherited descriptors as close-on-exec, which Node.js does not. Call before the first program starts. */
+/**
+ * Marks all inherited descriptors as close-on-exec, because Node.js marks only descriptors that it opened. Must be called
+ * before a program is started; later calls do nothing.
+ */
 export function sealDescriptors(): void {
   if (isSealed) return;
   osNative().sealDescriptors();

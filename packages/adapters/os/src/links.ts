@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends netlink requests, watches links and frames, and reads link counters in network namespaces.
+// Sends netlink requests, watches links and their frames, and reads counters of links in network namespaces, with the native addon.
 import type {
   FrameFilter,
   FrameWatch,
@@ -43,7 +43,7 @@ class WatchedNamespace implements WatchedLinks {
     osNative().cancelLinks(this.#watch);
   }
 
-  /** Reports changed links and reads again after a pause. Without changes, waits for the next event. */
+  /** Reports changed links, and reads again after a pause. If no link has changed, waits for the next event instead. */
   #onReadable(): void {
     if (this.#isClosed) return;
     const { links, isComplete } = osNative().readLinks(this.#watch);
@@ -113,7 +113,7 @@ class WatchedLink implements WatchedFrames {
     osNative().cancelFrames(this.#watch);
   }
 
-  /** Reports frames and reads again after a pause. Without frames, waits. The socket's buffer limits floods. */
+  /** Reports frames, and reads again after a pause. The socket's buffer limits a flood. If there are no frames, waits for the next one. */
   #onReadable(): void {
     if (this.#isClosed) return;
     const frames = osNative().readFrames(this.#watch);
@@ -192,7 +192,7 @@ function parseDirection(numbers: readonly number[], firstColumn: number): Direct
   return { bytes, packets, errors, dropped };
 }
 
-/** Parses a line of /proc/net/dev. The last colon ends the name, because aliases may contain colons. */
+/** Parses a line of /proc/net/dev. The name of an interface alias may contain colons, so the last colon ends the name. */
 function parseLine(line: string): LinkCounts | undefined {
   const end = line.lastIndexOf(":");
   const numbers = line

@@ -32,7 +32,7 @@ export function createNamespaces(): Namespaces {
     open: (path) => {
       const fd = openPath(path);
       if (fd === undefined) return undefined;
-      // Checks the descriptor, because another process may have replaced the file at the path.
+      // Checks the opened file by its descriptor, because another process may meanwhile have replaced the file at the path.
       if (statfsSync(`/proc/self/fd/${String(fd)}`).type !== NSFS_MAGIC) {
         closeSync(fd);
         return undefined;

@@ -28,9 +28,7 @@ export interface FramesRead {
     readonly isOutgoing: boolean;
     readonly frame: Uint8Array;
   }[];
-  /** Errno of each port. 0 means success. */
   readonly unheard: readonly number[];
-  /** Errno of each sent frame. 0 means success. */
   readonly unsent: readonly number[];
 }
 
@@ -42,11 +40,17 @@ export interface OsNative {
   setAttribute(path: string, name: string, value: string): void;
   /** Connects to a socket that was opened with O_PATH, and returns the listening process. Does not block. */
   connectPeer(socketFd: number): Peer;
-  /** Locks an open file, or returns false. Closing the descriptor's last copy unlocks the file. Source: flock(2) */
+  /**
+   * Locks an open file. Returns false if another process has the lock. Closing the last copy of the descriptor unlocks
+   * the file. Source: flock(2)
+   */
   lockDescriptor(fd: number): boolean;
   /** Marks all open descriptors as close-on-exec. */
   sealDescriptors(): void;
-  /** Removes a directory tree with immutable files, without following symbolic links. Mounts cause EBUSY. */
+  /**
+   * Removes a directory tree, including immutable files, without following symbolic links. Fails with EBUSY if a file
+   * system is mounted in the tree.
+   */
   removeTree(path: string): Promise<void>;
   socketPair(): [number, number];
   sendDescriptor(endFd: number, fd: number, token: number): void;
@@ -54,10 +58,13 @@ export interface OsNative {
   /** Returns a pidfd. Source: pidfd_open(2) */
   openProcess(pid: number): number;
   hasEnded(pidfd: number): boolean;
-  /** Calls `ended` once after the process ended. Copies `pidfd`. Returns the watch for `cancelEnd`. */
+  /** Calls `ended` once, after the process ended. Copies `pidfd`, so the caller may close it. Returns the watch to pass to `cancelEnd`. */
   watchEnd(pidfd: number, ended: () => void): number;
   cancelEnd(watch: number): void;
-  /** Starts a program in a new session with `fds` as descriptors from 3 on. The caller closes the returned descriptors. Source: vfork(2) */
+  /**
+   * Starts a program in a new session. Entries of `env` have the form KEY=VALUE. The program inherits `fds` as descriptors 3, 4, and so on.
+   * The caller may close `fds` immediately, and must close the pipes and the pidfd. Source: vfork(2)
+   */
   startProgram(
     argv: readonly string[],
     env: readonly string[],
@@ -71,15 +78,22 @@ export interface OsNative {
     readonly errors: number;
     readonly started: Promise<{ readonly pid: number; readonly pidfd: number }>;
   };
-  /** Must be called exactly once after the program ended. `code` is -1 after a signal. `hasLeft` concerns the program's process group. */
+  /**
+   * Returns the exit code, or -1 if a signal ended the program. `hasLeft` is true if processes remain in the program's
+   * group. Callers must call this method exactly once, after the program has ended.
+   */
   reapProgram(pid: number): {
     readonly code: number;
     readonly signal: number;
     readonly hasLeft: boolean;
   };
-  /** Watches links. Calls `readable` at the first change, and again after each `armLinks`. Copies `netnsFd`. Source: rtnetlink(7) */
+  /**
+   * Watches links of a network namespace. Calls `readable` at the first change. Each `armLinks` allows one more call, at the next change.
+   * Copies `netnsFd`, so the caller may close it. Returns the watch to pass to `readLinks`, `armLinks` and `cancelLinks`.
+   * Source: rtnetlink(7)
+   */
   watchLinks(netnsFd: number, readable: () => void): number;
-  /** Returns changes since the last call. The result is incomplete if changes were lost or remain. */
+  /** Returns changes since the last call. The result is incomplete if changes were lost or remain to be read. */
   readLinks(watch: number): LinksRead;
   armLinks(watch: number): void;
   cancelLinks(watch: number): void;
@@ -94,8 +108,9 @@ export interface OsNative {
   /** Source: packet(7) */
   sendFrames(netnsFd: number, link: string, frames: readonly Uint8Array[]): Promise<void>;
   /**
-   * Sends frames, and captures frames that pass all tests of a group, for `ms` milliseconds. Returns up to 64 frames
-   * per port, 400 bytes each. Source: packet(7)
+   * Sends frames. For `ms` milliseconds, captures frames that pass all tests of at least one group. Returns at most 64
+   * frames per port, and 400 bytes of each frame. `unheard` contains the errno of each port, and `unsent` the errno of
+   * each sent frame. Errno 0 means success. Source: packet(7)
    */
   exchangeFrames(
     ports: readonly { readonly netnsFd: number; readonly link: string }[],
@@ -108,8 +123,9 @@ export interface OsNative {
     ms: number,
   ): Promise<FramesRead>;
   /**
-   * Watches frames of at least one group. Calls `readable` at the first frame, and again after each `armFrames`. Copies
-   * `netnsFd`. Source: packet(7)
+   * Watches frames of a link that pass all tests of at least one group of their direction. Calls `readable` at the first frame. Each
+   * `armFrames` allows one more call. The caller may close `netnsFd`. Returns the watch to pass to the other
+   * methods. Source: packet(7)
    */
   watchFrames(
     netnsFd: number,
@@ -131,9 +147,9 @@ export interface OsNative {
   cancelFrames(watch: number): void;
   /** Reads sysctls below /proc/sys/net in a network namespace. Returns lines of the form PATH:VALUE. Source: glob(3) */
   readSettings(netnsFd: number, patterns: readonly string[]): Promise<string>;
-  /** Returns a network namespace's `/proc/net/dev`, up to about 256 KiB. Copies `netnsFd`. */
+  /** Returns `/proc/net/dev` of a network namespace, cut off at about 256 KiB. Copies `netnsFd`, so the caller may close it. */
   readLinkCounters(netnsFd: number): Promise<string>;
-  /** Switches all threads to `uid` and `gid`, without other groups or capabilities, and sets no_new_privs. */
+  /** In all threads: switches to `uid` and `gid`, drops other groups and all capabilities, empties the bounding set, sets no_new_privs. */
   dropPrivileges(uid: number, gid: number): void;
 }
 

@@ -3,7 +3,7 @@
 
 const SHORT_PAUSE_MS = 50;
 
-/** Number of consecutive short pauses before long pauses. Every `LONG_PAUSE_MS` allows one more short pause. */
+/** Number of short pauses in a row before long pauses follow. Every `LONG_PAUSE_MS`, one more short pause is allowed. */
 const SHORT_PAUSES_MAX = 10;
 
 const LONG_PAUSE_MS = 1000;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes unix sockets, and connects to unix sockets where tenants may create symbolic links.
+// Publishes unix sockets, and connects to unix sockets in directories where tenants can create symbolic links. Paths
+// may exceed the kernel's limit for socket paths.
 import { closeSync, constants, fstatSync, opendirSync, openSync } from "node:fs";
 import { chmod, rename, utimes } from "node:fs/promises";
 import { createConnection, Socket } from "node:net";
@@ -8,12 +9,12 @@ import { errnoOf, toFileError } from "./files/file-errors.ts";
 import { osNative } from "./native.ts";
 
 interface SocketLocation {
-  /** Existing directory that other users cannot replace, because symbolic links in the path are followed. */
+  /** Must be an existing directory that other users cannot replace, because symbolic links in this path are followed. */
   readonly directory: string;
   readonly path: string;
 }
 
-/** Errno names for a symbolic link, a path outside the directory, and a non-directory component. Source: openat2(2) */
+/** Errno names of openat2(2) for a symbolic link, a path that leaves the directory, and a path component that is not a directory. */
 const REFUSED_ERRNOS: readonly (string | undefined)[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 function refusedError(location: SocketLocation, reason: string, cause?: unknown): AppError {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that announce a migrated guest's location, by RARP, gratuitous ARP and unsolicited neighbor advertisements.
+// Frames that announce the new location of a migrated guest: the RARP request that QEMU would send, and the gratuitous
+// ARP requests and unsolicited neighbor advertisements that a guest would send.
 import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api/values";
 import type { AnnouncedNic } from "@patchbay/core/interfaces";
 import { toAddressBytes } from "./netlink/rtnetlink.ts";

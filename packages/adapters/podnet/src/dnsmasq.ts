@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves DHCP and router advertisements in a pod's network namespace, with one dnsmasq per NIC.
+// Serves DHCP and router advertisements to guest NICs. Each NIC has its own dnsmasq process, with a separate user ID,
+// in the pod's network namespace.
 import { parseIp, printAddress } from "@patchbay/api/values";
 import { AppError, messageOf } from "@patchbay/base";
 import type { NicRoute, ServedNic } from "@patchbay/core/nics";
@@ -78,7 +79,7 @@ function buildRouteOptions(nic: ServedNic, routes: readonly NicRoute[]): readonl
   ];
 }
 
-/** Encodes an option's value as hexadecimal, because dnsmasq could parse text as an address. */
+/** Encodes an option's value as hexadecimal bytes, or a single byte as a number. dnsmasq could parse the plain text as an address. */
 function printRawValue(value: string): string {
   const bytes = [...Buffer.from(value, "utf8")];
   if (bytes.length === 1) return String(bytes[0] ?? 0);
@@ -170,8 +171,8 @@ function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
 }
 
 /**
- * Returns a NIC's dnsmasq arguments. A single `--interface` excludes the requests of other NICs. Source: dnsmasq(8),
- * 2.90
+ * Returns dnsmasq's arguments for one NIC. docs/design/guest-addresses.md explains them. Given a single `--interface`,
+ * dnsmasq binds its sockets to that device, and receives no requests of other NICs. Source: dnsmasq(8), 2.90
  * @throws AppError with PODNET_ADDRESS_SERVER_FAILED if a name or address is invalid
  */
 export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
@@ -188,7 +189,7 @@ export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
 
 interface AddressServersOptions {
   readonly runner: ProcessRunner;
-  /** Process family of all DHCP servers, by which a restarted agent kills leftover servers. */
+  /** Name of the process family of all DHCP servers. A restarted agent kills leftover servers by this name. */
   readonly processFamily: string;
 }
 
@@ -198,11 +199,11 @@ const LISTENING_MESSAGE = "started, version";
 const OUTPUT_MAX = 2000;
 
 /**
- * First user ID for dnsmasq, unused by host accounts. Each server has its own ID, so that a compromised server cannot
- * kill or trace others. Source: systemd, UIDS-GIDS.md
+ * Lowest user ID for dnsmasq processes. No host account uses these IDs. Each process has its own, so that a compromised server can neither
+ * trace nor kill another server. The inode number of the network namespace selects a block of IDs. FIRST_INODE is the minimum inode number
+ * of a namespace. Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
  */
 const FIRST_UID = 0x7000_0000;
-/** Minimum inode number of a network namespace, which selects a block of user IDs. Source: linux/proc_ns.h */
 const FIRST_INODE = 0xf000_0000;
 const UIDS_PER_NAMESPACE = 256;
 const NAMESPACE_COUNT = 0x10_0000;
@@ -210,7 +211,7 @@ const NAMESPACE_COUNT = 0x10_0000;
 class UserPool {
   readonly #usedUids = new Map<string, Set<number>>();
 
-  /** Assigns the first unused user ID of the namespace's block, otherwise a shared ID. */
+  /** Assigns the first unused user ID of the namespace's block. If all are in use, servers share user IDs. */
   assign({ inode }: NetnsHandle): { readonly user: string; readonly release: () => void } {
     const usedUids = this.#usedUids.get(inode) ?? new Set();
     this.#usedUids.set(inode, usedUids);
@@ -233,7 +234,10 @@ class UserPool {
 /** Capabilities for ports below 1024, router advertisements, and neighbor entries. dnsmasq requires all three. */
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
-/** Script for a minimal root file system. The old root would keep other VMs' volumes mounted. */
+/**
+ * Script that gives the server a root file system with only programs, libraries and two devices, and detaches the old root. Otherwise, the
+ * server's mount namespace would keep volumes of other VMs mounted. Those volumes could be neither mounted again nor deleted.
+ */
 const ENTER_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
 for place in bin etc lib lib32 lib64 libx32 sbin usr; do
   if [ -L "/$place" ]; then ln -s "$(readlink "/$place")" "$place"
@@ -244,17 +248,17 @@ mkdir dev old proc && touch dev/null dev/urandom &&
 mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
 pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
 exec "$@"`;
-/** Script that enters the new root if mounts are permitted. AppArmor may forbid mounts in containers. */
+/** Script that enters the new root only if mounts are permitted. AppArmor may forbid mounts in the agent's container. */
 const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
 exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
 
-/** Resource limits of a DHCP server, which needs 12 MiB. `--nproc` allows an exiting server. */
+/** Resource limits of a DHCP server, which needs 12 MiB of address space. `--nproc` allows for a previous server that is still exiting. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
 function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
-    // dnsmasq sees no process outside its PID namespace. `unshare` kills dnsmasq when the agent exits.
+    // dnsmasq runs in a separate PID namespace and sees no other process. `unshare` stays outside, and kills dnsmasq when the agent exits.
     "unshare",
     "--pid",
     "--ipc",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of links in a network namespace, which are printed as iproute2 commands.
+// Changes of links in a network namespace, as data. Error messages and diagnoses print changes as iproute2 commands.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Link } from "@patchbay/core/interfaces";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures packets in a pod's network namespace by tcpdump, whose user may only open packet sockets.
+// Captures packets with tcpdump in a pod's network namespace. tcpdump runs as a user that may only open packet sockets.
+// tcpdump also compiles the filters, so the agent does not need libpcap.
 import { AppError, messageOf } from "@patchbay/base";
 import type {
   CapturedLink,
@@ -44,7 +45,7 @@ function buildCommand({ link, filter }: CapturedLink): readonly [string, ...stri
     // setpriv sets the parent-death signal last, because the kernel clears it when the user ID changes.
     "--pdeathsig",
     "KILL",
-    // `-n` disables name lookups. `-U` and `--immediate-mode` avoid buffering. `--` permits filters with leading dashes.
+    // `-n` disables name lookups. `-U` and `--immediate-mode` write each packet immediately. `--` allows a filter that begins with a dash.
     "tcpdump",
     "-n",
     "-U",

@@ -75,7 +75,7 @@ import {
 
 type IndexLookup = (name: string) => number;
 
-/** Changes that need one netlink message. Taps use /dev/net/tun, and a flush first lists addresses. */
+/** Changes that need one netlink message. Taps are created with /dev/net/tun instead, and a flush first lists the addresses. */
 export type SingleMessageChange = Exclude<LinkChange, { readonly op: "addTap" | "flushAddresses" }>;
 
 /** Source: linux/neighbour.h */

@@ -31,7 +31,10 @@ function parseNeighborMac(text: string): string | undefined {
   return mac === "" ? undefined : mac;
 }
 
-/** Resolves the MAC of address $2 on link $1. Retries for 4 s, because the kernel's solicitations may fail for new addresses. */
+/**
+ * Script that resolves the MAC of address $2 on link $1. Retries for 4 s, because the NIC may just have got its
+ * addresses, and the kernel gives up after three unanswered solicitations.
+ */
 const RESOLVE_GATEWAY = [
   "try=0",
   "while [ $try -lt 40 ]; do",
@@ -74,7 +77,7 @@ function isSameAddress(a: string, b: string): boolean {
   );
 }
 
-/** Plans a NIC's restoration. Sets the link down for a MAC change, as some NICs require. */
+/** Plans the restoration of a NIC. Sets the link down to change its MAC, because some NICs require this. */
 export function planNicRestore(
   link: Link,
   { name, mac, addresses }: BorrowedNic,
@@ -141,7 +144,7 @@ function buildPathRequests(index: number, { routes, neighbors }: NicPaths): read
 /** EEXIST: the NIC still has the route. Source: errno(3) */
 const EXISTS = 17;
 
-/** Sets the NIC up, then restores routes and neighbors that were lost with addresses and MAC. */
+/** Sets the NIC up, then restores the routes and neighbors that the kernel removed with the NIC's addresses and MAC. */
 export async function restorePaths(
   { netlink, pod }: { readonly netlink: Netlink; readonly pod: Pod },
   netns: NetnsHandle,
@@ -168,7 +171,7 @@ interface NamespaceAccess {
   readonly netlink: Netlink;
 }
 
-/** PID in the node's network namespace: init, or a container's first process with the node's network. */
+/** PID of a process in the node's network namespace: init on the node, or a container's first process if it uses the node's network. */
 const INIT_PID = "1";
 
 async function ipLink(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs programs in a network namespace, which nsenter enters by an inherited file descriptor.
+// Runs programs in a network namespace, which nsenter enters by an inherited file descriptor instead of a path or PID.
 import { AppError } from "@patchbay/base";
 import type { NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 
-/** Time limit of a program, in milliseconds. Programs usually take a few ms, and deletions 100 ms. */
+/** Time limit of a program, in milliseconds. Programs usually take a few milliseconds; those that delete links take about 100 ms. */
 const TIMEOUT_MS = 10_000;
 
 /** Programs of iproute2 and nftables, and `sh` for constant scripts. */

@@ -20,14 +20,14 @@ export const SYSCTL_PATTERNS: readonly string[] = [
 
 const SYSCTL_ROOT = "/proc/sys/net";
 
-/** Lists sysctl directories by preference, the host's first, because the container's directory is read-only. */
+/** Lists sysctl directories in order of preference. The host's directory is first, because the container's directory is read-only. */
 export function listSysctlDirectories(hostProcess: number | undefined): readonly string[] {
   return hostProcess === undefined
     ? [SYSCTL_ROOT]
     : [`/proc/${String(hostProcess)}/root${SYSCTL_ROOT}`, SYSCTL_ROOT];
 }
 
-/** Script that writes lines `PATH VALUE` below the first argument that is a directory. */
+/** Script that reads lines `PATH VALUE`, and writes each value to its path below the first argument that is a directory. */
 export const WRITE_SYSCTLS_SCRIPT =
   'for at; do cd "$at" 2>/dev/null && break; done && while read -r file value; do echo "$value" >"$file" || exit 1; done';
 

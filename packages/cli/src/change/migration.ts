@@ -46,7 +46,7 @@ function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: V
   return [printProgress(progress), pausedNote].filter((text) => text !== "").join("; ");
 }
 
-/** Describes failed attachments of a migration's target pod during preparation. Otherwise returns an empty string. */
+/** Describes the failed attachments of the target pod while the target is being prepared. Otherwise returns an empty string. */
 function describeTargetProblem(
   migration: VirtualMachineInstanceMigration,
   { vmi }: VmiState,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a change, and the verdict: done, in progress, effective later, or unable to complete.
+// Stages of a change, and the verdict on it: done, in progress, effective only later, or unable to complete.
 import {
   type VirtualMachine,
   type VirtualMachineInstance,
@@ -14,7 +14,7 @@ export interface Observation {
   /** Undefined if the VM does not exist or is not watched. */
   readonly vm: VirtualMachine | undefined;
   readonly vmi: VirtualMachineInstance | undefined;
-  /** Migrations of the VMI in the order of their first observation. Unset if not watched. */
+  /** Migrations of the VMI in the order in which they were first observed; unset if they are not watched. */
   readonly migrations?: readonly VirtualMachineInstanceMigration[];
   /** Milliseconds since the watches started. */
   readonly elapsedMs: number;
@@ -32,7 +32,7 @@ export interface Step {
 /** Step without its time; undefined if the changed object does not exist. */
 export type Stage = Omit<Step, "elapsedMs"> | undefined;
 
-/** Returns an interface's phase and any reason, or undefined if the VMI reports no phase. */
+/** Returns the phase of an interface and, if it is reported, the reason. Returns undefined if the VMI's status reports no phase. */
 export function findIfaceStage(vmi: VirtualMachineInstance | undefined, name: string): Stage {
   const hotplug = vmi?.status?.interfaces?.find((iface) => iface.name === name)?.hotplug;
   if (hotplug === undefined) return undefined;
@@ -148,7 +148,7 @@ export function findStartProblem(vmi: Vmi): string | undefined {
   return [problem.reason, problem.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** Returns whether a container could not be created. Normal starts report the reasons without a message. */
+/** Returns whether a container could not be created. During a normal start, kubelets set the same reasons, but without a message. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
@@ -163,7 +163,7 @@ const HEALTHY_STATUSES: readonly (string | undefined)[] = [
   "Terminating",
 ];
 
-/** Returns why a VM does not start, or undefined. Ignores a status older than the specification. */
+/** Returns why a VM does not start; undefined if no problem is reported. Ignores a status that is older than the specification. */
 export function findVmProblem(vm: VirtualMachine | undefined): string | undefined {
   const { observedGeneration, printableStatus, conditions } = vm?.status ?? {};
   const isCurrent = observedGeneration === vm?.metadata.generation;
@@ -180,7 +180,7 @@ export function judgeStart({ vm, vmi }: VmState, first: VmState): Verdict {
   return reason === undefined ? { kind: "waiting" } : { kind: "failing", reason };
 }
 
-/** Returns the verdict on an interface's change if the VMI has stopped or is stopping. */
+/** Returns the verdict on a change of an interface if the VMI has stopped or is stopping, otherwise undefined. */
 function findStoppedVerdict({ vm, vmi }: VmState, effect: string): Verdict | undefined {
   const hasStopped = vmi === undefined || isVmiFinal(vmi);
   if (!hasStopped && vmi.metadata.deletionTimestamp === undefined) return undefined;
@@ -201,7 +201,7 @@ function findPlugProblem(iface: string, now: VmState, first: VmState): string | 
 
 const IFACES_PATH = "spec.template.spec.domain.devices.interfaces";
 
-/** Returns fields whose change waits for the next start. An outdated status yields none. */
+/** Returns the VM's changed fields that take effect only at its next start; empty while the status is older than the specification. */
 function listStagedFields(vm: VirtualMachine | undefined): readonly string[] {
   const { observedGeneration, conditions = [] } = vm?.status ?? {};
   const condition = conditions.find(({ type }) => type === "RestartRequired");
@@ -210,7 +210,7 @@ function listStagedFields(vm: VirtualMachine | undefined): readonly string[] {
   return fields.split(", ");
 }
 
-/** Returns `later` if the cluster's rollout strategy delays the fields' change until the next start. */
+/** Returns the verdict `later` if the cluster's rollout strategy delays the change of NICs until the next start, otherwise undefined. */
 function findStagedVerdict(
   effect: string,
   fields: readonly string[],
@@ -249,7 +249,7 @@ export interface RequestedSettings {
   readonly link?: "up" | "down";
 }
 
-/** Returns whether the NIC is on the network. During a swap, both networks have an attachment. */
+/** Returns whether the guest's NIC is on the network. During a swap, the interface also has an attachment of the other network. */
 function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   const status = findByName(vmi?.status?.interfaces, iface);
   const attachment = vmi?.status?.attachments?.find(
@@ -282,7 +282,7 @@ function hasSettings({ network, link }: RequestedSettings, iface: string, vmi: V
   return network === undefined || isOnNetwork(vmi, iface, network);
 }
 
-/** Judges a change of network or link. Ignores interface failures, because the change may repair them. */
+/** Returns the verdict on a change of network or link. Ignores failures of the interface, because the change may repair them. */
 export function judgeSettings(
   { iface, ...wanted }: RequestedSettings & { readonly iface: string },
   now: VmState,

@@ -94,7 +94,7 @@ class TargetFollower {
       (reflection) => (this.#vmi = findSingle(reflection)),
     );
     if (!hasMigrations) return;
-    // All migrations are watched, because a new migration has no label with the VMI's name yet.
+    // All migrations are watched, because a new migration does not have the label with its VMI's name yet.
     const migrationSelection = { session, namespace };
     this.#follow(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migrationSelection, (reflection) => {
       this.#storeMigrations(name, reflection);
@@ -169,7 +169,7 @@ class TargetFollower {
 
 const TIME_WIDTH = 9;
 
-/** Returns a line with the elapsed seconds, the phase and the reason that blocks the phase. */
+/** Returns a line with the time of the step in seconds, the phase, and the reason why the phase is blocked. */
 function printStep(step: Step): string {
   const seconds = (step.elapsedMs / 1000).toFixed(3).padStart(TIME_WIDTH);
   return `${seconds} s  ${escapeLine(printStage(step))}\n`;
@@ -343,7 +343,10 @@ interface RequestedChange {
   readonly input: Input;
 }
 
-/** Sends the request or a dry run. `shouldWait` has no effect on changes with a `noWaitReason`. */
+/**
+ * Sends the request, or only a dry run with `--dry-run`. Waits for the effect of the request if `shouldWait` is true and
+ * the change has no `noWaitReason`.
+ */
 export async function performChange(
   session: Session,
   context: Context,

@@ -96,7 +96,7 @@ function readLogin(map: YAMLMap, user: string, password: string): Login | undefi
     : { ...(name !== undefined && { user: name }), password: text };
 }
 
-/** Returns the first login with a password, from the top-level fields or from `users`. */
+/** Returns the first login with a password: the fields `user` and `password`, or an entry of `users` with `plain_text_passwd`. */
 export function findLogin(userData: string): Login | undefined {
   const map = isCloudConfig(userData) ? findMap(parseDocument(userData)) : undefined;
   if (map === undefined) return undefined;

@@ -36,7 +36,7 @@ export const WAIT = waitFlags("120s");
 /** Wait flags with a longer time limit, because a migration takes longer than other changes. */
 export const WAIT_LONG = waitFlags("10m");
 
-/** Flag that selects a VMI, even if a VM has the same name. */
+/** Flag of commands that can also change or show a VMI directly, even if a VM has the same name. */
 export const VMI: FlagSpec = {
   flags: "--vmi",
   description: "use the VirtualMachineInstance of that name, even if a VM has the same name",

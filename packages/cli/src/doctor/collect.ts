@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects facts about an installation. Only a test pod on standalone machines is really created.
+// Collects the facts about an installation. Creates VMs only as dry runs. On a standalone machine, starts and deletes a pod.
 import { dirname, join, resolve } from "node:path";
 import { loadKubeConfig, parseTime } from "@patchbay/kube";
 import type { Files, ListOptions } from "@patchbay/core/interfaces";
@@ -53,7 +53,7 @@ interface MachineHints {
   readonly dataDir: string;
 }
 
-/** Finds the directory of the standalone machine whose API server is `server`. */
+/** Finds the directory of the standalone machine whose API server is `server`. Tries the kubeconfig's directory first, then `dataDir`. */
 export async function findMachineDir(
   files: Pick<Files, "exists">,
   { kubeconfig, server, dataDir }: MachineHints,
@@ -142,7 +142,7 @@ function trialVm(session: Session, domain: object): VirtualMachine {
   };
 }
 
-/** Dry-runs two VMs: admission must add defaults to one and reject the other's invalid NIC. */
+/** Sends dry runs of two VMs: one without NICs, to which admission must add defaults, and one with an invalid NIC, which it must reject. */
 async function tryAdmission(session: Session): Promise<Trial> {
   const { store } = session.client;
   const { metadata, spec } = await store.create(

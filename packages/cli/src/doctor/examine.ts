@@ -5,7 +5,7 @@ import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Context } from "../command.ts";
 import { type Session, subresourcePath, type Target } from "../session.ts";
 
-/** Time limit of the request, in milliseconds. virt-api itself waits 10 s for the node. */
+/** Time limit of the request, in milliseconds. It exceeds the 10 s for which virt-api waits for the node. */
 const TIMEOUT_MS = 15_000;
 
 export interface ExaminedIface {

@@ -72,7 +72,7 @@ export interface Facts {
   readonly nodes: Observed<readonly KubeNode[]>;
   readonly nodeLeases: Observed<readonly Lease[]>;
   readonly useEmulation: boolean;
-  /** Whether feature gate VhostUserDataplane is on. The gate requires nodes to offer vhost-user resources. */
+  /** Whether feature gate VhostUserDataplane is on. If so, nodes must offer the vhost-user sockets of all VMs to a dataplane. */
   readonly offersDataplane: boolean;
   readonly networks: Observed<readonly NetworkAttachmentDefinition[]>;
   readonly networkEvents: Observed<readonly KubeEvent[]>;
@@ -95,7 +95,7 @@ export function isNetAgentAlone({
   );
 }
 
-/** Returns the time of the server's clock; if unknown, the time of this computer's clock. */
+/** Returns the time of the server's clock, or of this computer's clock if the server's time is unknown. */
 export function serverNowMs({ trial, nowMs }: Pick<Facts, "trial" | "nowMs">): number {
   return "value" in trial ? trial.value.serverMs : nowMs;
 }

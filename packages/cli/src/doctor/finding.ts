@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Findings of the doctor's checks.
 
-/** Result of a check. `warning`: no fault, but needs attention. `unknown`: the check was impossible. */
+/** Result of a check. `warning`: no fault, but attention is needed. `unknown`: the check was impossible, for example without permission. */
 export type Verdict = "ok" | "warning" | "wrong" | "unknown";
 
 export interface Finding {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts a test pod with the launchers' image and user, to check whether pods can start.
+// Starts a test pod with the launchers' image and user, to check whether the node can start pods.
 import { randomUUID } from "node:crypto";
 import { apiVersionOf, names, PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";

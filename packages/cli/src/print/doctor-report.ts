@@ -26,7 +26,7 @@ const NAMES: Readonly<Record<HopName, string>> = {
 const COLUMNS = Math.max(...Object.values(NAMES).map(({ length }) => length));
 const HANGING_INDENT = " ".repeat(COLUMNS + 6);
 
-/** Returns the text for a hop. A `label` adds the label and the hop's fix. */
+/** Returns the text for a hop. If `label` is set, the text includes the label and the hop's fix. */
 function printHop({ hop, name, state, why, fix }: HopReport, label: string | undefined): string {
   const link = name === undefined ? "" : `${escapeLine(name)}: `;
   const line = `  ${MARKS[state]} ${NAMES[hop].padEnd(COLUMNS)}  ${link}${indentLines(why, HANGING_INDENT)}\n`;

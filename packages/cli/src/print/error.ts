@@ -37,7 +37,7 @@ const CAUSE_EXIT_CODES: Readonly<Record<string, number>> = {
   FieldValueDuplicate: CONFLICT,
 };
 
-/** Hints by error code. Hints with `{inspectCommand}` require that command in the error's details. */
+/** Hints by error code. A hint with `{inspectCommand}` is printed only if the error's details contain a command to show the object. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
@@ -67,7 +67,7 @@ export function exitCodeOf(error: unknown): number {
   if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE_STATUSES.has(error.details["status"])) {
     return UNREACHABLE;
   }
-  // Only the cause's type distinguishes a missing object from a name in use.
+  // Rejections for a missing object and for a name in use have the same code. Only the type of their cause differs.
   const causeExitCode = CAUSE_EXIT_CODES[String(error.details["causeType"])];
   return EXIT_CODES[error.code] ?? causeExitCode ?? FAILED;
 }
@@ -103,7 +103,7 @@ function listCauseLines(error: unknown, head: string): readonly string[] {
   );
 }
 
-/** Returns the hint for the error's code, or undefined if the details lack the hint's command. */
+/** Returns the hint for the error's code; undefined if the hint contains `{inspectCommand}` and the details lack the command. */
 function findHint({ code, details }: AppError): string | undefined {
   const hint = HINTS[code];
   if (hint?.includes("{inspectCommand}") !== true) return hint;

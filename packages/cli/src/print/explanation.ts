@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints `patchbay explain`: an interface's state in each layer, and which component acts next.
+// Prints the text of `patchbay explain`: the state of an interface in each layer, and which component acts next.
 import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
 import { findReasonOwner, nextStepFor } from "@patchbay/core/reasons";
 import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
@@ -48,7 +48,7 @@ function ifacePairs(iface: Iface | undefined): Pairs {
   ];
 }
 
-/** Returns the applied bandwidth limits as text, or undefined if there are none. */
+/** Returns the applied bandwidth limits as text; undefined if there are none. The limits explain slow transfers to users. */
 function printLimits(bandwidth: IfaceStatus["bandwidth"]): string | undefined {
   const limits = (["inbound", "outbound"] as const).flatMap((direction) => {
     const { average } = bandwidth?.[direction] ?? {};

@@ -42,7 +42,7 @@ function collectStatusLists(status: VmiStatus): Pick<IfaceLists, "attachments" |
 }
 
 function collectLists({ vm, vmi }: IfaceSource): IfaceLists {
-  // The VMI's networks are first, so that lookups by name find the guest's network.
+  // The VMI's networks are first, so that a lookup by name finds the network that the guest uses.
   const specs = [vmi?.spec, vm?.spec.template.spec].filter((spec) => spec !== undefined);
   return {
     vmIfaces: vm === undefined ? [] : ifacesOf(vm.spec.template.spec),
@@ -78,7 +78,7 @@ export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
   return [...names].map((name) => buildRow(name, lists));
 }
 
-/** Returns the claim and its request, the NetworkAttachmentDefinition, or `pod`; undefined if the network is unknown. */
+/** Returns CLAIM/REQUEST for a device of a claim, the name of a NetworkAttachmentDefinition, or `pod`; undefined if unknown. */
 export function networkOf(row: IfaceRow): string | undefined {
   const { multus, resourceClaim, pod } = row.network ?? {};
   if (resourceClaim !== undefined)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escapes untrusted text for the terminal. Large imports here would slow every command.
+// Escapes untrusted text, so that it cannot control the terminal. Must import no large modules, because every command loads this module.
 import type { Output } from "../command.ts";
 
 /** Control characters, Unicode's bidirectional controls, and Unicode's line separators. */
@@ -30,12 +30,12 @@ export function escapeLine(text: string): string {
   );
 }
 
-/** Escapes and indents lines, so that untrusted text cannot imitate lines of this program. */
+/** Escapes the lines and indents all except the first, so that untrusted text cannot imitate a line of this program's output. */
 export function indentLines(text: string, indent: string): string {
   return text.split("\n").map(escapeLine).join(`\n${indent}`);
 }
 
-/** Returns a stream that escapes all control characters except line ends and tabs. */
+/** Returns a stream that escapes control characters, except line ends and tabs, in all text that is written to it. */
 export function safeOutput(stream: Output): Output {
   return {
     write: (text) => {

@@ -6,7 +6,7 @@ const UNIT_FACTOR = 1000;
 /** Values below this limit are printed with one decimal place, unless the unit is bytes. */
 const DECIMAL_MAX = 10;
 
-/** Prints at most three digits, for example `364 MB`, or "" if the size is unknown. */
+/** Prints at most three digits, for example `364 MB` or `1.2 GB`. Returns "" if the size is unknown. */
 export function printSize(bytes: number | undefined): string {
   if (bytes === undefined) return "";
   let value = bytes;

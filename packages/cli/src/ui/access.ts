@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks access to the panel's port, which foreign pages and other local users can reach.
+// Checks access to the panel's port, which foreign pages and other users of the machine can also reach.
 import { createHash, timingSafeEqual } from "node:crypto";
 
 export interface RequestOrigin {
@@ -13,7 +13,7 @@ export interface RequestOrigin {
 /** Host names that every browser resolves to this machine. Source: RFC 6761 6.3 */
 const NAMES = ["127.0.0.1", "localhost"];
 
-/** Accepted values of Sec-Fetch-Site, undefined without the header. `none` means that the user opened the URL. */
+/** Accepted values of Sec-Fetch-Site. `none` means that the user opened the URL. Some browsers do not send the header. */
 const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
 const READ_METHODS = ["GET", "HEAD"];
 
@@ -21,7 +21,7 @@ function listOrigins(port: number): readonly string[] {
   return NAMES.map((name) => `http://${name}:${String(port)}`);
 }
 
-/** Returns why a request is rejected, or undefined. Writes and streams must have an origin. */
+/** Returns why a request is rejected; undefined if it is allowed. Only GET and HEAD requests that open no stream may lack an origin. */
 export function findOriginProblem(
   request: RequestOrigin,
   port: number,
@@ -61,7 +61,7 @@ interface UsedToken {
   readonly key: string;
 }
 
-/** Tokens in the panel's links. An unused token is valid until the next token is issued. */
+/** Tokens in the links to the panel. Only the newest unused token is valid. A used token stays valid for the browser that used it. */
 export class LinkTokens {
   readonly #random: RandomBytes;
   #token: string | undefined;
@@ -78,8 +78,9 @@ export class LinkTokens {
   }
 
   /**
-   * Returns the browser's key for a token; undefined if the token is invalid or another browser's.
-   * @param browser - secret name that the browser has chosen, of at least BROWSER_NAME_MIN characters
+   * Returns the key for a token. Repeated calls of one browser return the same key. Returns undefined if the token is
+   * unknown, was invalidated or was used by another browser, or if `browser` is too short.
+   * @param browser - secret name that the browser has chosen
    */
   exchange(token: string, browser: string): string | undefined {
     if (browser.length < BROWSER_NAME_MIN) return undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that the panel forwards. Other requests are rejected, so that compromised pages cannot read secrets.
+// Requests that the panel forwards to the API server. Other requests are rejected, so that a compromised page cannot read secrets.
 import type { HttpMethod } from "@patchbay/kube";
 
 export interface ForwardedCall {
@@ -44,7 +44,10 @@ function isMethod(text: string): text is HttpMethod {
   return METHODS.some((method) => method === text);
 }
 
-/** Returns undefined for forbidden requests. Encoded paths are forbidden, because the API server could decode them. */
+/**
+ * Returns the request to forward; undefined if the panel never sends such a request. Rejects all paths with encoded
+ * characters, because the API server could decode them to a forbidden path.
+ */
 export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;

@@ -19,19 +19,19 @@ export interface PanelDeps {
   readonly scope: WatchScope;
   readonly random: RandomBytes;
   readonly clock: Pick<Clock, "sleep">;
-  /** Lists bootable images on this machine, or none if there is no standalone machine. */
+  /** Lists names of bootable images on this machine. Returns an empty list if there is no standalone machine. */
   readonly images: () => Promise<readonly string[]>;
 }
 
 export interface Panel {
   readonly port: number;
-  /** Creates a link that works only in the first browser that opens it. Earlier unopened links become invalid. */
+  /** Creates a link for the first browser that opens it. Invalidates the previous link unless a browser has used it. */
   createLink(): string;
   close(): Promise<void>;
 }
 
 const LOOPBACK = "127.0.0.1";
-/** Header with the browser's key. Preflight rejections keep pages of other origins from sending the header. */
+/** Header with the browser's secret key. Pages of other origins cannot send the header, because their preflight requests are rejected. */
 const KEY_HEADER = "x-panel-key";
 const CONNECTIONS_MAX = 100;
 const BODY_MAX_BYTES = 1024 * 1024;

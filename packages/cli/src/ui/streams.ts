@@ -8,7 +8,7 @@ import type { KubeClient } from "@patchbay/kube";
 import { createWebSocketStream, WebSocketServer, type WebSocket } from "ws";
 import type { ForwardedStream } from "./calls.ts";
 
-/** Subprotocol of WebSockets. The key is another subprotocol, because pages cannot set a WebSocket's headers. */
+/** Subprotocol of the page's WebSockets. A second subprotocol contains the key, because a page cannot set headers of a WebSocket. */
 export const PANEL_PROTOCOL = "stream.panel.patchbay.io";
 const KEY_PREFIX = "key.";
 const FRAME_MAX_BYTES = 1024 * 1024;
@@ -58,7 +58,7 @@ export class GuestStreams {
     this.#client = client;
   }
 
-  /** Connects the browser to the guest's console or screen, and disconnects an earlier client. */
+  /** Connects the browser to the guest's console or screen. virt-handler disconnects a client that already uses the console or screen. */
   open(stream: ForwardedStream, { request, socket, head }: Upgrade): void {
     this.#server.handleUpgrade(request, socket, head, (page) => {
       page.pause();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams changes as JSON lines. All kinds share one response, because browsers limit connections.
+// Streams changes of VMs, VMIs and networks as JSON lines. All kinds share one response, because browsers limit the number of
+// connections to a server.
 import type { ServerResponse } from "node:http";
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -18,10 +19,10 @@ const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
   networks: NETWORK_ATTACHMENT_DEFINITIONS,
 };
 
-/** Maximum unread data of a page, in bytes. The server closes connections above the limit. */
+/** Maximum size of unread data, in bytes. If a browser tab exceeds the limit, its connection is closed and the page reconnects. */
 const UNREAD_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Health requests' interval and timeout, in milliseconds. Only these requests reveal that an idle watch broke. */
+/** Interval and time limit of health requests, in milliseconds. Only their failure shows that a watch without events is broken. */
 const PULSE_INTERVAL_MS = 4000;
 
 interface AccessReview {
@@ -47,7 +48,7 @@ async function mayListEverywhere(
 }
 
 export interface WatchScope {
-  /** Namespace to watch. If unset, watches all namespaces if the user may, otherwise only `namespace`. */
+  /** Namespace to watch. If unset, watches all namespaces, or only `namespace` if the user may not list objects in all namespaces. */
   readonly onlyIn?: string;
   readonly namespace: string;
 }

@@ -15,7 +15,10 @@ export function isEqual(left: unknown, right: unknown): boolean {
   );
 }
 
-/** Returns whether `stored` contains all of `wanted`. Additional members are ignored, because servers add defaults. */
+/**
+ * Returns whether `stored` contains all members of `wanted`. Ignores additional members of `stored`, because servers
+ * add defaults and nulls. Lists must have the same length and are compared element by element.
+ */
 export function covers(stored: unknown, wanted: unknown): boolean {
   if (stored === wanted || wanted === undefined) return true;
   if (!isObject(stored) || !isObject(wanted)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Returns the maximum number of edits: half of the name's length, from 1 to 3. */
+/** Returns the maximum number of edits between a misspelled name and its correction: half of its length, at least 1 and at most 3. */
 function computeEditsMax({ length }: string): number {
   return Math.min(3, Math.max(1, Math.floor(length / 2)));
 }
@@ -41,7 +41,10 @@ function countEdits(from: string, to: string): number {
 /** Longer names are not compared, because the comparison takes quadratic time. */
 const LENGTH_MAX = 64;
 
-/** Returns the nearest, alphabetically first name, or undefined if all names need too many edits. */
+/**
+ * Returns the name that needs the fewest edits, or the alphabetically first of several such names. Returns undefined if `name` is too long
+ * or if all names need too many edits.
+ */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   if (name.length > LENGTH_MAX) return undefined;
   const near = names

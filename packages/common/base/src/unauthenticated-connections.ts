@@ -7,12 +7,12 @@ export interface Connection {
   destroy(): unknown;
 }
 
-/** Returns an ID of the client that a connection's TCP and TLS sockets share. */
+/** Returns an ID of the client, which is the same for the TCP socket and the TLS socket of a connection. */
 function printClient({ remoteAddress = "", remotePort = 0 }: Connection): string {
   return `${remoteAddress} ${String(remotePort)}`;
 }
 
-/** Limits unauthenticated connections. Closes the oldest one, because a rejected new client would reconnect at once. */
+/** Limits unauthenticated connections. At the limit, closes the oldest instead of the newest: a rejected client would reconnect at once. */
 export class UnauthenticatedConnections {
   readonly #connections = new Map<string, Connection>();
   readonly #max: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server of health checks, open to everyone because responses reveal only state and leader.
+// Server of health checks. Its TCP port is open to everyone, because responses reveal only the service's state and its leader.
 import type * as http from "node:http";
 import type { Server } from "node:http";
 import { createRequire } from "node:module";
@@ -16,7 +16,7 @@ const CONNECTIONS_MAX = 16;
 
 type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
   Partial<Pick<DaemonHealth, "notes">> & {
-    /** Returns the metrics for `/metrics`. Set only for a Unix socket that only root can reach. */
+    /** Returns the metrics for `/metrics` as text. Set only if the server has metrics and a Unix socket that only root can reach. */
     readonly printMetrics?: () => Promise<string>;
   };
 

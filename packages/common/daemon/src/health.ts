@@ -7,9 +7,9 @@ import { LoopWatch } from "@patchbay/kube";
 type Check = () => Promise<string | undefined>;
 
 export interface Health {
-  /** Adds a loop, which must list once before readiness. `/healthz` fails while the loop is stuck. */
+  /** Adds a loop. The service is not ready before the loop has processed its first listing. `/healthz` fails while the loop is stuck. */
   watchLoop(name: string, limitMs?: number): LoopWatch;
-  /** Adds a check, which must limit its duration. A failing check makes the service not ready. */
+  /** Adds a check, which must limit its own duration. The service is not ready while the check finds a problem. */
   addCheck(check: Check): void;
   /** Adds a line to `/readyz`. The line must contain no secrets, because everyone may read `/readyz`. */
   addNote(note: () => string): void;
@@ -89,7 +89,10 @@ export class DaemonHealth implements Health {
   }
 }
 
-/** Response to /healthz with the KubeVirt object's version in use, empty without the object. Source: pkg/healthz of KubeVirt. */
+/**
+ * Response to /healthz with the version of the KubeVirt object in use, so that clients can wait until all services use a
+ * changed object. The version is empty if there is no KubeVirt object. Source: pkg/healthz of KubeVirt.
+ */
 interface ConfigHealth {
   readonly code: 200 | 500;
   readonly body: {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorization of metrics readers. The API server checks the reader's token and rights.
+// Authorization of metrics readers. The API server authenticates the reader by a token and checks the reader's rights.
 import { createHash } from "node:crypto";
 import type { ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
@@ -47,7 +47,7 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
   kind: "SubjectAccessReview",
 };
 
-/** Time for which a result is cached, in milliseconds: two intervals of usual collectors. */
+/** Time for which a result is cached, in milliseconds. Collectors usually send a request every 30 s, so each review serves two requests. */
 const CACHE_TTL_MS = 60_000;
 const CACHE_SIZE_MAX = 64;
 

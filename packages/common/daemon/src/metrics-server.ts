@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Server of a service's metrics. Can require authorization, because metrics reveal all VMs and their traffic.
+// Server of a service's metrics. The server can require authorization, because metrics reveal all VMs and their traffic.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 
@@ -15,10 +15,10 @@ const CONNECTIONS_MAX = 16;
 /** Pattern of the path `/healthz`, which KubeVirt's tests request with two slashes. */
 const HEALTHZ = /^\/{1,2}healthz$/;
 
-/** Validity in days. A long validity is safe, because clients do not verify the certificate. */
+/** Validity of the server certificate in days. It may be long: clients do not verify the certificate, and each start creates a new one. */
 const CERTIFICATE_DAYS = 3650;
 
-/** Address of the server. Without a port, serves no metrics. Without an address, listens everywhere. */
+/** Address of the server. Without a port, metrics are not served. Without an address, the server listens on all addresses. */
 interface MetricsAddress {
   readonly metricsPort?: number;
   readonly metricsAddress?: string;

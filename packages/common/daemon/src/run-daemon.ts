@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Life cycle of a service: connect, start, report readiness, stop. A failure ends the process.
+// Life cycle of a service: connect, start, report readiness, stop on a signal. A failure ends the process.
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
@@ -18,7 +18,7 @@ export interface DaemonSettings {
   readonly component: string;
   readonly flags: CommonFlags;
   readonly node?: string;
-  /** Time between a stop signal and the end, in milliseconds. Clients meanwhile leave. Defaults to 0. */
+  /** Time for which the service continues after a stop signal, in milliseconds, so that clients connect to other servers. Defaults to 0. */
   readonly drainMs?: number;
 }
 
@@ -30,14 +30,14 @@ export interface DaemonContext {
   readonly metrics: Metrics;
   /** Health checks. Loops and checks must be added before `ready` is called. */
   readonly health: Health;
-  /** Aborted by the first SIGTERM or SIGINT. The service then continues for `drainMs` without readiness. */
+  /** Aborted by the first SIGTERM or SIGINT. The service is then no longer ready, but continues for `drainMs`. */
   readonly drainSignal: AbortSignal;
   readonly signal: AbortSignal;
   /** Reports with one line on standard output that the service has started. */
   ready(): void;
 }
 
-/** Handles the first SIGTERM and the first SIGINT. A repeated signal ends the process at once. */
+/** Handles the first SIGTERM and the first SIGINT. A second signal of the same kind finds no handler, and ends the process. */
 export function stopSignals(
   { drainMs = 0 }: Pick<DaemonSettings, "drainMs">,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
@@ -62,7 +62,7 @@ export function stopSignals(
   return { drainSignal: drain.signal, signal: stop.signal };
 }
 
-/** Waits until the service ends, for a limited time after a stop signal. */
+/** Waits until the service ends. After a stop signal, limits the wait, because a pending request may never be answered. */
 async function waitForEnd(
   service: Promise<void>,
   signal: AbortSignal,
@@ -129,7 +129,10 @@ async function runUntilStopped(
   await client.close();
 }
 
-/** Runs a service until `start` settles or 5 s after the drain. Exits with 1 after errors. */
+/**
+ * Runs a service until the promise that `start` returns settles. When `drainMs` have passed after a stop signal, waits at most 5 s
+ * longer for this promise. If the service fails, logs the error and exits with 1.
+ */
 export async function runDaemon(
   settings: DaemonSettings,
   start: (context: DaemonContext) => Promise<void>,

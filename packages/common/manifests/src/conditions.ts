@@ -31,7 +31,7 @@ const BY_VIRT_HANDLER: MatchCondition = {
   expression: `request.userInfo.username == ${accountExpression("virt-handler")}`,
 };
 
-/** Returns a CEL expression for a label's or annotation's value, or "" if it is missing. */
+/** Returns a CEL expression for the value of a label or annotation. A missing value or object results in an empty string. */
 function valueExpression(object: string, place: "labels" | "annotations", key: string): string {
   const path = `${object}.metadata.${place}`;
   return `(${object} != null && has(${path}) && '${key}' in ${path} ? ${path}['${key}'] : '')`;
@@ -41,7 +41,7 @@ function changeExpression(place: "labels" | "annotations", key: string): string 
   return `${valueExpression("object", place, key)} != ${valueExpression("oldObject", place, key)}`;
 }
 
-/** True if a write changes metadata that only the launcher's node may write. */
+/** True if a write sets or changes metadata that only the launcher's node may write. The webhook is not called for other writes. */
 const NODE_DATA_CHANGED: MatchCondition = {
   name: "node-data-changed",
   expression: [

@@ -9,9 +9,12 @@ import type { Files, Store } from "@patchbay/core/interfaces";
 import { parseAllDocuments } from "yaml";
 import { findType } from "./types.ts";
 
-/** Directory of the package. Source and compiled form of this file are both in subdirectories. */
+/** Directory of the package. Both the source and the compiled form of this file are in its subdirectories. */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** Folder of Patchbay's CRDs. Other kustomizations omit them, because `kubectl delete -k` would delete all VMs. */
+/**
+ * Folder of Patchbay's CRDs. No kustomization of another folder lists the CRDs, because `kubectl delete -k` would delete
+ * them together with all VMs.
+ */
 const DEFINITIONS = join(ROOT, "../../../crds");
 /** Path of the NetworkAttachmentDefinition CRD. No kustomization lists it, because `kubectl delete -k` would delete all networks. */
 const NETWORK_DEFINITION = join(
@@ -58,7 +61,11 @@ async function readFolder(files: Files, folder: string): Promise<readonly Manife
   return [...inherited.flat(), ...(await Promise.all(resources.map(read)))];
 }
 
-/** Folder of manifests. `base` and `standalone` contain everything except CRDs. `net-agent-only` suits clusters with KubeVirt. */
+/**
+ * `rights` contains accounts and roles. `base` contains everything for a cluster, and `standalone` everything for a
+ * standalone machine, both without CRDs. `net-agent-only` is for a cluster whose VMs belong to KubeVirt, `multi-network-policies` for a
+ * cluster on which Patchbay applies MultiNetworkPolicies.
+ */
 export type ManifestFolder =
   | "rights"
   | "base"

@@ -56,7 +56,7 @@ function listRuleRights(user: string, rule: Rule): readonly Right[] {
   );
 }
 
-/** Lists the rights that roles and bindings grant, each for one user, verb, resource and object. */
+/** Lists the rights that roles and bindings among the objects grant. Each right is for one user, verb, resource and object name. */
 export function listRights(objects: readonly KubeObject[]): readonly Right[] {
   const roles = objects.filter(isRole);
   return objects.filter(isBinding).flatMap(({ metadata: { namespace }, roleRef, subjects }) => {

@@ -48,7 +48,7 @@ const PRIORITY_CLASSES: ResourceType<KubeObject> = {
   namespaced: false,
 };
 
-/** Types in the order of installation. Services precede the webhooks and APIServices that name them. */
+/** Types in the order of installation. Webhooks and APIServices come last, because the services that they name must exist first. */
 export const TYPES: readonly ResourceType<KubeObject>[] = [
   NAMESPACES,
   DEFINITIONS,
@@ -76,7 +76,7 @@ const ADMISSION = {
   namespaced: false,
 } as const;
 
-/** Types that a server may lack. Bindings are deleted before the policies to which they refer. */
+/** Types that are applied separately, because a server may lack them. Bindings are deleted before the policies to which they refer. */
 export const SEPARATE_TYPES: readonly ResourceType<KubeObject>[] = [
   {
     ...ADMISSION,

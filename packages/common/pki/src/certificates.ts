@@ -57,7 +57,7 @@ function toTexts(value: unknown): readonly string[] {
 export function readCertificateSubject(
   certPem: string,
 ): Pick<CertificateRequest, "commonName" | "organizations"> {
-  // Node.js returns a string, or a list if the attribute occurs more than once.
+  // Node.js returns an attribute as a string, or as a list of strings if the attribute occurs more than once.
   const subject: Readonly<Record<string, unknown>> = {
     ...parseCertificate(certPem).toLegacyObject().subject,
   };
@@ -112,7 +112,7 @@ export async function createAuthority(
 }
 
 /**
- * Renews an authority for ten years. Clients need no update, because name and key are unchanged.
+ * Renews an authority for ten years. Clients that trust the old certificate also trust new signatures, because name and key are unchanged.
  * @throws AppError with PKI_PEM_INVALID if its certificate cannot be parsed
  */
 export async function renewAuthority({ certPem, keyPem, clock }: Authority): Promise<Authority> {

@@ -30,7 +30,7 @@ export async function createSigningKey(): Promise<string> {
 export type CertificateUsage = "server" | "client";
 
 export interface CertificateRequest {
-  /** Subject's name, which the API server uses as the user's name for client certificates. */
+  /** Name of the subject. The API server uses the name in a client's certificate as the name of the user. */
   readonly commonName: string;
   /** Organizations of the subject. The API server uses the organizations in a client's certificate as groups. */
   readonly organizations: readonly string[];

@@ -6,13 +6,13 @@ export interface KubeconfigContent {
   readonly caPem: string;
   readonly certPem: string;
   readonly keyPem: string;
-  /** Name of the user's entry. The API server uses only the certificate's name. */
+  /** Name of the user's entry. The API server ignores it, and reads the user's name from the certificate. */
   readonly user: string;
   /** Name of the cluster's entry. Defaults to `patchbay`. */
   readonly cluster?: string;
 }
 
-/** Builds a kubeconfig as JSON. The file needs mode 0600, because it contains a secret key. */
+/** Builds a kubeconfig as JSON, a subset of YAML. Callers must write it to a file with mode 0600, because it contains a secret key. */
 export function kubeconfigText(content: KubeconfigContent): string {
   const cluster = content.cluster ?? "patchbay";
   const context = `${content.user}@${cluster}`;

@@ -45,7 +45,7 @@ function printCertificate(
   return { certPem: `${certificate.toString("pem")}\n`, keyPem: printKey(keys.privateKey) };
 }
 
-/** Authority to create. Clients trust authorities with equal name and key alike. */
+/** Authority to create. If it has the name and key of an existing authority, clients that trust one of the two also trust the other. */
 export interface AuthorityRequest {
   readonly commonName: string;
   /** Expiration time, in milliseconds since 1970. */

@@ -50,7 +50,7 @@ function redactValue(value: unknown, depth = 0): unknown {
   return redactRecord(value, depth);
 }
 
-/** `error` requires human action, `warn` reports degraded service, `info` a change, `debug` all else. */
+/** `error` requires action by a person, `warn` reports degraded service, `info` reports a change, and `debug` reports everything else. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
@@ -63,7 +63,7 @@ interface LoggerOptions {
   readonly stream?: NodeJS.WritableStream & { readonly isTTY?: boolean };
 }
 
-/** Redacts a line in place, because winston reads the object's properties with symbol keys. */
+/** Redacts a line in place, so that the object keeps the properties with symbol keys, which winston reads. */
 function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo {
   for (const [name, value] of Object.entries(info)) {
     if (name !== "level") info[name] = redactField(name, value);

@@ -25,7 +25,7 @@ export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
 /** Annotation of a Service. Its value is the secondary network of the endpoints. Source: NPWG multus-service. */
 export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
-/** Annotation of a Service: a selector for VMIs. Requires {@link SERVICE_NETWORK_ANNOTATION} and an empty `spec.selector`. */
+/** Annotation of a Service. Its value is a selector for VMIs. Requires {@link SERVICE_NETWORK_ANNOTATION} and an empty `spec.selector`. */
 export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
 /**
  * Annotation of a VMI that permits a migration although the pod network has bridge binding. Source: KubeVirt
@@ -33,7 +33,10 @@ export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
  */
 export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
   "kubevirt.io/allow-pod-bridge-network-live-migration";
-/** Annotation of a VMI: the interface with the guest's default routes. Multus' `default-route` moves the launcher's. */
+/**
+ * Annotation of a VMI with the name of the interface that offers the guest its default routes. It replaces Multus'
+ * `default-route`, which would move the launcher's own default route.
+ */
 export const DEFAULT_ROUTE_ANNOTATION = "patchbay.io/default-route";
 export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
 /** Annotation of a pod, written by net-agent. Its value contains the errors of failed attachments. */
@@ -41,16 +44,16 @@ export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 /** Annotation of a pod. Its value contains the gateways that CNI returned for each NIC; writer: net-agent. */
 export const CNI_GATEWAYS_ANNOTATION = "patchbay.io/cni-gateways";
 
-/** Annotation of a net-agent pod: `"true"` makes the ending pod remove its node's CNI plugin. */
+/** Annotation of a net-agent pod. `"true"` makes the pod remove its CNI plugin from the node when it ends; writer: the uninstaller. */
 export const UNINSTALL_PLUGIN_ANNOTATION = "patchbay.io/leave-runtime";
 
-/** Annotation of an installed object: the specification that `patchbay install` wrote, for three-way merges. */
+/** Annotation of an installed object. Its value is the specification that `patchbay install` wrote last, for a three-way merge. */
 export const LAST_INSTALLED_ANNOTATION = "patchbay.io/last-installed";
 
-/** Annotation of a VMI: the devices' PCI addresses at the last start. Writer: virt-controller. */
+/** Annotation of a VMI. Its value contains the devices' PCI addresses at the VM's last start; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
 export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
-/** Annotation of a VMI: the MACs that networks assigned to the last guest, as JSON. */
+/** Annotation of a VMI. Its value contains the MACs that networks assigned to the VM's last guest, as JSON; writer: virt-controller. */
 export const RETAINED_MACS_ANNOTATION = "patchbay.io/kept-macs";
 /** Annotation of a VMI. Its value is the version of the PCI layout. Source: KubeVirt PciTopologyVersionAnnotation. */
 export const PCI_TOPOLOGY_VERSION_ANNOTATION = "kubevirt.io/pci-topology-version";
@@ -81,7 +84,8 @@ export const PREFERENCE_ANNOTATION = "kubevirt.io/preference-name";
 /** Annotation of a VMI. Its value is the name of the cluster preference. Source: KubeVirt ClusterPreferenceAnnotation. */
 export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-name";
 /**
- * Label of a claim, DataVolume or DataSource: the default instancetype of VMs with the object. Source: KubeVirt DefaultInstancetypeLabel.
+ * Label of a claim, DataVolume or DataSource. Its value is the default instancetype of VMs that use the object. Source:
+ * KubeVirt DefaultInstancetypeLabel.
  */
 export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
 /**
@@ -95,7 +99,7 @@ export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-p
 export const REVISION_LABEL_PREFIX = "instancetype.kubevirt.io/object-";
 /** Annotation of a launcher pod. Its value is the name of the VMI. Source: KubeVirt. */
 export const DOMAIN_ANNOTATION = "kubevirt.io/domain";
-/** Label of a VMI: the node's name, by which virt-handler filters its watch. Source: KubeVirt. */
+/** Label of a VMI. Its value is the name of the node. virt-handler filters its watch by this label. Source: KubeVirt. */
 export const NODE_NAME_LABEL = "kubevirt.io/nodeName";
 /** Label of a migrating VMI. Its value is the name of the target node. Source: KubeVirt MigrationTargetNodeNameLabel. */
 export const MIGRATION_TARGET_NODE_LABEL = "kubevirt.io/migrationTargetNodeName";
@@ -121,7 +125,7 @@ export const VIRT_API_SERVICE = "virt-api";
 export const WEBHOOKS_NAME = "patchbay";
 /** Prefix of the user names of Patchbay's service accounts. Source: Kubernetes service accounts. */
 export const SERVICE_ACCOUNT_PREFIX = `system:serviceaccount:${SERVICES_NAMESPACE}:`;
-/** Prefix of a node's user group; the node's name follows. Members may write only the node's objects. */
+/** Prefix of the user group of a node's services, followed by the node's name. Members may write only objects of that node. */
 export const NODE_GROUP_PREFIX = "patchbay.io:node:";
 /** Organization in the certificates that nodes use for migrations. The common name is the node's name. */
 export const RELAY_GROUP = "patchbay.io:migration";
@@ -145,9 +149,9 @@ export const VHOST_NET_RESOURCE = "devices.kubevirt.io/vhost-net";
 
 /** Extended resource with which userspace dataplanes request access to {@link VHOST_USER_DIR}. */
 export const VHOST_USER_DATAPLANE_RESOURCE = "vhost-user.patchbay.io/dataplane";
-/** Extended resource for a launcher's own socket directory, {@link VHOST_USER_DIR}/ID. */
+/** Extended resource with which a launcher requests its socket directory, {@link VHOST_USER_DIR}/ID. Each launcher has its own ID. */
 export const VHOST_USER_RESOURCE = "vhost-user.patchbay.io/sockets";
-/** Directory of vhost-user sockets on the node, in launchers and in dataplane pods. */
+/** Directory of vhost-user sockets; the path is the same on the node, in launchers and in dataplane pods. */
 export const VHOST_USER_DIR = "/run/patchbay/vhost-user";
 /** Host directory with one subdirectory for each launcher. The launcher mounts its subdirectory at {@link VHOST_USER_DIR}/ID. */
 export const VHOST_USER_LAUNCHER_DIR = "/run/patchbay/vhost-user-shown";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PciAddress, PciBridge, RootPort } from "./pci/addresses.ts";
 
-/** Definition of a libvirt domain, with paths in the launcher and explicit PCI addresses. */
+/** Definition of a libvirt domain. File paths are paths in the launcher. All PCI devices have explicit addresses. */
 export interface DomainDefinition {
   readonly name: string;
-  /** Must not change, because libvirt rejects a definition with the same name and another UUID. */
+  /** Must be the same in every definition of this domain. libvirt rejects a definition with the same name and another UUID. */
   readonly uuid: string;
   readonly accelerator: "kvm" | "qemu";
   /** libvirt's name of the machine type, for example `q35` or `pc-i440fx-7.2`. */
@@ -112,7 +112,7 @@ export interface IdentityDefinition {
   >;
 }
 
-/** The format is explicit, because a guest can write another format's header into a raw image. */
+/** Backing of a disk. The format is set explicitly, because a guest can write the header of another format into a raw image. */
 export interface DiskSource {
   readonly kind: "file" | "block";
   readonly path: string;
@@ -136,7 +136,7 @@ export interface DiskDefinition {
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
   readonly bus: "virtio" | "scsi" | "sata";
-  /** Unique device name by which libvirt orders disks, for example `vda` or `sda`. */
+  /** Unique device name by which libvirt orders disks, for example `vda` on virtio, `sda` on scsi and sata. */
   readonly target: string;
   readonly address: DiskAddress;
   readonly readOnly: boolean;
@@ -150,7 +150,7 @@ export interface DiskDefinition {
   readonly discard?: "unmap" | "ignore";
   readonly errorPolicy?: "stop" | "ignore" | "report" | "enospace";
   readonly blockSize?: BlockSizes;
-  /** Boot position among disks and NICs, lowest first. If unset, the disk is not booted. */
+  /** Position in the boot order of disks and NICs, lowest first. If unset, the guest does not boot from the disk. */
   readonly bootOrder?: number;
   /** Number of the I/O thread, from 1; for virtio disks only. */
   readonly ioThread?: number;
@@ -189,7 +189,7 @@ interface NicCommons {
   readonly mtu: number;
   readonly linkUp: boolean;
   readonly pciAddress: PciAddress;
-  /** Boot position among disks and NICs, lowest first. If unset, the NIC is not booted. */
+  /** Position in the boot order of disks and NICs, lowest first. If unset, the guest does not boot from the NIC. */
   readonly bootOrder?: number;
   /** Whether the NIC has a boot ROM, which a network boot with BIOS requires. */
   readonly hasBootRom?: boolean;

@@ -25,7 +25,7 @@ export {
   type Topology,
   type TopologyProblem,
 } from "./pci/topology.ts";
-// The XML parsers need 10 MB of memory, so programs import the parsers separately.
+// The XML parsers are not exported here, because they need 10 MB of memory. Programs import them separately.
 export type { DomainChange } from "./overlay/index.ts";
 export type { DomainFacts, NicFacts } from "./xml/parse.ts";
 export { printDomain, printNic } from "./xml/print/domain.ts";

@@ -37,7 +37,7 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
 /** Minimum number of CNI operations in a batch that is logged. */
 const LOGGED_OPERATIONS_MIN = 20;
 
-/** A batch starts with a pass, and ends when no pass runs and nothing is queued. */
+/** Collects statistics of batches. A batch starts with a reconcile pass, and ends when no pass runs and the queue is empty. */
 export interface BatchStats {
   runPass<T>(key: string, work: () => Promise<T>): Promise<T>;
   readonly cni: Cni;

@@ -24,7 +24,7 @@ function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
 
-/** Hooks that install the CNI plugin at server start, and remove the plugin at net-agent's uninstallation. */
+/** Returns hooks that install the CNI plugin when the server starts, and remove the plugin when net-agent is uninstalled. */
 function installHooks(
   paths: PluginPaths | undefined,
   flags: Flags,
@@ -42,7 +42,7 @@ function installHooks(
   };
 }
 
-/** Without a configured socket, `parts` is empty and `serving` resolves at once. */
+/** Creates the server for the container runtime. If no socket is configured, `parts` is empty and `serving` resolves at once. */
 export function composeRuntime(
   flags: Flags,
   adapters: RuntimeAdapters,

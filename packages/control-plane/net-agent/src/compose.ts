@@ -141,7 +141,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const lock = await lockState(flags.stateDir, { files, clock, log }, signal);
   if (lock === undefined) return;
   const family = `net-agent:${flags.stateDir}`;
-  // Kills an earlier net-agent's CNI plugins, which could still use addresses that this process releases.
+  // Kills CNI plugins that an earlier net-agent started, because they could still use addresses that this process releases.
   await runner.killProcessFamily(family);
   const namespaces = createNamespaces();
   const events = openEvents(context, flags);

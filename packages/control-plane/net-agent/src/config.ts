@@ -67,16 +67,16 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly podResourcesSocket: string;
   /** Directory of device information files: device plugins write to its subdirectory `dp`, and CNI plugins to `cni`. */
   readonly deviceInfoDir: string;
-  /** Whether pods may use only networks in their namespace or `default`, or networks of their VMI. */
+  /** Whether a pod may use only networks in its own namespace, networks in namespace `default`, and networks to which its VMI refers. */
   readonly namespaceIsolation: boolean;
   readonly ownBridge: readonly string[];
   /** Tenant policy from flags. Fields without a flag are unset. */
   readonly tenantPolicy: ClusterTenantPolicy;
-  /** Whether policy violations are rejected or cause warnings. `auto` means warnings if Multus attaches networks. */
+  /** Whether networks that violate the policy are rejected or cause a warning. `auto` selects the warning if Multus attaches networks. */
   readonly tenantPolicyMode: PolicyMode;
-  /** Socket for the container runtime's CNI plugin; unset if the agent does not serve the runtime. */
+  /** Path of the socket for the container runtime's CNI plugin; unset if the agent does not serve the runtime. */
   readonly cniSocket?: string;
-  /** File, directory or network name. With `none`, the runtime attaches the default network. Unused without `cniSocket`. */
+  /** Default network of pods: a file, a directory, a network name, or `none` if the runtime attaches it. Unused without `cniSocket`. */
   readonly defaultNetwork: string;
   readonly runtimeConfigDir: string;
   /** Plugin directory of the container runtime, to which patchbay-cni is copied; unset to install no plugin. */

@@ -48,7 +48,7 @@ export interface Deps {
   readonly resultCache: ResultCache;
   readonly multusCache: ResultCache;
   readonly trackedPods: TrackedPods;
-  /** Permits one operation per pod UID, because the container runtime may call during a reconcile pass. */
+  /** Permits one operation at a time per pod UID, because the container runtime may call the agent during the pod's reconcile pass. */
   readonly podMutex: KeyedMutex;
   readonly failures: Failures;
   readonly events: EventRecorder;
@@ -61,11 +61,11 @@ export interface Deps {
   /** Inode of the host's own network namespace, to which the agent never attaches a network. */
   readonly hostNetnsInode: string;
   readonly policy: CurrentPolicy;
-  /** Lists bridges that flags name, and bridges with a port outside pods and guests. */
+  /** Lists the node's own bridges: bridges that flags name, and each bridge with a port that belongs to neither a pod nor a guest. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
   /** Returns the network's problems on this node, including a tolerated policy violation. `network` has the form NAMESPACE/NAME. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   readonly mode: AgentMode;
-  /** Whether pods may use only networks in their namespace or `default`, or networks of their VMI. */
+  /** Whether a pod may use only networks in its own namespace, networks in namespace `default`, and networks to which its VMI refers. */
   readonly isIsolated: boolean;
 }

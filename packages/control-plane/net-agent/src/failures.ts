@@ -12,7 +12,7 @@ import {
 
 /** Failed steps of pods. The scope of a step is the uid of its pod. */
 export interface Failures extends StepBackoff<AttachmentError> {
-  /** Returns the report of a failed step. Repeated equal failures return the first report. */
+  /** Returns the report of a failed step. If a step repeatedly fails in the same way, returns the report of the first failure. */
   explain(step: Step, error: unknown, network?: string): Explanation<AttachmentError>;
   /** Returns the last report of a failed step, even if the step's backoff has ended. */
   lastReport(step: Step): AttachmentError | undefined;
@@ -27,7 +27,7 @@ function toAttachmentError(error: unknown, network?: string): AttachmentError {
   return { reason: reasonOf(error) ?? "CniFailed", message: messageWithAdvice(error, { network }) };
 }
 
-/** Describes the error by its codes, plugin and command, because the message may differ between attempts. */
+/** Describes the error by its code, plugin, command and CNI code. Omits the message, because it may differ between attempts. */
 function describeErrorKind(error: unknown): string {
   if (!isAppError(error)) return error instanceof Error ? error.name : typeof error;
   const { plugin, command, cniCode } = error.details;
@@ -35,7 +35,7 @@ function describeErrorKind(error: unknown): string {
 }
 
 interface Report {
-  /** Kind of failure and inputs of the step. The report is reused for an equal key. */
+  /** Describes the kind of failure and the inputs of the step. The report is reused while this description stays the same. */
   readonly key: string;
   readonly error: AttachmentError;
   readonly sinceMs: number;
@@ -44,7 +44,7 @@ interface Report {
 class StepFailures implements Failures {
   readonly #clock: Clock;
   readonly #backoff;
-  /** Last report of each failed step, by the step's scope and name. */
+  /** Last report of each failed step. The outer key is the step's scope, the inner key its name. */
   readonly #reports = new Map<string, Map<string, Report>>();
 
   constructor(clock: Clock) {
@@ -95,7 +95,7 @@ class StepFailures implements Failures {
     this.#reports.delete(scope);
   }
 
-  /** Returns a recent previous report with the same key, or stores the new report. */
+  /** Returns the previous report if it has the same key and is recent. Otherwise stores the new report. */
   #storeReport({ scope, name, inputs }: Step, kind: string, error: AttachmentError): Report {
     const steps = this.#reports.get(scope) ?? new Map<string, Report>();
     this.#reports.set(scope, steps);

@@ -10,7 +10,7 @@ import { createNodeView } from "./reconcilers/definition/node-view.ts";
 /** Kinds of links that connect pods or guests to the host. Source: Linux, rtnl_link_ops of veth and tun. */
 const GUEST_LINK_KINDS: readonly string[] = ["veth", "tun"];
 
-/** Returns bridges with a port that is neither a pod's veth nor a guest's tap. */
+/** Returns the host's own bridges. Such a bridge has a port that is neither a pod's (veth) nor a guest's (tap). */
 export function findOwnBridges(links: readonly Link[]): ReadonlySet<string> {
   return new Set(
     links.flatMap(({ kind, master }) =>
@@ -24,7 +24,7 @@ type Host = Pick<
   "files" | "node" | "listOwnBridges" | "linkWatch" | "openHostNetns" | "directories"
 >;
 
-/** Returns the path of the host's root directory, or an empty path on the host itself. */
+/** Returns the path of the host's root directory, or an empty path if this process runs on the host. */
 export function findHostRoot(hostProcess: number | undefined): string {
   return hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
 }

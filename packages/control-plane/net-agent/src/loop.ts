@@ -33,12 +33,12 @@ export interface LoopParts extends Omit<
   ) => Promise<void>;
 }
 
-/** Reconciles all pods and deleted pods with journal rows, then changed pods until the abort. */
+/** Reconciles all pods, including deleted pods with journal rows. Then reconciles each pod that changes, until the signal is aborted. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
   const trackedPods = await loadTrackedPods(journal, log);
   const readInputs = (key: string): string => serializeInputs(pods.find(parseKey(key)));
-  // The queue is fair between namespaces, because one namespace may have many pods.
+  // The queue is fair between namespaces, so that a namespace with many pods does not delay the pods of other namespaces.
   const toGroup = (key: string): string => parseKey(key).namespace ?? "";
   const queue = createQueue({ clock, concurrency, readInputs, toGroup });
   const batchStats = createBatchStats(parts, () => queue.length === 0);

@@ -15,7 +15,7 @@ import type { Cache } from "@patchbay/core/interfaces";
 export interface CurrentPolicy {
   current(): TenantPolicy;
   readonly isEnforced: boolean;
-  /** Returns the policy's KubeVirt field for error messages; empty if users cannot set the field. */
+  /** Returns text to append to an error message: the KubeVirt object's field that sets the policy, or "" if users cannot set that field. */
   describeSetting(): string;
   onChange(listener: () => void): void;
 }

@@ -4,10 +4,10 @@ import type { Clock, Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { acquireFileLock, type FileLock } from "@patchbay/os";
 
-/** Interval between attempts. The agent polls, because a blocking lock call would stop the event loop. */
+/** Interval between attempts to get the lock, in milliseconds. The agent polls, because a blocking lock call would stop the event loop. */
 const LOCK_RETRY_INTERVAL_MS = 2_000;
 
-/** Returns undefined if the signal is aborted. The kernel releases the lock when the process exits. */
+/** Waits for the lock. Returns undefined if the signal is aborted. The kernel releases the lock when the process exits. */
 export async function lockState(
   directory: string,
   deps: { readonly files: Files; readonly clock: Clock; readonly log: Logger },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods with journal rows or recorded failures. Only the journal contains a deleted pod's attachments.
+// Pods with journal rows or recorded failures. After a pod is deleted, only the journal contains its attachments.
 import type { Journal } from "@patchbay/cni";
 import { messageOf, type Logger } from "@patchbay/base";
 
@@ -13,7 +13,7 @@ export interface TrackedPods {
   readonly unreadable: readonly string[];
 }
 
-/** Reads the journal at startup. Callers of `add` and `remove` keep the list in step afterwards. */
+/** Reads the journal at startup. Afterwards, the callers of `add` and `remove` must keep the list in step with the journal. */
 export async function loadTrackedPods(journal: Journal, log: Logger): Promise<TrackedPods> {
   const trackedPods = new Map<string, Set<string>>();
   const add = (key: string, uid: string): void => {

@@ -6,7 +6,7 @@ import { keyOf, printKey, specVersionOf, type Queue } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { CurrentPolicy } from "./policy.ts";
 
-/** Index of the pod cache by requested networks, as NAMESPACE/NAME. */
+/** Name of an index of the pod cache. Its values are the networks that a pod requests, as NAMESPACE/NAME. */
 export const BY_NETWORK = "network";
 
 /** Returns the networks that a pod requests, as NAMESPACE/NAME; an empty list if the annotation is invalid. */
@@ -19,12 +19,12 @@ export function listRequestedNetworks(pod: Pod): readonly string[] {
   });
 }
 
-/** Includes the networks annotation, whose changes do not increment the generation. */
+/** Serializes the inputs of a pod's attachments. Includes the networks annotation, whose changes do not increment the generation. */
 export function serializeInputs(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
-/** Queues changed pods and pods of changed networks. A policy change queues all pods with networks. */
+/** Queues changed pods and pods that request a changed network. After a change of the policy, queues all pods that request networks. */
 export function wakePods(
   queue: Pick<Queue, "add">,
   {

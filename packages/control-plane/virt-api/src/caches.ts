@@ -93,7 +93,7 @@ export function trimVm({
   return { apiVersion, kind, metadata, spec, ...(macAddresses && { status: { macAddresses } }) };
 }
 
-/** Removes CNI configurations to save memory, except those with a shared link for {@link findSegment}. */
+/** Removes the CNI configuration to save memory. A configuration with a link that networks can share is kept for {@link findSegment}. */
 export function trimNetwork({
   apiVersion,
   kind,
@@ -141,12 +141,12 @@ export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): b
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Returns the L2 segment: the configuration's shared link, or NAMESPACE/NAME without a shared link. */
+/** Returns the network's L2 segment: the shared link in its configuration, or the network's NAMESPACE/NAME if there is no such link. */
 export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: string): string {
   return findSharedLink(nads.find(parseKey(network))?.spec?.config) ?? network;
 }
 
-/** Lists VMs, and VMIs without a VM, with these MACs in lower case with colons. */
+/** Lists the VMs, and VMIs without a VM, that have one of the MACs. `macs` must be in lower case with colons. */
 export function listMacOwners(
   {
     vms,

@@ -59,10 +59,10 @@ import { ActiveStreams } from "./streams/active.ts";
 import { serveStreams } from "./streams/serve-streams.ts";
 import { createPodNodeLookup } from "./http/calls.ts";
 
-/** Time limit of a discovery request in milliseconds, short because a user waits. */
+/** Time limit of a discovery request, in milliseconds. The limit is short, because a user waits for the response. */
 const DISCOVERY_TIMEOUT_MS = 2_000;
 
-/** Returns a function that checks whether the cluster serves the group. Failed checks return true. */
+/** Returns a function that checks whether the cluster currently serves the group. If the check fails, the function returns true. */
 function createKindCheck(
   client: Pick<KubeClient, "requestRaw">,
   log: Logger,

@@ -16,7 +16,7 @@ export interface Deps {
   /** Version of virt-api, for example v0.1.0. */
   readonly release: string;
   readonly store: Store;
-  /** Reads cached VMs, VMIs and NetworkAttachmentDefinitions. Reads everything else from the API server. */
+  /** Reads VMs, VMIs and NetworkAttachmentDefinitions from the caches. Reads other kinds and uncached objects from the API server. */
   readonly cachedReader: Reader;
   /** Makes virt-api's writes of VMs and VMIs visible to `cachedReader` before the watch events arrive. */
   readonly mutationCache: MutationCache;

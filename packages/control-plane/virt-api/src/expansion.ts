@@ -16,7 +16,7 @@ export async function expandVm(reader: Reader, vm: VirtualMachine): Promise<Expa
   return expandWith(vm, await readInstancetypes(vm, reader.find.bind(reader)));
 }
 
-/** Infers instancetype and preference from volumes. Objects of unserved kinds count as missing. */
+/** Infers instancetype and preference from volumes. Objects of kinds that the cluster does not serve count as missing. */
 export function inferVm(reader: Reader, vm: VirtualMachine): Promise<InferredVm> {
   return inferInstancetypes(vm, (type, key) =>
     reader.find(type, key).catch((error: unknown) => {

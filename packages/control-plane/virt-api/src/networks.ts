@@ -21,7 +21,7 @@ export type MayReadNetwork = (user: User, nad: Required<NadName>) => Promise<boo
 
 const { group, version, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
 
-/** Returns a function that creates a SubjectAccessReview at each call, because roles may change. */
+/** Returns a function that creates a SubjectAccessReview at each call. Reviews are not cached, because roles may change. */
 export function createAccessReview(store: Store): MayReadNetwork {
   return async (user, nad) => {
     const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
@@ -38,7 +38,10 @@ export function createAccessReview(store: Store): MayReadNetwork {
   };
 }
 
-/** Returns an error message if the user cannot read a NetworkAttachmentDefinition of another namespace. */
+/**
+ * Returns why the user may not use the network; undefined if the user may. A network of another namespace requires the right to
+ * read its definition.
+ */
 export async function findForeignNetworkProblem(
   deps: { readonly mayReadNetwork: MayReadNetwork },
   user: User,
@@ -62,7 +65,7 @@ export async function hasNad(
   return (await reader.find(NETWORK_ATTACHMENT_DEFINITIONS, key)) !== undefined;
 }
 
-/** Returns the nearest network name in the VM's namespace, because users may lack access to others. */
+/** Returns the most similar network name. Searches only the VM's namespace, because users may lack permission for others. */
 export function findNearestNetwork(
   { listNetworkNames }: { readonly listNetworkNames: (namespace: string) => readonly string[] },
   networkName: string,
@@ -92,7 +95,7 @@ export async function denyForeignNetworks(
   specs: Specs,
 ): Promise<Verdict | undefined> {
   const { namespace, user } = request;
-  // Patchbay's services write only networks for which virt-api has already checked a user.
+  // Patchbay's services need no check: virt-api has checked the user for whom it writes, and virt-controller copies the VM's networks.
   if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
   for (const network of listNewNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";
@@ -102,7 +105,7 @@ export async function denyForeignNetworks(
   return undefined;
 }
 
-/** Rejects new resource claims in clusters that do not serve claims and drop them from pods. */
+/** Rejects new resource claims if the cluster does not serve them, because the API server would then drop the claims from pods. */
 export async function listUnservedClaimCauses(
   deps: { readonly servesResourceClaims: () => Promise<boolean> },
   { spec, old }: Specs,

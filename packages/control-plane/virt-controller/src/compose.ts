@@ -119,7 +119,7 @@ interface Caches {
   readonly instancetypes: InstancetypeCaches;
 }
 
-/** Returns the owning VMI's key without a uid check, because the reconcile pass compares uids. */
+/** Returns the key of the VMI in the pod's owner reference. Does not compare the owner's uid, because the reconcile pass does. */
 function findVmiKey(pod: Pod): string | undefined {
   const owner = findController(pod);
   if (owner?.kind !== VIRTUAL_MACHINE_INSTANCES.kind) return undefined;
@@ -153,7 +153,7 @@ function enqueueClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** Enqueues VMIs when their node stops or resumes responding, or is cordoned or uncordoned. */
+/** Enqueues a node's VMIs when the node stops or resumes responding, or when it is cordoned or uncordoned. */
 function enqueueNodeVmis({ nodes, vmis }: Caches, queue: Queue): void {
   nodes.onChange((change) => {
     const previous = change.kind === "added" ? undefined : change.previous;
@@ -213,7 +213,7 @@ function enqueueInstancetypeUsers({ instancetypes, vms }: Caches, queue: Queue):
 }
 
 function createCaches({ client, log }: DaemonContext): Caches {
-  // The label only limits the cache's size. The reconcile pass checks the pods' owner references.
+  // The selector only keeps the cache small. Other pods may have the label too, so the reconcile pass checks the owner references.
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {
@@ -380,7 +380,7 @@ function collectMetrics({ kubevirts, migrations, vmis, vms }: Caches): readonly 
   ];
 }
 
-/** Records durations of observed phase transitions, on standbys too, as in KubeVirt. */
+/** Records the durations of phase transitions that this process observes. A standby records them too, as in KubeVirt. */
 function recordPhases({ vmis, migrations }: Caches, metrics: DaemonContext["metrics"]): void {
   const record = createPhaseRecorder((settings) => metrics.addHistogram(settings));
   vmis.onChange((change) => {

@@ -37,9 +37,9 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
-  /** Cache of IPAMClaims. The index `owner` has NAMESPACE/NAME of owning VMs and VMIs. */
+  /** Cache of IPAMClaims. The keys of its index `owner` are NAMESPACE/NAME of the VMs and VMIs that own claims. */
   readonly ipamClaims: Cache<IpamClaim>;
-  /** Reads instancetypes, preferences and revisions from caches, or else from the API server. */
+  /** Reads instancetypes, preferences and their revisions from caches. If an object is not cached, reads it from the API server. */
   readonly instancetypes: Reader;
   readonly mutationCache: MutationCache;
   /** Watches of ResourceClaims. The users are NAMESPACE/NAME of VMIs. */

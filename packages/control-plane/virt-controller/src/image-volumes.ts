@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detection of image volume support. Kubernetes before 1.31 drops image volumes, later versions may reject them.
+// Detection of image volume support in the API server. Kubernetes before 1.31 drops image volumes, and later versions may reject them.
 import { PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { hasImageVolume } from "@patchbay/core/vm";
@@ -7,7 +7,7 @@ import { isAppError, type Logger } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
-  /** Returns whether the API server preserves image volumes. Dry-runs `pod` until the result is known. */
+  /** Returns whether the API server preserves image volumes. Each call with a new `pod` tries a dry run until one has shown the result. */
   areSupported(pod: Pod): Promise<boolean>;
   /** Records that image volumes are unsupported. Called when a stored pod lacks its image volume. */
   reportLost(): void;

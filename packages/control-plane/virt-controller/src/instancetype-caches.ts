@@ -82,7 +82,7 @@ function toInstancetypeKey(
   return `${resource}/${namespace}/${name}`;
 }
 
-/** Returns keys of the VM's instancetype and preference, except objects whose stored revision the VM uses. */
+/** Returns the keys of the VM's instancetype and preference. Omits an object if the VM already uses a stored revision of the object. */
 export function findMissingInstancetypes(vm: VirtualMachine): readonly string[] {
   return MATCHER_ROLES.flatMap((role) => {
     const matcher = findMatcher(vm, role);
@@ -93,7 +93,7 @@ export function findMissingInstancetypes(vm: VirtualMachine): readonly string[] 
   });
 }
 
-/** Calls `onChange` with the changed object's key, like the keys of findMissingInstancetypes. */
+/** Calls `onChange` with the key of each changed instancetype or preference, in the form of the keys from findMissingInstancetypes. */
 export function onInstancetypeChange(
   caches: InstancetypeCaches,
   onChange: (key: string) => void,

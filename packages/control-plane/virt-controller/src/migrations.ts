@@ -23,7 +23,7 @@ export function createMigrationCache(
   });
 }
 
-/** Enqueues the VMI of a changed migration, and of each waiting migration when one ends. */
+/** Enqueues the VMI of a changed migration. When a migration ends, enqueues the VMIs of waiting migrations too. */
 export function enqueueMigratingVmis(
   migrations: Cache<Migration>,
   add: (key: string) => void,

@@ -110,7 +110,7 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   });
 }
 
-/** Client for hook sidecars: a child process that runs as the launchers' user. */
+/** Creates the client for hook sidecars: a child process that runs as the launchers' user and connects to sockets in pod volumes. */
 function openHooks({ clock }: DaemonContext, { podsDir }: Flags): HookSidecars {
   return createHookSidecars({
     identity: LAUNCHERS_USER,
@@ -171,7 +171,7 @@ function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   return killLeftovers(createPacketCaptures({ runner: createProcessRunner(), processFamily }));
 }
 
-/** Creates the doctor that locates frame losses. The node's network namespace stays open until exit. */
+/** Creates the doctor, which finds where frames are lost. It holds the node's network namespace open until this process exits. */
 function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDoctor {
   const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
   const hostNetns = createNamespaces().open(path);
@@ -202,7 +202,7 @@ function openVhostSockets(flags: Flags): VhostSockets {
   return createVhostSockets({ ...buildVhostOptions(flags), podsDir: flags.podsDir });
 }
 
-/** Offers the node's devices to the kubelet; does nothing without a kubelet directory. */
+/** Offers the node's devices to the kubelet until the signal is aborted. Does nothing if no kubelet directory is configured. */
 function offerDevices(
   { clock, log, signal }: DaemonContext,
   flags: Flags,
@@ -242,7 +242,7 @@ function openRuntime(
 /** Interval between attempts to start the server while virt-api has not created the server's certificates, in milliseconds. */
 const CERTIFICATES_RETRY_INTERVAL_MS = 5000;
 
-/** Starts the server when its certificates exist. Does nothing without a port. */
+/** Starts the server for virt-api as soon as the server's certificates exist. Does nothing if no port is configured. */
 async function serveVirtApi(
   context: DaemonContext,
   flags: Flags,
@@ -279,7 +279,7 @@ async function serveVirtApi(
   }
 }
 
-/** Runs virt-handler. Readiness requires synced caches and an answer of the container runtime. */
+/** Runs virt-handler until the signal is aborted. Reports readiness when the caches are synced and the container runtime has answered. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { nodeName, concurrency } = flags;

@@ -39,7 +39,10 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
 /** Mount point of the certificates that virt-api creates for virt-handler. */
 const CERTIFICATES_DIR = "/etc/patchbay/virt-handler";
 
-/** Default number of concurrent reconcile passes, above usual VM counts, because launchers can hang. */
+/**
+ * Default number of concurrent reconcile passes. The number is higher than the usual number of VMs on a node, so that no VM waits for
+ * another VM's hung launcher.
+ */
 export const DEFAULT_CONCURRENCY = 512;
 
 function toDataplaneGroup(text: string): number {

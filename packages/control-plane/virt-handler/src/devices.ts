@@ -31,7 +31,7 @@ export async function offerNodeDevices(parts: OfferOptions, signal: AbortSignal)
     }
     for (const device of wantedOffers.filter(({ resource }) => !offersByResource.has(resource))) {
       const stop = new AbortController();
-      // Waits for the previous offer's end, because offers of a resource share one socket.
+      // Two offers of one resource would listen on the same socket, so a new offer waits until the previous offer has ended.
       const previousEnd = endingOffers.get(device.resource) ?? Promise.resolve();
       const ended = previousEnd.then(() => parts.offer(device, stop.signal));
       offersByResource.set(device.resource, { stop, ended });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guest agents' reports and query times. A restarted process restores reports from the VMI's status.
+// Reports of guest agents, and the times of the next queries. A restarted process restores the reports from the VMI's status.
 import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import { AGENT_CONNECTED } from "@patchbay/core/status";
 import {
@@ -15,7 +15,7 @@ import { createTokenBuckets, printTime } from "@patchbay/kube";
 import type { GuestInterface, GuestSystem } from "@patchbay/core/interfaces";
 
 interface AgentAnswer {
-  /** Undefined if the agent did not answer. The previously reported links then stay in use. */
+  /** Links of the guest; undefined if the agent did not answer. The previously reported links then stay in use. */
   readonly links: readonly GuestInterface[] | undefined;
   /** Set if an agent has opened the channel but did not answer in time. */
   readonly isTimeout?: boolean;
@@ -26,15 +26,21 @@ interface AgentAnswer {
 
 export interface GuestAgents {
   getView(vmi: VirtualMachineInstance): GuestView;
-  /** Returns undefined if the system must be queried, for example after a reboot. */
+  /** Returns the guest's operating system; undefined if it must be queried, for example after a reboot into another system. */
   findSystem(uid: string): GuestOsInfo | undefined;
-  /** Returns undefined if no agent is connected. `inputs` is then empty, and otherwise describes the NICs. */
+  /**
+   * Returns the milliseconds until the next query; undefined if no agent is connected. `inputs` describes the guest's NICs, and is empty
+   * if no agent is connected. A query is due soon after `inputs` changed.
+   */
   queryDueInMs(uid: string, inputs: string): number | undefined;
   /** Records an answer. Returns whether the VMI's status must be updated. */
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
-  /** A listening agent is silent after repeated timeouts. Other agents are silent if they answered before. */
+  /**
+   * Records whether the agent is silent. An agent with an open channel (`isListening`) is silent if its last queries timed out. An agent
+   * with a closed channel is silent if it has answered before.
+   */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
-  /** Returns an RFC 3339 time; undefined if the agent answers or was silent only briefly. */
+  /** Returns the RFC 3339 time since which the agent has been silent. Returns undefined if it answers or was silent only briefly. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;
   silenceReportDueInMs(uid: string): number | undefined;
   forget(uid: string): void;
@@ -183,7 +189,10 @@ class TrackedGuestAgents implements GuestAgents {
     return { since, reportAtMs: sinceMs + SILENCE_REPORT_DELAY_MS };
   }
 
-  /** Returns whether the last queries timed out or, without an earlier answer, the status reports silence. */
+  /**
+   * Returns whether the agent's last queries timed out. Until this process has received an answer from the agent, also
+   * returns true if the VMI's status contains `silentSince`.
+   */
   #isHung(vmi: VirtualMachineInstance): boolean {
     const uid = uidOf(vmi);
     const unanswered = this.#unanswered.get(uid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconcile loop over one node's VMIs. Each pass observes a VMI, and plugs and unplugs devices.
+// The reconcile loop over the VMIs of one node. Each pass observes a VMI, and plugs and unplugs its devices.
 import { type VirtualMachineInstance, isVmiFinal } from "@patchbay/api";
 import type {
   LauncherPod,
@@ -118,7 +118,7 @@ function isLauncherError(error: unknown): error is AppError {
   return isAppError(error) && LAUNCHER_ERRORS.test(error.code);
 }
 
-/** Takes a pass from the VMI's budget, or returns the milliseconds until the next pass. */
+/** Returns the delay before the next pass, in milliseconds. If a pass may run now, takes it from the VMI's budget and returns undefined. */
 export function findDelayMs(
   vmi: VirtualMachineInstance,
   pod: LauncherPod,
@@ -133,7 +133,7 @@ function resetFailures({ metadata }: VirtualMachineInstance, { failedPasses }: D
   failedPasses.delete(metadata.uid ?? "");
 }
 
-/** Reports launcher errors in the status, and rethrows errors except LAUNCHER_UNREACHABLE for the queue's backoff. */
+/** Reports a launcher error in the VMI's status. Rethrows every error except LAUNCHER_UNREACHABLE, so that the queue backs off. */
 async function handleFailedPass(
   vmi: VirtualMachineInstance,
   error: unknown,
@@ -153,9 +153,12 @@ async function handleFailedPass(
   return done();
 }
 
-/** Phases in which the launcher's volume may not be mounted yet. Watches would miss the mount. */
+/**
+ * Phases in which the launcher's volume is possibly not mounted yet. A watch that starts before the mount would watch the directory that
+ * the mount later covers, and would never report the launcher's socket.
+ */
 const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
-/** Maximum number of rounds of observing and acting in a pass. A plug takes about four. */
+/** Maximum number of rounds in a pass. Each round observes and acts; a plug takes about four rounds. */
 const ROUNDS_MAX = 5;
 
 function findRepairedDrifts(
@@ -185,7 +188,8 @@ async function converge(
   for (let round = 1; ; round += 1) {
     const facts = await observeNodeVm(vmi, { ...launcher, ...known }, deps);
     const plan = planNodeVm(facts);
-    // Only the guest's owner records phases, because a migration target continues from the status's phases.
+    // Only the launcher that owns the guest records phases. When a migration target becomes the owner, it continues from the phases in
+    // the VMI's status.
     if (launcher.role === "owner") {
       deps.phaseTimings.observe(vmi, listStages(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
@@ -368,7 +372,7 @@ function listActivePodUids(vmis: readonly VirtualMachineInstance[]): ReadonlySet
 
 const POLICIES = "policies";
 
-/** Wakes VMIs when policies change. One pass serves all changes during the previous pass. */
+/** Wakes VMIs when their network policies change. One pass serves all changes that arrive during the previous pass. */
 async function runPolicyPasses(
   parts: LoopParts,
   wake: (key: string) => void,

@@ -22,9 +22,9 @@ import { createRateLimits, type RateLimits } from "./rate-limits.ts";
 import type { Taps } from "./metrics/plugs.ts";
 
 export interface PhaseTimings {
-  /** Records the NICs' current phases. Each pass must call this, so that no phase is missed. */
+  /** Records the NICs' current phases. Each pass must call this, even if it writes no status, so that no phase is missed. */
   observe(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
-  /** Describes how long the NIC took to reach its phase; undefined if unknown. */
+  /** Describes the time that the NIC took to reach its phase. Returns undefined if the time is unknown. */
   describe(vmi: VirtualMachineInstance, iface: string): string | undefined;
   nextHistory(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
   markWritten(uid: string): void;
@@ -64,7 +64,10 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
 }
 
 interface UnplugRequests {
-  /** Returns an undo function. `before`, the status's number of requests, applies only to the first record. */
+  /**
+   * Records an unplug request, and returns a function that undoes the record. `before` is the number of earlier requests according to the
+   * VMI's status. `before` is ignored if this process has already recorded a request for the interface.
+   */
   record(uid: string, iface: string, before: number): () => void;
   /** Records that libvirt reported the failure of the last request. Does nothing if no request is recorded. */
   recordRefusal(uid: string, iface: string): void;
@@ -122,7 +125,10 @@ type WiredSpec = Pick<IfaceFacts, "iface" | "security">;
 /** Settings of each interface when its links were last complete, by interface name. */
 export type WiredSpecs = ReadonlyMap<string, WiredSpec>;
 
-/** Returns current settings of wired interfaces, others from `last`, and names of interfaces with changed settings. */
+/**
+ * Returns `last` with the current settings of each interface whose links are complete, and the names of the interfaces whose current
+ * settings differ from those in `last`. Drops interfaces that are not in `ifaces`.
+ */
 export function compareWiredSpecs(
   ifaces: readonly IfaceFacts[],
   last: WiredSpecs = new Map(),

@@ -37,7 +37,7 @@ import {
 import { createCache, type KubeClient, type StartableCache } from "@patchbay/kube";
 
 export interface PodPolicies {
-  /** Returns the pod's policies. Unknown pods are isolated if their namespace has policies. */
+  /** Returns the policies of the launcher pod. A pod that is not yet known is isolated if its namespace has policies. */
   find(pod: LauncherPod): PlannedPolicy;
   /** Calls the listener after each change that may affect the policies of a pod. */
   onChange(listener: () => void): void;
@@ -203,7 +203,7 @@ class Plans<S extends Subject, P> {
     return namespace && (namespace.metadata.labels ?? {});
   };
 
-  /** Returns the subject's addresses and ports as a peer; undefined if it is no peer. */
+  /** Returns the addresses and ports that the pod or VM contributes as a peer. Returns undefined if it is no peer. */
   #share(policy: NetworkPolicy, subject: S | undefined): unknown {
     if (subject === undefined) return undefined;
     const facts = { findNamespaceLabels: this.#findLabels };
@@ -370,7 +370,7 @@ function watchNetworkPolicies(
   return { policies, caches: [stored, vmis, nads] };
 }
 
-/** Watches the policies' objects until the signal is aborted. Resolves after the first lists. */
+/** Watches the objects that the policies need until the signal is aborted. Resolves when the first lists are complete. */
 export async function watchPolicies(
   { networkPolicies = false, multiNetworkPolicies = false, policyExempt = [] }: PolicyOptions,
   context: WatchContext,

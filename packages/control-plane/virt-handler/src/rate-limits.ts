@@ -18,16 +18,16 @@ export interface RateLimits {
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: WiringBudget;
-  /** Monotonic milliseconds since which writes of transient interface statuses are postponed, by VMI UID. */
+  /** Monotonic time in milliseconds since which a write of a transient interface status has been postponed. The key is the VMI's UID. */
   readonly transientSince: Map<string, number>;
   /** Number of consecutive failed passes by UID of the VMI. */
   readonly failedPasses: Map<string, number>;
 }
 
-/** Serializes fields that other components write. A changed result resets rate limits and backoff. */
+/** Serializes the fields of a VMI that other components write. When the result changes, rate limits and backoff are reset. */
 export function serializeInputs(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods, migrationState } = vmi?.status ?? {};
-  // The target's relay ports change when virt-handler restarts there. The source then retries at once.
+  // The ports of the target's relay change when virt-handler restarts on the target's node. The source then retries at once.
   const {
     migrationUid,
     targetDirectMigrationNodePorts: ports,
@@ -44,19 +44,19 @@ export function serializeInputs(vmi: VirtualMachineInstance | undefined): string
 
 /** Interval after which the rate limit permits one more reconcile pass of a VMI, in milliseconds. */
 export const PASS_REFILL_MS = 1_000;
-/** Limits passes, because a launcher may send endless events. Starts take about 20 passes, plugs 10. */
+/** Limits a VMI's reconcile passes, because a launcher's libvirt may send events continuously. A start takes about 20 passes, a plug 10. */
 const PASS_LIMIT = { burst: 50, refillMs: PASS_REFILL_MS };
 /** Interval after which the rate limit permits one more status write of a VMI, in milliseconds. */
 export const WRITE_REFILL_MS = 10_000;
-/** Limits status writes, because guests' reports may change endlessly. Starts and plugs take three writes each. */
+/** Limits a VMI's status writes, because a guest's reports may change continuously. A start and a plug take three writes each. */
 const WRITE_LIMIT = { burst: 20, refillMs: WRITE_REFILL_MS };
 
-/** Delay in milliseconds before the status shows a plug's wait. Most waits end sooner. */
+/** Delay before the status shows that a plug waits for its pod or for the guest, in milliseconds. Most waits end sooner. */
 export const TRANSIENT_REPORT_DELAY_MS = 1_000;
 
 /** Rate limit of an operation, for each VMI. */
 export interface Budget {
-  /** Takes one operation; returns false if the budget is empty. Changed VMI inputs refill the budget. */
+  /** Takes one operation from the VMI's budget. Returns false if the budget is empty. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance): boolean;
   forget(uid: string): void;
 }
@@ -81,7 +81,7 @@ function createBudget(clock: Clock, allowance: RateLimit): Budget {
 
 /** Interval in milliseconds after which the rate limit permits one more creation of an interface's links. */
 export const WIRING_REFILL_MS = 10_000;
-/** Limits link creation, because launchers may break links repeatedly. A plug creates links at most twice. */
+/** Rate limit for creating an interface's links, because a launcher may break them repeatedly. A plug creates links once or twice. */
 const WIRING_LIMIT = { burst: 10, refillMs: WIRING_REFILL_MS };
 
 interface WiringBudget {

@@ -5,7 +5,7 @@ import type { OpenedStream, StatusListener } from "./streams.ts";
 
 const SCROLLBACK = 5000;
 
-/** Sets the page's nonce on xterm.js's style elements, which the Content-Security-Policy would otherwise block. */
+/** Sets the page's nonce on style elements that xterm.js creates. The Content-Security-Policy blocks style elements without a nonce. */
 function allowTerminalStyles(): void {
   const nonce = document.querySelector<HTMLMetaElement>("meta[name=panel-nonce]")?.content ?? "";
   const create = (tag: string, options?: ElementCreationOptions): HTMLElement =>

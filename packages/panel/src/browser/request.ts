@@ -33,7 +33,7 @@ async function sendRequest(
   };
 }
 
-/** Sends a request or dry run. Returns status 503 if the panel's server is unreachable. */
+/** Sends a request, as a dry run if `isDryRun` is set. Returns an answer with status 503 if the panel's server is unreachable. */
 export async function send(
   session: Session,
   request: ApiRequest,
@@ -81,7 +81,7 @@ export async function readEvents(
   }
 }
 
-/** Returns disk images of a standalone machine; empty on clusters or without a server response. */
+/** Returns the disk images of a standalone machine; empty on a cluster, or if the server does not respond. */
 export async function readImages(session: Session): Promise<readonly string[]> {
   try {
     const response = await fetch("/images", { headers: { "x-panel-key": session.key } });
@@ -111,7 +111,7 @@ export async function readDoctorReport(
   }
 }
 
-/** Returns the user's rules. After a failure, returns incomplete rules, with which the panel offers everything. */
+/** Returns the user's rules in a namespace. If the review fails, returns incomplete rules, so that the panel offers all actions. */
 export async function readRules(session: Session, namespace: string): Promise<Rules> {
   const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const body = {

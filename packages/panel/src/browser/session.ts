@@ -28,7 +28,7 @@ function readStoredLink(): StoredLink | undefined {
   return stored === null ? undefined : (JSON.parse(stored) as StoredLink); // The cast is safe, because only `openSession` writes the value.
 }
 
-/** Opens a session with the address's token, or else the stored token. Removes the address's token. */
+/** Removes the token from the page's address and opens a session with it. If the address has no token, uses the stored token. */
 export async function openSession(): Promise<Session | AccessFailure> {
   const stored = readStoredLink();
   const token = TOKEN.exec(location.hash)?.[1] ?? stored?.token;

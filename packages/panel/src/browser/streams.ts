@@ -9,7 +9,7 @@ export interface StreamTarget {
   readonly streamKind: "console" | "vnc";
 }
 
-/** Sends the session's key as subprotocol, because pages cannot set headers of WebSocket requests. */
+/** Opens a stream. Sends the session's key as a subprotocol, because pages cannot set headers of a WebSocket request. */
 export function openStream(
   session: Session,
   { namespace, name, streamKind }: StreamTarget,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads object changes, one per line of a response. Requests again when the response ends.
+// Reads changes of objects from a streamed response, one per line. Sends a new request when the response ends.
 import type { Line, Pulse } from "../model/objects.ts";
 import { Deadline, sleep } from "./timing.ts";
 import type { Session } from "./session.ts";
 
 const RETRY_INTERVAL_MS = 1000;
 
-/** Milliseconds without a line before the connection counts as lost. Pulses arrive every 4 s. */
+/** Time without a line after which the connection counts as lost, in milliseconds. The panel's server sends a pulse every 4 s. */
 const SILENCE_TIMEOUT_MS = 9000;
 
 export interface Listener {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cable paths from a plug down into the unit's tray, along it, and to the jack.
+// Paths of cables from a plug to a jack: down into the unit's tray, along the tray, and across to the jack.
 import type { Point } from "./layout.ts";
 
 const BEND_RADIUS = 9;
 
 export interface CableRun {
   readonly from: Point;
-  /** Vertical distance from plug to cable, different between neighboring cables, so that they do not overlap. */
+  /** Vertical distance from the plug to the cable in the tray. It differs between neighboring cables, so that they do not overlap. */
   readonly trayDepth: number;
-  /** X coordinate of the gap between plugs of rows below; undefined without rows below. */
+  /** X coordinate of the gap between the plugs in the rows below; undefined if there is no row below. */
   readonly gapX: number | undefined;
   /** X coordinate of the right edge of the rack. */
   readonly rackEdgeX: number;
@@ -26,7 +26,7 @@ function joinPath(...words: readonly (string | number)[]): string {
   return words.map(String).join(" ");
 }
 
-/** Returns the path into the tray, through the gap at `gapX` or straight if undefined. */
+/** Returns the path down into the tray: through the gap between the plugs if there is a row below, otherwise straight. */
 function pathDown({ from, gapX, trayDepth }: CableRun): string {
   const along = from.y + trayDepth;
   const bend = Math.min(BEND_RADIUS, trayDepth);

@@ -60,7 +60,7 @@ const JSON_TYPE = "application/json";
 /** Content type of a JSON patch. Source: RFC 6902, section 6. */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Newer changes replace pending changes with the same ID. Link changes have separate IDs. */
+/** Returns the change's ID. A newer change replaces a pending change with the same ID. Link changes have IDs of their own. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":
@@ -99,7 +99,7 @@ function mergeIntoPlug(
   }
 }
 
-/** Adds a change, or merges it into a plug. Pulls and other changes replace each other. */
+/** Adds a change, or merges it into a pending plug of its interface. A pull and the interface's other changes replace each other. */
 export function addChange(changes: readonly Change[], change: Change): readonly Change[] {
   const others = removeChange(changes, change);
   if (!("iface" in change)) return [...others, change];
@@ -138,7 +138,7 @@ export function describeChange(change: Change): string {
   }
 }
 
-/** Returns the network's name without namespace, with a number if `usedNames` contains the name. */
+/** Returns a name for a new NIC: the network's name without its namespace. If `usedNames` contains this name, appends a number. */
 export function newIfaceName(network: string, usedNames: readonly string[]): string {
   const base = network.split("/").at(-1) ?? network;
   for (let number = 2, name = base; ; number += 1) {
@@ -160,7 +160,7 @@ export function patchPath({ namespace, kind, name }: UnitRef): string {
   return `/apis/kubevirt.io/v1/namespaces/${namespace}/${kind}/${name}`;
 }
 
-/** Builds a patch that tests the entry's name, because the index may belong to another entry. */
+/** Builds a patch of a list entry. The patch tests the entry's name, because the index may now belong to another entry. */
 function buildPatchRequest(
   unit: UnitRef,
   entry: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints commands and YAML for the panel's changes, and combines a VM's NIC changes.
+// Prints the commands and the YAML with which users can make the panel's changes, and combines a VM's NIC changes in one request.
 import { createVmObjects, listVmObjects } from "@patchbay/core/new-vm";
 import { locateNics } from "@patchbay/core/nics";
 import { stringify } from "yaml";
@@ -173,7 +173,7 @@ export function listNicChanges(changes: readonly Change[], unit: string): readon
   return changes.filter(isNicChange).filter((change) => change.unit.key === unit);
 }
 
-/** Returns one patch; undefined for fewer than two changes or a missing interface or network list. */
+/** Returns one patch with all changes; undefined for fewer than two changes, or if the VM has no list of interfaces or networks. */
 export function combinedRequest(
   changes: readonly NicChange[],
   objects: VmObjects,
@@ -199,7 +199,9 @@ export function combinedRequest(
 }
 
 /**
- * Returns the combined dry run's verdict; undefined without new messages. A verdict without refusal extends the last of `singleVerdicts`.
+ * Returns the verdict for the dry run of all changes together. `singleVerdicts` are the verdicts for the dry runs of the single changes.
+ * If the combined dry run was refused, returns a refusal; otherwise, returns the last of `singleVerdicts` with the new warnings appended.
+ * Returns undefined if all messages of the combined dry run are already in `singleVerdicts`.
  */
 export function combinedVerdict(
   answer: Answer,

@@ -8,7 +8,7 @@ export interface Filter {
   readonly namespace: string;
   readonly node: string;
   readonly network: string;
-  /** Reason or notice title of shown units. `any` shows units with problems; empty shows all units. */
+  /** Shows only units with a NIC that has this reason, or with a notice of this title. `any`: units with any problem. Empty: all units. */
   readonly reason: string;
 }
 

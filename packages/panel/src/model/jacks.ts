@@ -45,7 +45,7 @@ function listProblems(definition: NetworkAttachmentDefinition): readonly string[
   );
 }
 
-/** Returns the key's color index; 0 for the pod network. Networks may share colors. */
+/** Returns a color index derived from the key; 0 for the pod network. Several networks may have the same color. */
 function chooseColor(key: string): number {
   if (key === POD_KEY) return 0;
   let hash = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computed pixel positions in the rack, so that units outside the visible area need no drawing.
+// Positions in the rack, in pixels. They are computed, not measured, so that units outside the visible area need not be drawn.
 
 export const SIZE = {
   socketsTop: 46,

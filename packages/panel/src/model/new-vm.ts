@@ -25,7 +25,7 @@ export interface NewVmForm {
   readonly cores: number;
   /** Networks, each as `namespace/name`. */
   readonly networks: readonly string[];
-  /** Size of a persistent root disk. If empty, each start creates a disk from the image. */
+  /** Size of a persistent root disk that is copied from the image. If empty, each start of the VM creates a new disk from the image. */
   readonly rootSize: string;
   readonly disk: string;
   /** User that may log in with `password`; empty to add no user to the image. */
@@ -94,7 +94,7 @@ export function emptyForm(namespace: string, randomBytes: RandomBytes): NewVmFor
   };
 }
 
-/** Converts the form to a VM without MACs and cloud-init network data. */
+/** Converts the form to a VM. Does not generate MACs and cloud-init's network data; the caller adds them. */
 function buildNewVm(form: NewVmForm): NewVm {
   const { namespace, name, image, memory, cores, rootSize, disk, user, password } = form;
   const key = form.sshKey.trim();
@@ -125,7 +125,10 @@ function isNewSecret(body: object): body is NewSecret {
   return "kind" in body && body.kind === "Secret";
 }
 
-/** Makes the VM in `answers` the Secret's owner. Without VM or Secret, returns `body` unchanged. */
+/**
+ * Returns the new Secret `body` with the VM as its owner. `answers` are the bodies of earlier responses, one of which contains the
+ * created VM. Returns `body` unchanged if it is not a Secret, or if no response contains a VM.
+ */
 export function withVmAsOwner(body: object, answers: readonly string[]): object {
   if (!isNewSecret(body)) return body;
   const created = answers.map((text) => JSON.parse(text) as KubeObject);

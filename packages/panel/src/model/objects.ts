@@ -39,7 +39,7 @@ export const NO_OBJECTS: Objects = {
   listed: new Set(),
 };
 
-/** Until all kinds are listed, running VMs may look stopped because their VMIs are unknown. */
+/** Returns whether all kinds were listed. Until all are listed, a running VM may look stopped because its VMI is unknown. */
 export function isListed({ listed }: Objects): boolean {
   return listed.has("vms") && listed.has("vmis") && listed.has("networks");
 }

@@ -7,7 +7,7 @@ import type { Unit } from "./unit.ts";
 import type { Verdict } from "./verdict.ts";
 
 export interface PlugCheck {
-  /** Whether to test frames on a new interface as soon as the guest uses it. */
+  /** Whether to test a new interface as soon as the guest uses it. The test checks that frames pass. */
   readonly isOn: boolean;
   /** Whether the interface stays plugged if frames do not pass. */
   readonly keepsFaulty: boolean;
@@ -17,7 +17,7 @@ export const NO_PLUG_CHECK: PlugCheck = { isOn: false, keepsFaulty: false };
 
 export type PlugChange = Extract<Change, { kind: "plug" }>;
 
-/** Returns plugs that take effect immediately. Other changes cannot be checked. */
+/** Returns the change if it is a plug that takes effect immediately. Returns undefined for other changes, which cannot be checked. */
 export function findCheckableChange(
   change: Change,
   verdict: Verdict | undefined,

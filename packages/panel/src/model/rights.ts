@@ -31,7 +31,7 @@ function includesResource(list: readonly string[] | undefined, resource: string)
   return includesName(list, resource) || (list ?? []).includes(wildcard);
 }
 
-/** Returns true for incomplete rules, because the API server checks each request anyway. */
+/** Returns whether the user has the right. Returns true for incomplete rules, because the API server checks each request anyway. */
 export function hasRight({ resourceRules = [], incomplete = false }: Rules, right: Right): boolean {
   const isAllowed = resourceRules.some(
     (rule) =>

@@ -157,7 +157,7 @@ interface CachedUnit {
   readonly unit: Unit;
 }
 
-/** Cache that computes only the units of changed objects again. */
+/** Cache of units by the identity of their objects, so that only units of changed objects are computed again. */
 export class UnitCache {
   #cached = new Map<string, CachedUnit>();
 

@@ -40,7 +40,7 @@ import {
 
 /** Maximum time to wait until a plugged interface is in use, in milliseconds. */
 const IN_USE_TIMEOUT_MS = 60_000;
-/** Milliseconds for the guest to start using the interface. Frames lost meanwhile do not count. */
+/** Time for the guest to start using the plugged interface, in milliseconds. Lost frames do not count during this time. */
 const GRACE_MS = 15_000;
 const CHECK_INTERVAL_MS = 2_000;
 
@@ -90,7 +90,10 @@ async function unplug(session: Session, { unit, iface }: PlugChange): Promise<st
   return "it is unplugged again";
 }
 
-/** Checks a plugged interface. Unplugs a faulty interface unless findReasonToStay returns a reason. Keeps unchecked interfaces. */
+/**
+ * Checks a plugged interface. If frames do not pass, unplugs the interface unless findReasonToStay returns a reason. Does not unplug an
+ * interface that cannot be checked.
+ */
 async function examinePlug(
   change: PlugChange,
   { store, session, keepsFaulty }: CheckOptions,
@@ -225,7 +228,7 @@ export class Actions {
     this.#store.set({ plugCheck: { ...this.#store.state.plugCheck, ...part } });
   }
 
-  /** Checks plugs one after another, because a node examines only a few NICs concurrently. */
+  /** Checks the plugs one after another, because a node examines only a few NICs at the same time. */
   async #examine(plugs: readonly PlugChange[], keepsFaulty: boolean): Promise<void> {
     const options = { store: this.#store, session: this.#session, keepsFaulty };
     for (const change of plugs) this.#setOutcome(change, await examinePlug(change, options));
@@ -242,13 +245,13 @@ export class Actions {
     return { vm: vms.get(change.unit.key), vmi: vmis.get(change.unit.key) };
   }
 
-  /** Dry-runs all pending NIC changes of a VM together. The last change shows the verdict. */
+  /** Checks all pending NIC changes of a VM in one dry run. The verdict is shown at the last of these changes. */
   async #updateCombinedVerdict(change: Change): Promise<void> {
     if (change.kind === "create") return;
     const nicChanges = listNicChanges(this.#pending(), change.unit.key);
     const request = combinedRequest(nicChanges, this.findVmObjects(change));
     const answer = request === undefined ? undefined : await send(this.#session, request, true);
-    // Discards the answer if the pending changes differ now, because they have their own dry run.
+    // Discards the answer if the list of pending changes has changed, because the new list has its own dry run.
     const currentChanges = listNicChanges(this.#pending(), change.unit.key);
     if (
       currentChanges.length !== nicChanges.length ||
@@ -280,7 +283,7 @@ export class Actions {
     return answers;
   }
 
-  /** For a new VM, sends dry runs first, so that one rejected object prevents all others. */
+  /** Sends the change. For a new VM, first sends dry runs of all its objects, so that none is created if one of them is rejected. */
   async #sendChecked(change: Change): Promise<readonly Answer[]> {
     const answers = change.kind === "create" ? await this.#sendAll(change, true) : [];
     return answers.some(isRefusal) ? answers : this.#sendAll(change, false);

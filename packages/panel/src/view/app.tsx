@@ -34,7 +34,7 @@ interface StreamProps {
   readonly actions: Actions;
 }
 
-/** Opens the stream while the window is shown. Returns status text and references for elements. */
+/** Opens the stream while the window is shown. Returns the status text, and references for the window's elements. */
 function useStream(stream: StreamTarget, session: Session) {
   const dialog = useRef<HTMLDialogElement>(null);
   const element = useRef<HTMLDivElement>(null);
@@ -58,7 +58,7 @@ function useStream(stream: StreamTarget, session: Session) {
   return { dialog, element, status };
 }
 
-/** Window of a console or screen. Opening the window disconnects the previous client. */
+/** Window of a console or screen. Opening the window disconnects another client of the same console or screen. */
 function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
   const { dialog, element, status } = useStream(stream, session);
   const title = `${TITLES[stream.streamKind]} of ${toShortText(stream.name)}`;

@@ -24,7 +24,7 @@ const OUTCOMES = {
   failed: "failed",
 } as const;
 
-/** Prefers the combined verdict over the change's own verdict, except for an own refusal. */
+/** Returns the verdict to show. The combined verdict takes precedence over the change's own verdict, unless that is a refusal. */
 function effectiveVerdict({ verdict, combinedVerdict }: PendingChange): PendingChange["verdict"] {
   return verdict?.kind === "refused" ? verdict : (combinedVerdict ?? verdict);
 }
@@ -93,7 +93,7 @@ function printCount(count: number): string {
   return count === 1 ? "1 change gathered" : `${String(count)} changes gathered`;
 }
 
-/** Returns whether the plug is checkable, and the user may check and unplug it. */
+/** Returns whether the change is a plug that can be checked, and the user has the rights to check the plug and to unplug it again. */
 function mayCheck(state: PanelState, { change, verdict }: PendingChange): boolean {
   const plug = findCheckableChange(change, verdict);
   if (plug === undefined) return false;

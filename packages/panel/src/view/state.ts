@@ -22,7 +22,7 @@ import { withSteps, type Steps } from "../model/nic/steps.ts";
 import { toUnit, UnitCache, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
 
-/** Progress of a sent change. `checking`: applied and being checked. `unfit`: frames do not pass. */
+/** Progress of a sent change. `checking`: the plug was applied and is being checked. `unfit`: the check found that frames do not pass. */
 export interface SentState {
   readonly kind: "sending" | "checking" | "done" | "unfit" | "failed";
   readonly text: string;
@@ -32,7 +32,7 @@ export interface PendingChange {
   readonly change: Change;
   /** Verdict of the dry run; unset while the dry run is in progress. */
   readonly verdict?: Verdict;
-  /** Verdict of the combined dry run, set only at the last change if messages are new. */
+  /** Verdict of the combined dry run of the VM's NIC changes. Set only at the last of these changes, and only if it has new messages. */
   readonly combinedVerdict?: Verdict | undefined;
   readonly outcome?: SentState;
 }
@@ -111,7 +111,7 @@ export class PanelStore {
     return () => this.#listeners.delete(notify);
   }
 
-  /** Records each update, because a NIC can pass through several phases within one animation frame. */
+  /** Records the NIC phases of each update, because a NIC can pass through several phases within one animation frame. */
   #recordSteps(lines: readonly Line[]): void {
     const units = lines.flatMap((line) => {
       if (line.kind !== "applied" || line.of !== "vmis") return [];

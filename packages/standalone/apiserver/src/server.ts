@@ -68,10 +68,10 @@ export interface ApiServerOptions {
   /** CA of `frontProxy`, as PEM. It is published for extension API servers. */
   readonly frontProxyCaPem: string;
   readonly webhookClient?: KeyPair;
-  /** Client certificate for kubelets. The CA in `clientCaPem` must have issued the kubelets' certificates. */
+  /** Certificate that this server presents to kubelets. The CA in `clientCaPem` must have issued the kubelets' own certificates. */
   readonly kubeletClient?: KeyPair;
   readonly tokens: readonly TokenEntry[];
-  /** Private P-256 key for tokens, as PKCS #8 PEM. If unset, a restart invalidates tokens. */
+  /** Private P-256 key for signing tokens, as PKCS #8 PEM. If it is unset, tokens become invalid when the server stops. */
   readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -89,7 +89,7 @@ export interface RunningApiServer {
   close(): Promise<void>;
 }
 
-/** Maximum size of request headers, below Kubernetes' 1 MiB, because no quota limits header memory. */
+/** Maximum size of request headers. It is below the 1 MiB of Kubernetes, because no quota limits the memory for headers. */
 const HEADERS_MAX_BYTES = 32 * 1024;
 
 const DEFAULT_SERVICE_NETWORK = "10.96.0.0/16";
@@ -267,7 +267,7 @@ async function listen(server: Server, options: ApiServerOptions): Promise<Listen
 }
 
 async function closeServer(server: Server): Promise<void> {
-  // Waits for two event loop turns, so that watches can write their last events.
+  // Waits for two turns of the event loop, so that watches can write their last events before the connections are closed.
   for (let attempt = 0; attempt < 2; attempt += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }

@@ -4,7 +4,7 @@ import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { ContainerdLayout } from "./layout.ts";
 
-/** Maximum number of processes per container, against fork bombs. QEMU and libvirt need fewer than 200. */
+/** Maximum number of processes per container, so that a fork bomb cannot block the host. QEMU and libvirt need fewer than 200. */
 export const PIDS_MAX = 1024;
 
 function readObject(object: JsonObject, name: string): JsonObject {
@@ -13,7 +13,7 @@ function readObject(object: JsonObject, name: string): JsonObject {
 }
 
 /**
- * Adds a process limit, which CRI cannot set. Removes ctr's limit of 1024 open files.
+ * Adds a process limit to ctr's default specification, because CRI cannot set one. Removes that specification's limit of 1024 open files.
  * @throws AppError with CONTAINERD_FAILED when `printed` is not a specification
  */
 export function buildBaseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
@@ -45,10 +45,10 @@ interface ContainerdSettings {
 /** Directory of the CNI plugins. Source: Debian package containernetworking-plugins. */
 export const CNI_PLUGINS = "/usr/lib/cni";
 
-/** Runtime handler for pods with their own default network: runc with another CNI configuration. */
+/** Runtime handler for pods that name their own default network. The handler uses runc with another CNI configuration. */
 export const OWN_NETWORK_RUNTIME = "own-network";
 
-/** Plugins to disable: snapshotters that log errors, and NRI, whose default socket the host's containerd owns. */
+/** Plugins to disable: snapshotters that log errors at each start, and NRI, whose default socket belongs to the host's containerd. */
 const DISABLED_PLUGINS = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -77,7 +77,7 @@ function buildCriValues({ sandboxImage }: ContainerdSettings): Readonly<Record<s
     netns_mounts_under_state_dir: true,
     stream_server_address: "127.0.0.1",
     stream_server_port: "0",
-    // Disables the 4 h timeout, which would close exec and port-forward streams that carry only pings.
+    // Disables the timeout of 4 h, which would close exec and port-forward streams on which clients send only pings.
     stream_idle_timeout: "0s",
   };
 }
@@ -106,7 +106,7 @@ function buildSections(layout: ContainerdLayout, settings: ContainerdSettings): 
     [[...CRI_PATH, "registry"], { config_path: layout.registryHosts }],
     [
       [...CRI_PATH, "containerd"],
-      // Makes containerd record each layer's image, by which node-runtime finds pulls that fill the disk.
+      // Makes containerd record the image in each layer's snapshot. By this record, node-runtime finds a pull that fills the disk.
       { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
     ],
     ...buildRuntime("runc", layout),

@@ -32,7 +32,7 @@ export interface ContainerdLayout {
   readonly shims: string;
   readonly runcRoot: string;
   readonly opt: string;
-  /** Directory with links to all CNI plugins, because containerd reads only one plugin directory. */
+  /** Directory with links to all CNI plugins, because containerd has only one plugin directory for all runtime handlers. */
   readonly cniPlugins: string;
   /** Directory with the CNI configuration for pods that name their own default network. */
   readonly ownNetworkConf: string;

@@ -14,7 +14,7 @@ import type { ContainerdLayout } from "./layout.ts";
 
 const MOUNT_TIMEOUT_MS = 10_000;
 
-/** Selects the snapshotter by a trial mount, because overlay support depends on kernel and file system. */
+/** Selects the snapshotter. Tries to mount an overlay, because support depends on the kernel and the file system. */
 async function findSnapshotter(
   { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
   directory: string,
@@ -37,7 +37,7 @@ async function findSnapshotter(
 }
 
 const PRIVATE_MODE = 0o700;
-/** Mode of directories above containers' root file systems, which the pods' users must traverse. */
+/** Mode of the directories above containers' root file systems. The pods' users must be able to traverse these directories. */
 const TRAVERSABLE_MODE = 0o711;
 const TIMEOUT_MS = 20_000;
 

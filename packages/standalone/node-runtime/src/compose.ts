@@ -116,7 +116,7 @@ async function composeBridgeRecorder(
     recorder.observe(await readNetworkConfigs(files, directory), makeSandbox);
 }
 
-/** Serves the kubelet API and returns its port, or 0 if a certificate flag is missing. */
+/** Serves the kubelet API and returns its port. Serves nothing and returns 0 if one of the certificate flags is missing. */
 async function listenToApiServer(
   deps: KubeletApiDeps & { readonly signal: AbortSignal; readonly hostIp: string },
   flags: Flags,
@@ -133,7 +133,7 @@ async function listenToApiServer(
   return server.port;
 }
 
-/** Limits memory and processes of all pods together. Logs a failure as a warning. */
+/** Limits memory and processes of all pods together, so that pods cannot exhaust the host. Logs a failure as a warning. */
 async function limitPodsGroup(sources: MachineSources, group: string, log: Logger): Promise<void> {
   const { memoryKiB, processes } = computePodQuota(await readMachine(sources));
   try {
@@ -188,7 +188,7 @@ function listCriEndpoints({ criEndpoint }: Flags): readonly string[] {
   return criEndpoint ?? DEFAULT_CRI_ENDPOINTS;
 }
 
-/** Returns the layout of this node's containerd, or none if another program manages containerd. */
+/** Returns the layout of the containerd that this node manages. Returns no layout when another program manages containerd. */
 function findContainerd(flags: Flags): Pick<Machine, "containerd"> {
   const { containerdDir, cniConfDir } = flags;
   const socket = listCriEndpoints(flags)[0]?.replace(/^unix:\/\//, "");

@@ -16,7 +16,7 @@ interface LogBounds {
 /** Defaults of Kubernetes: 50 MiB in total for each run of a container. */
 const LOG_BOUNDS: LogBounds = { bytesMax: 10 * 1024 * 1024, filesMax: 5 };
 
-/** Rotated files' names end with the digits of a time, and sort by age. */
+/** Returns whether the file was rotated. The names of rotated files end with the digits of a time, so they sort by age. */
 function isRotated(name: string, base: string): boolean {
   return name.startsWith(`${base}.`) && /^\d+$/.test(name.slice(base.length + 1));
 }
@@ -26,7 +26,7 @@ interface Rotation {
   readonly staleNames: readonly string[];
 }
 
-/** Plans a rotation. `time` is the current time in RFC 3339 format. */
+/** Returns the new name of the current file and the files to remove. `time` is the current time in RFC 3339 format. */
 export function planRotation(
   names: readonly string[],
   base: string,
@@ -61,7 +61,7 @@ interface Growth {
   readonly remainingBytes: number;
 }
 
-/** Returns the time until the log is full at its growth rate, within CHECK_INTERVAL_MS. */
+/** Returns the time until the log reaches its size limit at its current growth rate, clamped to the bounds of CHECK_INTERVAL_MS. */
 export function computeNextCheckMs({ bytes, tookMs, remainingBytes }: Growth): number {
   if (bytes <= 0 || tookMs <= 0) return CHECK_INTERVAL_MS.max;
   const untilFullMs = (remainingBytes * tookMs) / bytes;
@@ -182,7 +182,7 @@ class LogRotator {
   async #removeStaleLogs(directory: string): Promise<void> {
     const { files } = this.#deps;
     const fileNames = await files.list(directory);
-    // Updates `#runs` after the listing, so that logs of new containers do not count as stale.
+    // Updates `#runs` after the listing, so that the log of a container that has just started does not count as stale.
     await this.#startRotation();
     const baseNames = [...this.#runs.values()]
       .filter(({ path }) => dirname(path) === directory)
@@ -242,7 +242,7 @@ class LogRotator {
     try {
       await runtime.reopenLog(id);
     } catch (error) {
-      // Without a new file, restores the old name, because the runtime still writes to the file.
+      // If no new file exists, the runtime still writes to the renamed file. Restores that file's old name.
       if ((await readFileSize(path)) === undefined) await renameFile(rotatedPath, path);
       throw error;
     }

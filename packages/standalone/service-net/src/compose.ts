@@ -119,7 +119,7 @@ async function answerNames(
   );
 }
 
-/** Runs until the daemon stops. Leaves rules and addresses on the host, so that connections continue. */
+/** Runs until the daemon stops. Leaves the rules and addresses on the host, so that connections to Services continue to work. */
 export async function runServices(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { text: serviceNetwork } = flags.serviceSubnet;

@@ -2,7 +2,7 @@
 import type { MetricFamily } from "@patchbay/core/metrics";
 import type { Metrics } from "@patchbay/telemetry";
 
-/** For `by`, `own` means Services, `others` the host's resolvers, and `nobody` rejected queries. */
+/** Labels of a DNS answer. `by` is `own` for Services, `others` for the host's resolvers, and `nobody` for rejected queries. */
 export interface ReplyLabels {
   readonly by: "own" | "others" | "nobody";
   readonly result: "done" | "missing" | "failed" | "refused";

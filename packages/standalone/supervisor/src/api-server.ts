@@ -15,7 +15,7 @@ import { buildApiServerOptions } from "./settings/api-server-options.ts";
 export interface ApiServerRun {
   /** Absolute path of the data directory. */
   readonly dataDir: string;
-  /** Loopback TCP port. 0 selects a free port. Defaults to the port in the settings file. */
+  /** TCP port on the loopback address; 0 selects a free port. Defaults to the port in the settings file. */
   readonly port?: number;
   readonly logLevel?: LogLevel;
   readonly healthSocket?: string;

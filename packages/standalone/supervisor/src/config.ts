@@ -9,7 +9,7 @@ const mainFile = fileURLToPath(
   isSource ? new URL("./main.ts", import.meta.url) : new URL("../dist/main.js", import.meta.url),
 );
 
-/** Maximum V8 semi-space size in MB. The default, 16, uses 50 MB more without measurable gain. */
+/** Maximum size of V8's semi-spaces in MB. The default of 16 uses 50 MB more memory without a measurable gain. */
 const SEMI_SPACE_FLAG = "--max-semi-space-size=4";
 
 export type Role = "supervisor" | "apiserver";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observes a machine's components from processes other than its supervisor, such as the CLI's doctor.
+// Observes the components of a machine. Called by processes other than its supervisor, for example the CLI's doctor.
 import { join } from "node:path";
 import { createFiles, isRunning, readBootId } from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";

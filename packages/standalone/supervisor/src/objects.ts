@@ -130,7 +130,7 @@ const NETWORK_WEBHOOK: Webhook = {
 
 const VALIDATED_WRITES = { path: "validate", operations: ["CREATE", "UPDATE"], isRequired: true };
 
-/** Checks launcher pods, because only a pod's own node may report the pod's networks. */
+/** Webhook that checks writes of launcher pods, because only the node of a pod may report the pod's networks. */
 const LAUNCHER_WEBHOOK: Webhook = {
   ...VALIDATED_WRITES,
   name: "launcher",

@@ -29,7 +29,10 @@ export function pickMachineSettings(options: WantedSettings): WantedSettings {
   });
 }
 
-/** Returns the reason in the log's last line, the whole line, or a message about `outFile`. */
+/**
+ * Returns the reason in the last line of the supervisor's log, or the whole line if it contains no reason. If the log is empty,
+ * returns a message that refers to `outFile`, which contains the supervisor's output.
+ */
 export function parseLastReason(log: string | undefined, outFile: string): string {
   const lastLine = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
   if (lastLine === "") return `the supervisor ended before its first log line; see ${outFile}`;

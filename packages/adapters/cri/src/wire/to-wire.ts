@@ -54,8 +54,9 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * Encodes user and group as `UID:GID`, to ignore the image's /etc/group. `runAsUser` becomes the devices' owner.
- * Source: containerd 1.6 WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID
+ * If user and group are set, encodes them as the user name `UID:GID`. With such a name, the runtime adds no groups from the image's
+ * /etc/group. `runAsUser` is set too, because it decides the owner of devices. Source: containerd 1.6 WithUser, WithAdditionalGIDs,
+ * generateUserString, getDeviceUserGroupID
  */
 function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {
   const userId = { runAsUser: toWrappedNumber(runAsUser) };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a kubeconfig's exec plugin. Loaded on demand, because the client library needs 0.7 s and 42 MB.
+// Runs a kubeconfig's exec plugin, which issues credentials. Uses the Kubernetes client library, which takes 0.7 s and
+// 42 MB to load. Therefore, this module is loaded only if the kubeconfig's user has an exec plugin.
 import type { OutgoingHttpHeaders } from "node:http";
 import type { RequestOptions } from "node:https";
 import type { KubeConfig } from "@kubernetes/client-node";
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError, messageOf } from "@patchbay/base";
 
-/** Time limit of a plugin, in milliseconds, long because users may have to type input. */
+/** Time limit of a plugin, in milliseconds. It is long, because a plugin may wait for the user's input. */
 const PLUGIN_TIMEOUT_MS = 60_000;
 
 /** Source: Kubernetes client.authentication.k8s.io/v1 ExecCredentialStatus */

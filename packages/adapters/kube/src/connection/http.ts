@@ -178,7 +178,7 @@ export class HttpClient {
     return this.#pool.destroy();
   }
 
-  /** Converts a connection error to an AppError, or returns the reason with which the caller aborted. */
+  /** Converts a connection error to an AppError. If the caller aborted the request, returns the reason of the request's signal. */
   toError(error: unknown, request: HttpRequest, timeout?: AbortSignal): unknown {
     if (request.signal?.aborted === true) return request.signal.reason;
     if (error instanceof AppError) return error;

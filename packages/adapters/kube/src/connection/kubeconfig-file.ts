@@ -45,14 +45,14 @@ export interface ParsedKubeConfig {
   readonly user: User | undefined;
 }
 
-/** Returns a field as a string. Accepts numbers, because YAML parses numeric passwords as numbers. */
+/** Returns a field as a string. Accepts numbers, because YAML parses a password of digits as a number. */
 function findText(fields: JsonObject, name: string): string | undefined {
   const value = fields[name];
   if (typeof value === "number") return String(value);
   return typeof value === "string" ? value : undefined;
 }
 
-/** Returns a required field as a string. `path` locates `fields` in error messages. */
+/** Returns a required field as a string. `path` is the path of `fields` in the kubeconfig, for error messages. */
 function requireText(fields: JsonObject, name: string, path: string): string {
   const text = findText(fields, name);
   if (text === undefined || text === "") throw new Error(`${path}.${name} is missing`);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection settings from a kubeconfig or service account. Credentials rotate, so each call reads the files.
+// Connection settings from a kubeconfig, or from the service account of this pod. Each call of `readCredentials` reads
+// the certificate, key and token files again, because credentials rotate.
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { AppError, messageOf } from "@patchbay/base";
@@ -56,7 +57,7 @@ async function tryParse(path: string, text: string): Promise<ParsedKubeConfig> {
   }
 }
 
-/** Decodes the base64 `data`, or reads `file`, which is relative to the kubeconfig's directory. */
+/** Decodes the base64 `data`. If `data` is undefined, reads `file`, whose path is relative to the directory of the kubeconfig `path`. */
 async function readMaterial(
   path: string,
   data: string | undefined,

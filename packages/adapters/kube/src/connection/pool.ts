@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection pool and authentication headers of one API server. Rotated certificates get a new pool.
+// Connection pool and authentication headers of one API server. After certificates rotate, a new pool replaces the old one.
 import type { Clock } from "@patchbay/base";
 import { Agent, ProxyAgent, type Dispatcher } from "undici";
 import type { Credentials, KubeConfig } from "./kubeconfig.ts";
@@ -9,19 +9,19 @@ const CREDENTIALS_TTL_MS = 60_000;
 /** Maximum number of connections. Each watch occupies one connection. */
 const CONNECTIONS_MAX = 128;
 /**
- * Milliseconds until an idle connection closes, below kube-apiserver's 90 s, so that the client closes first. Source:
- * Kubernetes apiserver secure_serving.go, IdleTimeout
+ * Milliseconds until the client closes an idle connection, unless the server announces another time. Below the 90 s of
+ * kube-apiserver, so that the client closes first. Source: Kubernetes apiserver secure_serving.go, IdleTimeout
  */
 const KEEP_ALIVE_MS = 85_000;
 /**
- * Time limit for TCP plus TLS handshakes, in milliseconds. An overloaded machine needed over 5 s. Source: client-go and
- * net/http, TLSHandshakeTimeout of 10 s
+ * Time limit for TCP connection and TLS handshake together, in milliseconds. An overloaded machine needed more than 5 s.
+ * Source: client-go and net/http, TLSHandshakeTimeout of 10 s
  */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * Idle time before the kernel probes a connection, in milliseconds. Ten failed probes close the connection. Source:
- * client-go, keep-alive of 30 s
+ * Idle time before the kernel probes a connection, in milliseconds. After ten failed probes in 10 s, the kernel closes the connection.
+ * Source: client-go, keep-alive of 30 s
  */
 const KEEP_ALIVE_PROBE_MS = 30_000;
 
@@ -105,7 +105,7 @@ export class ConnectionPool {
     await this.#dispatcher?.destroy();
   }
 
-  /** Reads the credentials, or reuses the last transport if the read fails, for example during rotation. */
+  /** Reads the credentials. If the read fails, for example while a file is replaced, reuses the last transport. Throws if there is none. */
   async #readOrReuse(): Promise<Transport> {
     try {
       this.#lastTransport = await this.#read();

@@ -44,7 +44,7 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   410: "KUBE_EXPIRED",
 };
 
-/** Checks whether a JSON patch's `test` failed, for which the server's 422 response has no causes. */
+/** Checks whether a `test` operation of a JSON patch failed. The server's 422 response to such a failure has no causes. */
 function isTestFailure(status: StatusBody | undefined, request: RequestDescription): boolean {
   return request.hasTest === true && printCauses(status).length === 0;
 }
@@ -80,7 +80,7 @@ function findCode(
   return refusal ?? CODE_BY_STATUS[httpStatus] ?? codeByStatus;
 }
 
-/** Converts an error response. The detail `causes` has one line per cause, and `causeType` their common reason. */
+/** Converts an error response. The detail `causes` has one line per cause. The detail `causeType` is the reason that all causes share. */
 export function toStatusError(
   answer: { readonly status: number; readonly text: string },
   request: RequestDescription,

@@ -11,7 +11,7 @@ function encodeSegment(name: string): string {
 }
 
 /**
- * Returns the URL path of a kind's objects in `namespace`, by default in all namespaces.
+ * Returns the URL path of a kind's objects: of the objects in `namespace`, or of all objects if `namespace` is undefined.
  * @throws AppError with API_MALFORMED for the namespaces `.` and `..`
  */
 export function collectionPath(type: ResourceType<KubeObject>, namespace?: string): string {

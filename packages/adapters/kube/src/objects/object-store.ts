@@ -31,7 +31,7 @@ function parseBody(text: string, description: RequestDescription): unknown {
   }
 }
 
-/** Checks for a missing object. A 404 response about an unknown kind contains no object name. */
+/** Checks whether a response means that the object is missing. If its kind is unknown, the 404 response contains no object name. */
 function isObjectMissing(status: number, text: string): boolean {
   return status === 404 && parseStatus(text)?.details?.name !== undefined;
 }
@@ -214,7 +214,7 @@ export class HttpStore implements Store {
   }
 }
 
-/** Number of consecutive conflicts on a path from which writes fail with KUBE_WRITES_LOST, not KUBE_CONFLICT. */
+/** Number of consecutive conflicts on a path at which writes begin to fail with KUBE_WRITES_LOST instead of KUBE_CONFLICT. */
 const CONFLICTS_MAX = 5;
 const OBJECTS_MAX = 1000;
 
@@ -223,7 +223,7 @@ export function isLostRace(error: unknown): error is AppError {
   return isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_WRITES_LOST");
 }
 
-/** Counts consecutive conflicts per path. From {@link CONFLICTS_MAX} on, replaces a conflict by KUBE_WRITES_LOST. */
+/** Counts the consecutive conflicts on each path. From {@link CONFLICTS_MAX} on, replaces a conflict by the error KUBE_WRITES_LOST. */
 export class ConflictCounter {
   readonly #conflicts = new Map<string, number>();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff for each step of a reconcile loop, even if the step's writes trigger the loop.
+// Backoff for each step of a reconcile loop. A failed step is delayed, even if the step's own writes trigger the loop again immediately.
 import { hash } from "node:crypto";
 import type { Clock } from "@patchbay/base";
 import {
@@ -11,16 +11,16 @@ import {
 } from "./backoff.ts";
 
 export interface Step {
-  /** Object of the step, for example a VMI's UID. `forget` resets all steps of a scope. */
+  /** Object of the step, for example the UID of a VMI. `forget` resets all steps of a scope. */
   readonly scope: string;
-  /** Name of the step, for example `attachDevice` with a NIC's name. Identical for each attempt. */
+  /** Name of the step, for example `attachDevice` with the name of a NIC. Must be the same at each attempt. */
   readonly name: string;
-  /** Inputs of the step, without times or error messages, because changes end the backoff. */
+  /** Inputs of the step, for example the spec's generation. Must not contain times or error messages, because a change ends the backoff. */
   readonly inputs: string;
 }
 
 export interface Failure<T> {
-  /** Error code. Only a changed code restarts the backoff, because messages may contain changing values. */
+  /** Error code. A changed code restarts the backoff. A changed message does not, because it may contain a time or a new MAC each time. */
   readonly code: string;
   readonly summary: T;
   /** Minimum delay, in milliseconds, for failures that only a change can resolve. Default: 0. */
@@ -146,7 +146,7 @@ function hashInputs({ inputs }: Step): string {
   return hash("sha256", inputs, "base64");
 }
 
-/** Creates the backoff of steps. Changed error codes or inputs restart a step's backoff within CHANGE_LIMIT. */
+/** Creates the backoff of steps. A changed error code or changed inputs restart a step's backoff, as often as CHANGE_LIMIT permits. */
 export function createStepBackoff<T>(options: StepBackoffOptions): StepBackoff<T> {
   return new ScopedStepBackoff<T>(options);
 }

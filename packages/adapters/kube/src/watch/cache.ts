@@ -85,7 +85,7 @@ function postingKey(index: string, value: string): string {
   return JSON.stringify([index, value]);
 }
 
-/** Returns the object's versions before and after the change, or one version after addition or deletion. */
+/** Returns the object's versions before and after the change. Returns a single version if the object was added or deleted. */
 export function listStates<T extends KubeObject>(change: Change<T>): readonly T[] {
   return [
     ...(change.kind === "added" ? [] : [change.previous]),
@@ -116,11 +116,11 @@ interface CacheOptions<T extends KubeObject> {
 
 /** Cache that stays empty until `start`. */
 export interface StartableCache<T extends KubeObject> extends Cache<T> {
-  /** Fills the cache until the signal is aborted. Listeners added before `start` receive every object. */
+  /** Fills and updates the cache until the signal is aborted. Listeners that were added before `start` receive every object. */
   start(signal: AbortSignal): void;
 }
 
-/** Reuses the previous spec object for an unchanged generation, because results are memoized per spec object. */
+/** Retains the previous spec object if the generation is unchanged, so that results that are memoized per spec object stay valid. */
 function reuseSpec<T extends KubeObject>(previous: T, current: T): T {
   const { generation } = current.metadata;
   const isSameSpec = generation !== undefined && generation === previous.metadata.generation;
@@ -292,7 +292,7 @@ export class ObjectWatches<T extends KubeObject> {
     return this.#watched.get(printKey(key))?.cache;
   }
 
-  /** Calls `listener` with an object's users when its watch is synchronized, even without the object. */
+  /** Calls `listener` with each user of an object whose watch is synchronized, even if the object does not exist. */
   onSynced(listener: (user: string) => void): void {
     this.#syncListeners.add(listener);
   }

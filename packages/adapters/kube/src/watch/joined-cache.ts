@@ -6,7 +6,7 @@ import type { Clock } from "@patchbay/base";
 import { keyOf, printKey, parseVersion } from "../objects/object-metadata.ts";
 import { ObjectIndex } from "./cache.ts";
 
-/** Delay in milliseconds, during which an object that left the second cache may enter the first. */
+/** Delay before an object that left the second cache is removed, in milliseconds. A relabeled object may enter the first cache by then. */
 const REMOVAL_DELAY_MS = 5_000;
 
 class JoinedCache<T extends KubeObject> implements Cache<T> {
@@ -111,7 +111,10 @@ function changedObject<T extends KubeObject>(change: Change<T>): T {
   return change.kind === "deleted" ? change.previous : change.current;
 }
 
-/** Joins two caches, with each object's newest version. Delays removals by the second cache by REMOVAL_DELAY_MS. */
+/**
+ * Joins two caches into one with the newest version of each object. Removes an object that neither cache contains. If only the second
+ * cache contained the object before, waits for REMOVAL_DELAY_MS first, because a relabeled object may appear in the first cache late.
+ */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [first: Cache<T>, second: Cache<T>],
   clock: Clock,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores written objects until the caches catch up, so that decisions use no older versions.
+// Stores written objects until the caches contain the same versions, so that no decision uses an older version.
 import type { ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Cache, Store } from "@patchbay/core/interfaces";
@@ -26,7 +26,7 @@ class ObjectMutationCache implements MutationCache {
     for (const cache of caches) this.#follow(cache);
   }
 
-  /** Discards a written version when the cache receives the version, a newer version or the deletion. */
+  /** Discards a written version when the cache receives this version, a newer version, or the deletion of the object. */
   #follow(cache: Cache<KubeObject>): void {
     cache.onChange((change) => {
       if (change.kind === "deleted") this.#writtenByUid.delete(findUid(change.previous));
@@ -36,7 +36,7 @@ class ObjectMutationCache implements MutationCache {
 
   note(written: KubeObject): void {
     this.#writtenByUid.set(findUid(written), written);
-    // Discards the written version if a cache already caught up, because no further change may come.
+    // Forgets the written version at once if a cache already contains it or a newer one, because the watch may report no further change.
     for (const cache of this.#caches) {
       const cached = cache.find(written.metadata);
       if (cached !== undefined) this.newest(cached);
@@ -58,7 +58,7 @@ class ObjectMutationCache implements MutationCache {
   }
 }
 
-/** Creates an empty mutation cache, which discards written versions that `caches` contain or have superseded. */
+/** Creates an empty mutation cache, which discards a written version as soon as one of `caches` contains it or a newer version. */
 export function createMutationCache(...caches: readonly Cache<KubeObject>[]): MutationCache {
   return new ObjectMutationCache(caches);
 }
@@ -70,7 +70,10 @@ export interface CachedKind {
 
 export type Reader = Pick<Store, "find">;
 
-/** Creates a reader that prefers caches, but returns no version older than this process's own write. */
+/**
+ * Creates a reader that prefers the caches, but never returns a version older than this process's own write. Reads an
+ * object from the server if no cache contains the object.
+ */
 export function createCachedReader(
   store: Reader,
   mutationCache: Pick<MutationCache, "newest">,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and watches objects. A broken watch resumes unless the last resource version has expired.
+// Lists and watches the objects of a kind. A broken watch resumes from its last resource version. A new list follows
+// only if that version has expired on the server.
 import { apiVersionOf, type ResourceType } from "@patchbay/api";
 import type { KubeObject, ObjectMeta } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -42,9 +43,9 @@ interface Selection {
 }
 
 export interface ReflectOptions<T extends KubeObject> extends Selection {
-  /** Removes unused fields of each received object, to save memory. Default: removes nothing. */
+  /** Removes unused fields of each object when it is received, so that long lists need less memory. Default: removes nothing. */
   readonly trim?: (object: T) => T;
-  /** Whether a missing or forbidden kind counts as empty, with retries within five minutes. Default: false. */
+  /** Whether a missing or forbidden kind is treated like a kind without objects, and listed again within five minutes. Default: false. */
   readonly isOptional?: boolean;
 }
 
@@ -62,11 +63,11 @@ const PAGE_SIZE = 500;
 const DEFAULT_BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
 /** Delays after failures if an optional kind is missing. */
 const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 };
-/** Delays while the first list of an optional kind is refused, short because startup waits. */
+/** Delays while the server refuses the first list of an optional kind. The first delay is short, because the startup waits for the list. */
 const FIRST_LIST_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, firstMs: 50 };
-/** Time in milliseconds within which a watch that ends without events counts as useless. */
+/** A watch that ends without an event within this time, in milliseconds, counts as useless. Several in a row cause a backoff. */
 const SHORT_WATCH_MS = 1000;
-/** Number of consecutive failures before the first warning. Each further warning doubles the number. */
+/** Number of consecutive failures at which the first warning is logged. Each further warning requires twice as many failures. */
 const WARN_FROM_FAILURES = 3;
 
 interface ListResult<T> {
@@ -82,15 +83,15 @@ class Subscription<T extends KubeObject> {
   readonly #deps: ReflectorDeps;
   readonly #emit: (reflection: Reflection<T>) => void;
   #failures = 0;
-  /** Number of consecutive watches that ended soon without an event. Several such watches indicate a fault. */
+  /** Number of consecutive watches that ended soon without an event. One such watch is normal. Several indicate a fault. */
   #uselessWatches = 0;
   /** Resource version from which the next watch continues. If undefined, a list precedes the watch. */
   #resourceVersion: string | undefined;
-  /** Whether the next list must be unpaged, because the resource version expired between pages. */
+  /** Whether the next list must be unpaged, because the resource version expired while a list was read page by page. */
   #isUnpaged = false;
   /** Whether the last request failed because the kind is missing or forbidden. */
   #isRefused = false;
-  /** `none` before the first list. `missing` after an empty list of a missing optional kind. */
+  /** `none`: no list was emitted yet. `missing`: an empty list was emitted, because an optional kind is missing. */
   #listState: "none" | "missing" | "listed" = "none";
 
   constructor(
@@ -148,7 +149,7 @@ class Subscription<T extends KubeObject> {
     throw signal.reason;
   }
 
-  /** Watches until the server ends the watch. Consecutive short watches without events delay the next. */
+  /** Watches until the server ends the watch. Counts consecutive short watches without an event, which delay the next watch. */
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps;
     const startMs = clock.monotonicMs();
@@ -202,7 +203,7 @@ class Subscription<T extends KubeObject> {
     return this.#trim(omitBookkeeping(object));
   }
 
-  /** Counts and logs a failure. An expired resource version counts only for an unpaged list. */
+  /** Counts and logs a failure. An expired resource version is a failure only of an unpaged list; otherwise, a new list follows at once. */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;
@@ -230,7 +231,7 @@ class Subscription<T extends KubeObject> {
     return isAppError(error, "KUBE_NOT_FOUND") || isAppError(error, "KUBE_FORBIDDEN");
   }
 
-  /** Reports an empty list after three failures, because a starting server may wrongly report missing kinds. */
+  /** Reports an empty list, but only after three failures: a starting server may wrongly report a kind as missing. */
   #onMissing(): void {
     if (this.#listState === "missing" || this.#failures < WARN_FROM_FAILURES) return;
     this.#listState = "missing";
@@ -252,7 +253,10 @@ class Subscription<T extends KubeObject> {
   }
 }
 
-/** Creates an endless stream of a list and changes, without managed fields and kubectl's last-applied configuration. */
+/**
+ * Creates an endless stream: a list of the objects, then their changes. A new list follows when the resource version has
+ * expired. Each subscription lists and watches separately. Removes managed fields and kubectl's last-applied configuration.
+ */
 export function createReflector<T extends KubeObject>(
   type: ResourceType<T>,
   options: ReflectOptions<T>,

@@ -10,7 +10,7 @@ import type { Random } from "../pace/backoff.ts";
 
 const NEWLINE = 0x0a;
 
-/** Maximum length of a line, in bytes, far above etcd's largest object of 1.5 MiB. */
+/** Maximum length of a line, in bytes, far above the 1.5 MiB of the largest object in etcd. */
 const LINE_MAX_BYTES = 32 * 1024 * 1024;
 
 /** Splits bytes into lines before decoding, because a chunk may end within a multi-byte character. */
@@ -63,13 +63,13 @@ interface WatchTarget {
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
-/** Time limits of a watch, without an idle timeout, because a watch may be idle indefinitely. */
+/** Time limits of a watch. There is no idle timeout, because a watch may be idle for any length of time. */
 export interface WatchTimes {
   /** Time limit of the response headers, in milliseconds. */
   readonly headersMs: number;
-  /** Minimum of a watch's random requested timeout, in seconds. The maximum is twice as high. */
+  /** Lower bound, in seconds, of the random timeout that the client requests for each watch. The upper bound is twice as high. */
   readonly serverSeconds: number;
-  /** Milliseconds after the requested timeout when the client ends a watch, because proxies hide dead servers. */
+  /** Time after the requested timeout at which the client ends a watch, in ms, because a proxy may hide that the server is dead. */
   readonly overdueMs: number;
 }
 
@@ -146,7 +146,8 @@ export class WatchConnection {
   }
 
   /**
-   * Yields a watch's events, including bookmarks, until the server ends the watch. Calls `onOpen` on acceptance.
+   * Yields the events of one watch, including bookmarks, until the server ends the watch. Calls `onOpen` when the
+   * server has accepted the watch.
    * @throws AppError with KUBE_EXPIRED if the resource version is too old, KUBE_UNREACHABLE if the connection breaks,
    * API_MALFORMED if a line is not an event, or the code of the server's status
    */

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Health of a reconcile loop: progress through its initial keys, and stuck passes.
+// Health of a reconcile loop: whether all initial keys were processed, and whether a reconcile pass is stuck.
 import type { Clock } from "@patchbay/base";
 
-/** Milliseconds without progress until a pass is stuck. ADD of four CNI plugins takes 400 s. */
+/**
+ * Milliseconds without progress after which a pass counts as stuck. The longest step takes about 400 s: ADD of four
+ * CNI plugins with 60 s each, DEL with 30 s each, and some requests with 10 s each.
+ */
 const STUCK_AFTER_MS = 600_000;
 
 export interface StuckPass {
@@ -52,7 +55,7 @@ export class LoopWatch {
     };
   }
 
-  /** Checks whether every initial key had a pass and one pass succeeded. Keys may fail permanently. */
+  /** Checks whether every initial key has had a pass and one pass succeeded. One success is enough, because keys may fail permanently. */
   isStarted(): boolean {
     return this.#keysWithoutPass?.size === 0 && this.#hasWorked;
   }

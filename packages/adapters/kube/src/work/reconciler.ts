@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a reconcile loop like client-go's workqueue, but limits events that end retry delays.
+// Runs a reconcile loop over a work queue, with retries, logs and metrics. As in client-go's workqueue, a key is queued
+// once, processed by one worker, and queued again if it was added meanwhile. Unlike in client-go, events end the delay
+// of a failed key only at a limited rate, because the failure itself often causes events.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf, type Clock, isAppError, minRetryDelayMs, type Logger } from "@patchbay/base";
 import type { QueueStats } from "@patchbay/core/metrics";
@@ -15,7 +17,7 @@ import type { EventRecorder } from "../event-recorder.ts";
 import { parseKey } from "../objects/object-metadata.ts";
 import type { LoopWatch } from "./loop-watch.ts";
 
-/** Queue that takes keys from its groups in turn, so that large groups delay no others. */
+/** Queue that takes keys from its groups in turn, so that a group with many keys does not delay other groups. */
 export class FairQueue {
   readonly #toGroup: (key: string) => string;
   /** Keys by group, in the order in which the groups are served. Empty groups are removed. */
@@ -49,7 +51,7 @@ export class FairQueue {
       for (const key of keys) {
         keys.delete(key);
         this.#size -= 1;
-        // Adds the group at the end, so that other groups' keys are taken first.
+        // Adds the group again at the end, so that the keys of all other groups are taken first.
         if (keys.size > 0) this.#groups.set(group, keys);
         return key;
       }
@@ -75,12 +77,12 @@ interface QueueOptions {
   readonly clock: Clock;
   /** Number of keys that are processed concurrently. Default: 1. */
   readonly concurrency?: number;
-  /** Range of failed keys' delays. Default: 100 ms to 60 s, doubled, with 50 % jitter. */
+  /** Range of delays of failed keys. Default: from 100 ms to 60 s, doubled at each failure, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
-  /** Returns the key's inputs. A change ends the key's delay, so the loop changes none. */
+  /** Returns the key's inputs, such as the generation. A change ends a failed key's delay, so the loop itself must not change inputs. */
   readonly readInputs?: (key: string) => string;
-  /** Returns a key's group, for example its namespace. The queue alternates between groups. */
+  /** Returns the group of a key, for example its namespace. The queue takes keys from the groups in turn. */
   readonly toGroup?: (key: string) => string;
 }
 
@@ -97,7 +99,7 @@ interface KeyFailure {
 }
 
 const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
-/** Rate limit, per key, of events that end the retry delay of a failed key early. */
+/** Rate limit for events that end the retry delay of a failed key early. Applies to each key separately. */
 const EARLY_WAKE_LIMIT = { burst: 5, refillMs: 60_000 };
 
 interface WorkInProgress {
@@ -113,7 +115,10 @@ interface KeyTimer {
   readonly abort: AbortController;
 }
 
-/** FIFO work queue per group. `take` alternates between new keys and keys from before the first `take`. */
+/**
+ * Work queue, first in, first out within a group. Keys that are added before the first `take` form the backlog, which contains all objects
+ * at startup. `take` alternates between backlog and new keys, so that new keys need not wait for the whole backlog.
+ */
 export class Queue {
   readonly concurrency: number;
   readonly #clock: Clock;
@@ -166,7 +171,7 @@ export class Queue {
     };
   }
 
-  /** Returns how long the running pass's key was queued, in milliseconds, or 0 without a pass. */
+  /** Returns how long the key was queued before its running pass, in milliseconds. Returns 0 if no pass is running. */
   waitedMs(key: string): number {
     return this.#working.get(key)?.waitedMs ?? 0;
   }
@@ -175,7 +180,7 @@ export class Queue {
     return [...this.#waiting.list(), ...this.#backlog.list()];
   }
 
-  /** Queues the key, after a failed key's delay. Changed inputs or EARLY_WAKE_LIMIT permit an earlier retry. */
+  /** Queues the key. A failed key waits for its delay, unless its inputs changed or EARLY_WAKE_LIMIT allows an earlier retry. */
   add(key: string): void {
     if (this.#isClosed) return;
     if (this.#working.has(key)) {
@@ -213,7 +218,7 @@ export class Queue {
     this.#cancel(this.#retries, key);
   }
 
-  /** Returns the next key, in process until `done`. Rejects with the signal's reason after an abort. */
+  /** Returns the next key, which counts as being processed until `done`. After an abort, rejects with the signal's reason. */
   take(signal: AbortSignal): Promise<string> {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
     this.#isStarted = true;
@@ -301,7 +306,7 @@ export class Queue {
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        // Bypasses `add`, which could delay the key again if the timer fires slightly too early.
+        // Bypasses `add`: if the timer fires a fraction of a millisecond too early, `add` could delay the key again.
         if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
         else this.add(key);
       },
@@ -319,7 +324,7 @@ export function createQueue(options: QueueOptions): Queue {
   return new Queue(options);
 }
 
-/** Result of a pass. `done` waits for a change, and `after` waits at most `ms` milliseconds. */
+/** Result of a reconcile pass. `done`: process the key again only after a change. `after`: also after `ms` milliseconds. */
 export type Next = { readonly kind: "done" } | { readonly kind: "after"; readonly ms: number };
 
 export function done(): Next {
@@ -364,7 +369,7 @@ export interface Reconciler {
 
 type Level = "debug" | "warn" | "error";
 
-/** Returns `debug` for a normal conflict, `warn` for any other AppError, and otherwise `error`. */
+/** Returns `debug` for a conflict, which is normal; `warn` for any other AppError; `error` for an unexpected error. */
 function logLevel(error: unknown): Level {
   if (isAppError(error, "KUBE_CONFLICT")) return "debug";
   return isAppError(error) ? "warn" : "error";
@@ -474,7 +479,7 @@ async function runWorker(
   }
 }
 
-/** Runs the loop with backoff until the signal is aborted and running passes have ended. */
+/** Runs the loop until the signal is aborted and running passes have ended. Retries failed keys with backoff. */
 export async function runReconciler(reconciler: Reconciler, signal: AbortSignal): Promise<void> {
   const { name, queue, clock, metrics } = reconciler;
   metrics?.addQueue(name, () => queue.readStats());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs a plan's steps in order, with backoff. Only dependent steps wait for failed steps.
+// Performs the steps of a plan in order, with backoff of failed steps. Only dependent steps wait for a failed step.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError, minRetryDelayMs, type ErrorCode, type Logger } from "@patchbay/base";
 import { describeError, type StepFailure, type StepKind } from "@patchbay/core/status";
@@ -21,14 +21,17 @@ export interface Explanation<T> {
   readonly summary: T;
 }
 
-/** Reason not to attempt an action. `skip` means that a reported failure blocks the action. */
+/**
+ * Reason not to attempt an action. `skip` means that the action waits for a failed step that was already reported. For any other reason,
+ * the action is added to the failed steps.
+ */
 export type WaitReason<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
   readonly backoff: StepBackoff<T>;
-  /** Returns the step for backoff. If undefined, a failure of the action ends the plan. */
+  /** Returns the step whose failures the backoff counts. If it returns undefined, a failure of the action ends the plan. */
   readonly toStep: (action: A) => Step | undefined;
-  /** Explains an error. Returns undefined for unrelated errors, which `runSteps` returns as `thrown`. */
+  /** Explains an error. Returns undefined for an error that is not related to the step. `runSteps` returns such errors as `thrown`. */
   readonly explain: (action: A, error: unknown) => Explanation<T> | undefined;
   /** Returns why the action must wait for failed steps. Returns undefined if the action need not wait. */
   readonly findWaitReason?: (
@@ -45,7 +48,7 @@ export interface StepsResult<A, T> {
   readonly failed: readonly FailedStep<A, T>[];
   /** Milliseconds until the first retry. Undefined if no step waits for a retry. */
   readonly retryInMs: number | undefined;
-  /** Errors unrelated to the steps, which the caller must throw after reporting the failed steps. */
+  /** Errors that are not related to the steps. The caller must throw these errors after it has reported the failed steps. */
   readonly thrown: readonly unknown[];
 }
 
@@ -131,7 +134,7 @@ type ObjectAction = { readonly kind: StepKind };
 export interface ObjectSteps<A extends ObjectAction> {
   readonly object: KubeObject;
   readonly plan: readonly A[];
-  /** Serialized inputs of all steps. Changed inputs or action properties end a step's backoff. */
+  /** Serialized inputs that all steps share. Each step adds its action's properties; changed inputs end the step's backoff. */
   readonly inputs: string;
   readonly perform: (action: A) => Promise<void>;
 }
@@ -143,7 +146,7 @@ export interface ObjectStepsResult extends Pick<
   readonly failures: readonly StepFailure[];
 }
 
-/** Error codes of failures that do not concern the step, and require a retry of the key. */
+/** Error codes of failures that are not specific to the step. After such a failure, the loop retries the whole key, not only the step. */
 const TRANSIENT_CODES: readonly ErrorCode[] = [
   "KUBE_CONFLICT",
   "KUBE_NOT_FOUND",
@@ -162,7 +165,7 @@ function explainFailure(
   return { code, summary: { step: kind, code, message: describeError(error) } };
 }
 
-/** Performs a plan's steps for one object, except those in backoff, even after other steps fail. */
+/** Performs the steps of a plan for one object, except steps in backoff. A failed step does not block other steps. */
 export async function runObjectSteps<A extends ObjectAction>(
   { object, plan, inputs, perform }: ObjectSteps<A>,
   { log, stepBackoff }: { readonly log: Logger; readonly stepBackoff: StepBackoff<StepFailure> },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of child processes, which loads a module, drops privileges for a given user, and runs.
+// Entry point of child processes: loads a module, drops all privileges if a user is given, and runs the module. Started by child.ts.
 import { Socket } from "node:net";
 import type { ChildMain } from "@patchbay/core/interfaces";
 import { JsonChannel } from "./json-channel.ts";

@@ -24,7 +24,7 @@ const ENTRY_POINT = fileURLToPath(
     : new URL("./child-entry.js", import.meta.url),
 );
 
-/** Creates a starter of child processes, which end with this process. `entry` is child-entry's absolute path. */
+/** Creates a starter of child processes. The children end when this process ends. `entry` is the absolute path of child-entry. */
 export function createChildStarter(entry = ENTRY_POINT): ChildStarter {
   return { start: (program) => start(program, entry) };
 }
@@ -54,7 +54,8 @@ async function start(program: ChildProgram, entry: string): Promise<ChildProcess
 function buildArguments(program: ChildProgram, entry: string): string[] {
   const { identity } = program;
   return [
-    // Otherwise, Node.js starts a thread that blocks all signals. Threads drop privileges in a signal handler.
+    // Without this option, Node.js starts a thread that blocks all signals. This thread could not drop its privileges, because each
+    // thread drops them in a signal handler.
     "--disable-sigusr1",
     ...(isSource ? ["--conditions=@patchbay/source"] : []),
     entry,
@@ -128,7 +129,7 @@ class Child implements ChildProcessHandle {
   async ready(program: ChildProgram): Promise<void> {
     const { promise: firstMessage, resolve } = Promise.withResolvers<"ready">();
     this.#channel.onMessage(() => {
-      // Pauses the channel, so that the next message waits until the caller adds a listener.
+      // Pauses the channel at once: if the next message has already been received, it must wait until the caller adds a listener.
       this.#channel.pause();
       resolve("ready");
     });

@@ -18,7 +18,7 @@ const DESCRIPTORS_MAX = 64;
 
 export class JsonChannel implements ChildChannel {
   readonly #stream: Socket;
-  /** Socket that transfers descriptors. Undefined once closed, because the kernel may reuse the number. */
+  /** Descriptor of the socket that transfers descriptors. Undefined after it is closed, because the kernel may reuse the number. */
   #descriptorEnd: number | undefined;
   readonly #queued: unknown[] = [];
   readonly #descriptors = new Map<number, number>();

@@ -21,11 +21,11 @@ export interface FileLock {
 }
 
 export interface LockHolder {
-  /** PID of the process that holds the lock. Empty until that process writes its PID. */
+  /** PID of the process that holds the lock. Empty if that process has not written its PID yet. */
   readonly holderPid: string;
 }
 
-/** Checks whether the path still refers to the locked file. Releasing a lock removes the file. */
+/** Checks whether the path still refers to the locked file. A process that releases its lock removes the file. */
 function isCurrent(fd: number, path: string): boolean {
   try {
     return statSync(path, { bigint: true }).ino === fstatSync(fd, { bigint: true }).ino;
@@ -57,7 +57,10 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
   };
 }
 
-/** Locks a file, or returns the holder's PID. Only the owner may open and thus lock files. @throws AppError with OS_FILE_FAILED */
+/**
+ * Locks a file, or returns the PID of the process with the lock. Creates the file with access for its owner only,
+ * because any user who can open it could lock it. @throws AppError with OS_FILE_FAILED
+ */
 export function acquireFileLock(path: string): FileLock | LockHolder {
   try {
     for (;;) {

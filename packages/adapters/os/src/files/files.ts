@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads, writes and watches files. Writes are atomic: a crash leaves the old or new file.
+// Reads, writes and watches files. Writes are atomic: after a crash, either the old or the new file exists.
 import { createWriteStream, type FSWatcher, statSync, watch } from "node:fs";
 import {
   chmod,
@@ -224,7 +224,7 @@ export async function installProgram(source: string, target: string): Promise<vo
 
 const PRIVATE_MODE = 0o600;
 
-/** Returns a stream to a new file. The stream fails with EEXIST if the file exists. */
+/** Returns a stream that writes to a new file. The stream fails with EEXIST if the file exists. */
 export function openNewFile(path: string): Writable {
   return createWriteStream(path, { flags: "wx", mode: PRIVATE_MODE });
 }

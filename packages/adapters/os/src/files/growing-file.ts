@@ -106,7 +106,7 @@ async function findLine(file: string, prefix: string): Promise<string | undefine
   }
 }
 
-/** Waits for the first line with `prefix`. The file may be missing, but not the directory. */
+/** Waits for the first line that begins with `prefix`. The file need not exist, but its directory must exist. */
 export async function waitForLine(
   file: string,
   prefix: string,

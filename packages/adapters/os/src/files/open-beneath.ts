@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens paths without following symbolic links, with which other processes could replace directories.
+// Opens paths without following symbolic links, because other processes could replace a directory with a link at any time.
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { AppError } from "@patchbay/base";
 import type { InheritedFd } from "@patchbay/core/interfaces";
 import { osNative } from "../native.ts";
 import { errnoOf, toFileError } from "./file-errors.ts";
 
-/** Errno names for a symbolic link, a path outside the root, and a non-directory component. Source: openat2(2) */
+/** Errno names for a symbolic link, a path that leaves the root, and a path component that is not a directory. Source: openat2(2) */
 const REFUSED_ERRNOS: readonly string[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 interface OpenDirectory extends InheritedFd {
@@ -37,7 +37,7 @@ export function openDirectory(path: string): OpenDirectory {
 }
 
 interface PathBeneath {
-  /** Absolute path of a directory that other users cannot replace, because symbolic links are followed. */
+  /** Absolute path. Must be a directory that other users cannot replace, because symbolic links in this path are followed. */
   readonly root: string;
   readonly path: string;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes disk files into launchers' volumes as new files, because launchers could create symbolic links.
+// Writes disk files into launchers' volumes. Launchers can replace files with symbolic links at any time. Therefore,
+// links are not followed, and each disk is written to a new file, which then replaces the old file.
 import { closeSync, constants, fchownSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { DISKS_VOLUME, EMPTY_DIR_VOLUMES } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";

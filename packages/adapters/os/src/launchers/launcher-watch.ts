@@ -8,7 +8,7 @@ import { isRelevant, IrrelevantEventCounter } from "./watch-events.ts";
 
 /** Path whose components may be missing or controlled by a tenant. */
 interface UntrustedPath {
-  /** Existing directory that other users cannot replace, because symbolic links in the path are followed. */
+  /** Must be an existing directory that other users cannot replace, because symbolic links in this path are followed. */
   readonly podsDir: string;
   readonly names: readonly string[];
 }
@@ -56,7 +56,7 @@ class LauncherWatch {
   watchNearestExisting(): void {
     this.#irrelevantEvents.reset();
     let lastDirectory: ExistingDirectory | undefined;
-    // Repeats until nothing changes, because a deeper directory may appear before the watch begins.
+    // A deeper directory may have been created before the watch began, so the loop repeats until nothing changes.
     for (let round = 0; round <= this.#path.names.length; round += 1) {
       const directory = findDeepestDirectory(this.#path);
       const isUnchanged =
@@ -79,7 +79,7 @@ class LauncherWatch {
   #watch(directory: ExistingDirectory): void {
     this.#stopWatching();
     const expectedName = this.#path.names[directory.depth];
-    // The descriptor's path refers to the checked directory, even if a symbolic link replaces that directory.
+    // The descriptor's path refers to the checked directory, even if the launcher replaces that directory with a symbolic link.
     const watcher = watch(`/proc/self/fd/${String(directory.fd)}`, (event, name) => {
       if (watcher !== this.#watcher) return;
       this.#onEvent(isRelevant(event, name, expectedName));
@@ -106,9 +106,9 @@ class LauncherWatch {
   #pause(ms: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      // If the new watch fails, for example at inotify's limits, tries again after a long pause.
+      // If the new watch fails, for example because inotify's limits are reached, tries again after a long pause.
       if (!this.#tryWatchDeepest()) this.#pause(this.#throttle.longMs);
-      // Reports the change again, because a new socket's server may not have listened before.
+      // Reports the change a second time, because the server of a new socket may not have listened at the first report.
       this.#onChange();
     }, ms);
   }

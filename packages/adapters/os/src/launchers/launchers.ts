@@ -113,7 +113,7 @@ function readResolver(podUid: string, podsDir: string): string | undefined {
   }
 }
 
-/** Lists the pod's hook volumes. The names are trusted, because pods cannot change the volumes' directory. */
+/** Lists the names of the pod's hook volumes. The names are trusted, because the pod cannot change the directory of its volumes. */
 function readSidecars(podUid: string, podsDir: string): readonly string[] {
   const directory = [podsDir, podUid, EMPTY_DIR_VOLUMES].join("/");
   return listNames(directory)
@@ -165,7 +165,7 @@ function openBeneathPods(podUid: string, podsDir: string, target: PathToOpen): n
   } catch (error) {
     const errno = errnoOf(error) ?? "";
     if (errno === "ENOENT") throw unreachableError(podUid, missingReason, error);
-    // Errno names for a symbolic link, a path outside the directory, and a non-directory component.
+    // Errno names for a symbolic link, a path that leaves the directory, and a path component that is not a directory.
     if (["ELOOP", "EXDEV", "ENOTDIR"].includes(errno))
       throw refusedError(path, `openat2: ${errno}`, error);
     throw toFileError(error, "openat2", `${podsDir}/${path}`);
@@ -243,7 +243,7 @@ function readInode(fd: number): string {
   return fstatSync(fd, { bigint: true }).ino.toString();
 }
 
-/** Checks that the sandbox belongs to the launcher, because tenants can change a VMI's status. */
+/** Checks that the sandbox found by UID belongs to the launcher pod. A tenant can write another pod's UID to the VMI's status. */
 function checkPod({ pod: sandboxPod }: Sandbox, { uid, namespace, name }: LauncherPod): void {
   if (sandboxPod.namespace === namespace && sandboxPod.name === name) return;
   throw refusedError(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets the SELinux type of container files. Categories would restrict a file to one pod.
+// Sets the SELinux type of container files. Sets no categories, because they would restrict a file to one pod.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";

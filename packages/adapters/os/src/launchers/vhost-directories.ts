@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostDirectories. mkdir(2) and removals follow no final link, and only root can replace parent directories.
+// Implements VhostDirectories without following symbolic links. mkdir(2) and removals do not follow a link at the end
+// of a path. Only root can replace the parent directories with links.
 import { chmodSync, chownSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
@@ -20,12 +21,15 @@ import type { VhostSocketsOptions } from "./vhost-sockets.ts";
 
 export type VhostDirectoriesOptions = Omit<VhostSocketsOptions, "podsDir">;
 
-/** Mode of the parent directories, which users of a subdirectory must be able to traverse. */
+/** Mode of the parent directories, which every user with access to a subdirectory must be able to traverse. */
 const PARENT_MODE = 0o755;
-/** Errno names of openat2(2) for a symbolic link and for a non-directory file. */
+/** Errno names that openat2(2) returns for a symbolic link, and for a file that is not a directory. */
 const NOT_A_DIRECTORY_ERRNOS: readonly string[] = ["ELOOP", "ENOTDIR"];
 
-/** Parent directories to create. The launchers' directory is first, because sockets are linked into it. */
+/**
+ * Parent directories, in the order of creation. The launchers' directories are created first. When a dataplane creates a socket, the
+ * launcher's directory must already exist, because the socket is then hard-linked into the launcher's directory.
+ */
 const PARENT_DIRECTORIES: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 
 async function withFileError(path: string, action: () => Promise<void> | void): Promise<void> {

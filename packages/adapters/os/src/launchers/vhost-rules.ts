@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for a launcher's sockets, and the group and mode of socket directories.
+// Rules for the sockets that a launcher may use, and for the group and mode of the sockets' directories.
 import type { BigIntStats } from "node:fs";
 import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";
 
 export interface VhostOwners {
   readonly uid: number;
-  /** Group of a vhost-user dataplane that creates sockets. Unset or 0 if only root creates sockets. */
+  /** Group of a vhost-user dataplane that creates sockets and does not run as root. Unset or 0 if only root creates sockets. */
   readonly dataplaneGroup?: number;
 }
 
-/** Mode bits of a socket that its group may use. Clients need write permission to connect. Source: unix(7) */
+/** Mode bits of a socket that its group may read and write. A client needs write permission to connect. Source: unix(7) */
 export const GROUP_READ_WRITE_MODE = 0o060;
 
 export interface DirectoryAccess {
@@ -49,7 +49,7 @@ export function computeSocketId({
   return Number(BigInt.asUintN(52, birthtimeNs ^ (ino << 32n)));
 }
 
-/** Returns why a launcher must not use the file as a socket, or undefined if allowed. */
+/** Returns why a launcher must not use the file as a socket. Returns undefined if the launcher may use the file. */
 export function findSocketRefusal(
   status: Pick<BigIntStats, "isSocket" | "uid" | "gid">,
   { uid, dataplaneGroup = 0 }: VhostOwners,
@@ -69,7 +69,10 @@ export function isConnectable(
   return Number(gid) === uid && (Number(mode) & GROUP_READ_WRITE_MODE) === GROUP_READ_WRITE_MODE;
 }
 
-/** Returns the group and mode of a pod's directory, writable only for the dataplane's own group. */
+/**
+ * Returns the group and mode of a pod's directory below `parent`. Launchers may only read their directories. A dataplane with its own
+ * group may write to the dataplane's directories.
+ */
 export function chooseDirectoryAccess(
   parent: string,
   { uid, dataplaneGroup = 0 }: VhostOwners,

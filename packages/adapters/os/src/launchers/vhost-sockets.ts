@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements VhostSockets without following symbolic links. Launchers mount a root-only directory with hard links to sockets.
+// Implements VhostSockets. Launchers can change their volumes, and a dataplane can change its directories. Therefore, files in these
+// volumes and directories are opened without following symbolic links, checked, and changed by descriptor. A launcher does not mount
+// the dataplane's directories. It mounts a directory that only root can change, with hard links to the launcher's sockets.
 import {
   chmodSync,
   chownSync,
@@ -43,7 +45,7 @@ export interface VhostSocketsOptions extends VhostOwners {
 const PERMISSION_BITS = 0o7777;
 const BIGINT_STATS = { bigint: true } as const;
 
-/** Errno names for a symbolic link, a path outside the root, and a non-directory component. Source: openat2(2) */
+/** Errno names for a symbolic link, a path that leaves the root, and a path component that is not a directory. Source: openat2(2) */
 const REFUSED_ERRNOS: readonly string[] = ["ELOOP", "EXDEV", "ENOTDIR"];
 
 function isSameFile(a: BigIntStats, b: BigIntStats): boolean {
@@ -111,10 +113,10 @@ class HostVhostSockets implements VhostSockets {
     return withPathBeneath({ root: this.#options.podsDir, path }, "directory", use);
   }
 
-  /** Links the socket for the launcher, then checks the inode, because the dataplane may replace sockets. */
+  /** Links the socket into the launcher's directory. Then checks the link's inode, because the dataplane can replace the checked socket. */
   #linkForLauncher({ path }: VhostSocket, checkedSocket: number): void {
     const { runDir: root } = this.#options;
-    // If the launcher's link already refers to this socket, rename(2) would leave the temporary link.
+    // If the launcher's link already refers to this socket, rename(2) would do nothing and leave the temporary link.
     if (this.#isLinkedForLauncher(path, checkedSocket)) return;
     const name = basename(path);
     withPathBeneath(

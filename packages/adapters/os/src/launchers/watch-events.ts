@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Filters and counts the inotify events of a directory that a launcher can change.
 
-/** Number of irrelevant events after which the watch pauses, because hostile launchers may cause many. */
+/** Number of irrelevant events after which the watch pauses, because a hostile launcher may cause any number of them. */
 const IRRELEVANT_EVENTS_MAX = 50;
 
-/** Checks for the expected name or the directory, whose `name` is null or the descriptor's number. */
+/**
+ * Checks whether the event concerns the expected name or the directory itself. For the directory itself, `name` is null or a number,
+ * because the watched path is /proc/self/fd/NUMBER.
+ */
 export function isRelevant(
   event: string,
   name: string | null,

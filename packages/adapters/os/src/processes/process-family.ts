@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills all processes of a program by an inherited mark in the environment. After a scan that finds none, none can start.
+// Kills all processes that a program started, even in other process groups and sessions. A mark in the environment
+// identifies these processes. Only marked processes start marked processes, so none can start if a scan finds none.
 import { randomUUID } from "node:crypto";
 import { close, open, read } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -9,7 +10,7 @@ import { errnoOf } from "../files/file-errors.ts";
 import { isRunning, readProcessStartTime, type ProcessName } from "./process-identity.ts";
 
 const MARK_VARIABLE = "PATCHBAY_PROCESS_FAMILY";
-/** Milliseconds between scans during a kill. After KILL_ROUNDS_MAX scans, hanging processes are abandoned. */
+/** Milliseconds between scans while processes are killed. A process that hangs in the kernel is abandoned after KILL_ROUNDS_MAX scans. */
 const KILL_ROUND_MS = 10;
 const KILL_ROUNDS_MAX = 200;
 
@@ -81,7 +82,7 @@ async function kill(pid: number): Promise<ProcessName | undefined> {
 }
 
 async function killAll(matchesMark: (mark: string) => boolean): Promise<void> {
-  // Killed processes lose their environment before they close files, and are therefore awaited by identity.
+  // A killed process loses its environment before it closes its files. Such processes are therefore awaited by their identity.
   let ending: readonly ProcessName[] = [];
   for (let round = 0; round < KILL_ROUNDS_MAX; round += 1) {
     const markedPids = await listMarkedPids(matchesMark);
@@ -96,12 +97,12 @@ async function killAll(matchesMark: (mark: string) => boolean): Promise<void> {
   }
 }
 
-/** Kills all processes with this mark, or all processes of the family named `mark`. */
+/** Kills all processes with this mark. If `mark` is the name of a family, kills all processes of the family. */
 export async function killMarked(mark: string): Promise<void> {
   await killAll((foundMark) => foundMark === mark || foundMark.startsWith(`${mark}/`));
 }
 
-/** Milliseconds between scheduled scans, which are expensive because they read all processes' environments. */
+/** Milliseconds between scheduled scans. A scan is expensive, because it reads the environment of every process on the machine. */
 const SCAN_INTERVAL_MS = 1000;
 
 let endedMarks = new Set<string>();
@@ -116,7 +117,7 @@ async function scan(): Promise<void> {
   }
 }
 
-/** Kills processes with this mark in the next scheduled scan, which serves all ended programs. */
+/** Kills the processes with this mark in the next scheduled scan. One scan kills the processes that all ended programs left behind. */
 export function scheduleKill(mark: string): void {
   endedMarks.add(mark);
   runningScan ??= scan()

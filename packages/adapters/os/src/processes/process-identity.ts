@@ -25,7 +25,7 @@ export interface ProcessName {
   readonly startTime: string;
 }
 
-/** Returns the start time in clock ticks since boot, or undefined without such a process. */
+/** Returns the start time in clock ticks since boot, in decimal. Returns undefined if the process does not exist. */
 export async function readProcessStartTime(pid: number): Promise<string | undefined> {
   try {
     const stat = await readFile(`/proc/${String(pid)}/stat`, "utf8");
@@ -124,7 +124,7 @@ export async function waitForProcessEnd(
   };
   signal?.addEventListener("abort", onAbort);
   try {
-    // An unchanged start time proves that the open pidfd refers to this process.
+    // The pidfd is already open, so a start time that is still equal to `startTime` proves that the pidfd refers to this process.
     if ((await readProcessStartTime(pid)) !== startTime) return;
     await Promise.race([processEnd.ended, aborted]);
     signal?.throwIfAborted();
@@ -134,7 +134,7 @@ export async function waitForProcessEnd(
   }
 }
 
-/** Kills a process, but not its process group, and waits. Does nothing for missing processes. */
+/** Kills a process, but not its process group, and waits for its end. Does nothing if the process does not exist. */
 export async function killAndWait(pid: number): Promise<void> {
   const startTime = await readProcessStartTime(pid);
   if (startTime === undefined) return;

@@ -23,7 +23,7 @@ interface Program {
   readonly input?: Socket;
   readonly output: Socket;
   readonly errors: Socket;
-  /** Resolves with the PID, which is also group and session ID. Rejects with exec(2)'s error. */
+  /** Resolves with the PID, which is also the group and session ID. Rejects with the error of exec(2). */
   readonly started: Promise<number>;
   readonly ended: Promise<ProgramEnd>;
 }
@@ -31,7 +31,7 @@ interface Program {
 interface ProgramStart {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Descriptors that the program inherits from 3 on. The caller may close the descriptors immediately. */
+  /** Descriptors that the program inherits as 3, 4, and so on. The caller may close the descriptors immediately. */
   readonly fds: readonly number[];
   readonly hasInput: boolean;
   /** Whether the kernel kills the program when this process exits. */
@@ -109,7 +109,7 @@ export function limitProcesses(runner: ProcessRunner, count: number): ProcessRun
 }
 
 const KILL_AFTER_MS = 1000;
-/** Milliseconds to read output after the program's end, because other processes may hold the pipes. */
+/** Milliseconds for which output is still read after the program has ended, because other processes may have its pipes open. */
 const DRAIN_MS = 1000;
 /** Maximum output per stream, in bytes. A program with more output is killed. */
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
@@ -149,12 +149,12 @@ class Run {
   #killReason: unknown;
   #isKilled = false;
   #isSignaled = false;
-  /** Whether processes of the ended program's group, or other users of its output pipes, remained. */
+  /** Whether, after the program ended, its group still contained processes or another process held its output pipes open. */
   #hasLeftovers = false;
   #isSettled = false;
   #exitCode = 0;
   #pid: number | undefined;
-  /** Number of pending events before the run is complete: the program's end and two closed pipes. */
+  /** Number of events that must still happen before the run is complete: the program ends, and both output pipes close. */
   #pendingEvents = 3;
   #timers: NodeJS.Timeout[] = [];
 
@@ -268,7 +268,7 @@ class Run {
     this.#hasLeftovers = hasLeftovers;
     if (hasLeftovers && (this.#isKilled || this.#mark !== undefined)) this.#signal("SIGKILL");
     this.#schedule(DRAIN_MS, () => {
-      // Timers precede I/O, so output that arrived while this process was busy is read first.
+      // Timers precede I/O: if this process was busy for long, the output that has arrived meanwhile is read first.
       setImmediate(() => {
         this.#hasLeftovers = true;
         this.#settle();
@@ -296,7 +296,7 @@ class Run {
     }, this.#result.reject);
   }
 
-  /** Kills leftover processes of the program. Without a sign of leftovers, schedules a cheaper scan. */
+  /** Kills processes that the program left behind. Without a sign of such processes, only schedules a scan, which costs less. */
   async #killProcessFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
     if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await killMarked(this.#mark);

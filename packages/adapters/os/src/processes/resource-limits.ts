@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource limits of processes: the OOM score and cgroup limits, where v1 and v2 may coexist.
+// Resource limits of processes: cgroup limits and the OOM score. Cgroups v1 and v2 may be mounted together.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { errnoOf, toFileError } from "../files/file-errors.ts";

@@ -74,8 +74,8 @@ export async function startDetached(program: DetachedProgram): Promise<DetachedP
 const SIGNAL_EXIT_CODE_BASE = 128;
 
 /**
- * Runs a program in this process's terminal and group. Returns the exit code, or 128 + signal number. @throws AppError
- * with OS_PROGRAM_MISSING, OS_FILE_FAILED
+ * Runs a program in the terminal and process group of this process, with the same environment. Returns its exit code,
+ * or 128 + signal number. @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED
  */
 export async function runInForeground(
   argv: readonly [string, ...string[]],

@@ -17,7 +17,7 @@ const OVERHEAD_BYTES = 2 * MEBIBYTE;
 /** Minimum size of a file system: 2048 blocks of 4 KiB and a journal of 4 MiB. Source: mke2fs */
 const FILE_SYSTEM_BYTES_MIN = 12 * MEBIBYTE;
 
-/** Returns the journal's size in MiB, at most 64 because one guest uses the file system. */
+/** Returns the size of the journal in MiB. More than 64 would be of no use, because only one guest uses the file system. */
 function journalMib(sizeBytes: number): number {
   if (sizeBytes < 128 * MEBIBYTE) return 4;
   return sizeBytes < 1024 * MEBIBYTE ? 16 : 64;
@@ -55,7 +55,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   ];
 }
 
-/** `discard` frees deleted blocks. `noinit_itable` zeroes no inode tables, because sparse files read as zeros. */
+/** `discard` frees the blocks of deleted data. `noinit_itable` does not zero the inode tables, because a sparse file reads as zeros. */
 const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
 
 const COMMAND_TIMEOUT_MS = 60_000;
@@ -93,7 +93,7 @@ class HostClaimDisk implements ClaimDisk {
   ): Promise<void> {
     await requireExisting(file, "mount");
     if (!(await listMounts(directory)).includes(directory)) {
-      // A file with a loop device is mounted elsewhere, and e2fsck must not check mounted files.
+      // A file that has a loop device is already mounted in another mount namespace, and e2fsck must not check a mounted file system.
       if ((await listLoopDevices(this.#runner, file)).length === 0) await this.#check(file);
       await this.#run("mkdir", "--parents", "--mode=0750", directory);
       await this.#run("mount", "-t", "ext4", "-o", MOUNT_OPTIONS, file, directory);
@@ -103,7 +103,7 @@ class HostClaimDisk implements ClaimDisk {
 
   async attach(file: string): Promise<string> {
     await requireExisting(file, "attach");
-    // `--nooverlap` reuses an existing loop device, because two devices for one file have incoherent caches.
+    // `--nooverlap` reuses an existing loop device, because the caches of two devices for one file would not be coherent.
     const { stdout } = await this.#run("losetup", "--nooverlap", "--find", "--show", file);
     const device = stdout.trim();
     await requireLoopDevice(device, file);
@@ -112,7 +112,7 @@ class HostClaimDisk implements ClaimDisk {
 
   async release(file: string, directory: string): Promise<void> {
     if ((await listMounts(directory)).includes(directory)) await this.#run("umount", directory);
-    // The kernel detaches loop devices with autoclear, and may already have reused their names.
+    // Detaches only loop devices without autoclear. The kernel detaches the others itself, and may already have reused their names.
     const devices = (await listLoopDevices(this.#runner, file)).filter(
       ({ isPermanent }) => isPermanent,
     );
@@ -130,8 +130,8 @@ class HostClaimDisk implements ClaimDisk {
   }
 
   /**
-   * Gives all files to `group` with read and write access, if the directory has another group. Source: Kubernetes
-   * volume_linux.go SetVolumeOwnership
+   * Makes `group` the group of all files, and permits the group to read and write them, as the kubelet does for fsGroup. Does nothing if
+   * the directory already has the group. Source: Kubernetes volume_linux.go SetVolumeOwnership
    */
   async #changeGroup(group: number, directory: string): Promise<void> {
     const { gid } = await stat(directory);
@@ -185,7 +185,7 @@ async function requireExisting(path: string, call: string): Promise<void> {
   throw new AppError("OS_FILE_FAILED", { call, path, reason });
 }
 
-/** Checks that the device belongs to this file, because container runtimes accept any device. */
+/** Checks that the device belongs to this file, because a container runtime accepts any device at the path. */
 async function requireLoopDevice(device: string, file: string): Promise<void> {
   try {
     await using handle = await open(device, constants.O_RDONLY | constants.O_NOFOLLOW);

@@ -106,8 +106,9 @@ async function removeOthers(directory: string, retainedNames: ReadonlySet<string
 }
 
 /**
- * Replaces a directory's files atomically by the link `..data`. Returns whether any file changed. Source: Kubernetes
- * pkg/volume/util atomic_writer
+ * Replaces all files of a directory atomically by replacing the symbolic link `..data`. The names that a pod sees are
+ * links to files below `..data`. Returns whether any file changed. Only this process may write to the directory. Source:
+ * Kubernetes pkg/volume/util atomic_writer
  */
 export async function publishFiles(
   directory: string,
@@ -131,7 +132,7 @@ export async function publishFiles(
 
 const MOUNT_TIMEOUT_MS = 30_000;
 const WALK_TIMEOUT_MS = 120_000;
-/** Divisor of the data size for ext4's metadata, which also needs OVERHEAD_BYTES. */
+/** An image has extra space for ext4's metadata: OVERHEAD_BYTES, plus the size of the data divided by this number. */
 const OVERHEAD_DIVISOR = 32;
 const OVERHEAD_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;
@@ -164,7 +165,7 @@ interface ImageOptions {
 
 class HostVolumeDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  /** One lock per path, because concurrent publications delete each other's files, and concurrent mounts stack. */
+  /** One lock for each path, because concurrent publications would delete each other's files, and concurrent mounts would stack. */
   readonly #mutex = new KeyedMutex();
 
   constructor(runner: ProcessRunner) {
@@ -248,7 +249,7 @@ class HostVolumeDisk implements VolumeDisk {
   async usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (paths.length === 0) return new Map();
     const argv = ["nice", "du", "-sx", "-B1", "--", ...paths] as const;
-    // Ignores the exit code, because du exits with 1 if files change during the walk.
+    // If files change during the walk, du exits with 1 and prints what it counted, so the exit code is ignored.
     const { stdout } = await this.#runner.run({ argv, timeoutMs: WALK_TIMEOUT_MS });
     return parseUsage(stdout);
   }

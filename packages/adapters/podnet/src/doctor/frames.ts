@@ -100,7 +100,7 @@ export function readArpTarget(frame: Uint8Array): string {
   return printAddressBytes(4, frame.subarray(ARP_TARGET_AT, ARP_TARGET_AT + 4));
 }
 
-/** Builds a solicitation without a source address, like duplicate address detection, so that answers are multicast. */
+/** Builds a solicitation without a source address, as in duplicate address detection, so that the answer is multicast. */
 function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeFrame {
   const [solicitationType, advertisementType, nonceOption] = [135, 136, 14];
   const group = Buffer.concat([
@@ -145,7 +145,7 @@ function buildSolicitation({ from, to, id }: ProbeEnds, address: Buffer): ProbeF
   };
 }
 
-/** Builds an ARP request or IPv6 neighbor solicitation. Some hosts ignore the ARP `sender` 0.0.0.0. */
+/** Builds an ARP request or an IPv6 neighbor solicitation. `sender` is the sender IP of an ARP request; some hosts ignore 0.0.0.0. */
 export function buildAddressProbe(
   ends: ProbeEnds,
   address: string,
@@ -207,7 +207,7 @@ export function buildPing(
   };
 }
 
-/** Port of tcpmux, on which hosts rarely listen, so that a reachable host refuses the connection. */
+/** Port of tcpmux, on which hosts normally do not listen, so that a reachable host refuses the connection. */
 const UNUSED_PORT = 1;
 
 /** Builds a TCP SYN over IPv4. A RST counts as an answer, like a SYN-ACK. */
@@ -249,7 +249,7 @@ export function buildTcpProbe(
   };
 }
 
-/** Removes a ping's checksum, so that links compute the checksum, like for guests' TCP segments. Source: RFC 792 */
+/** Removes the checksum of a ping, so that a link must compute it, as links do for a guest's TCP segments. Source: RFC 792 */
 export function withoutChecksum({ frame, ...otherFields }: ProbeFrame): ProbeFrame {
   const icmpOffset = ETHERNET_HEADER_BYTES + IPV4_HEADER_BYTES;
   const checksumOffset = icmpOffset + 2;
@@ -262,7 +262,7 @@ export function withoutChecksum({ frame, ...otherFields }: ProbeFrame): ProbeFra
   };
 }
 
-/** Builds a DHCPDISCOVER, which reserves no address until the client accepts an offer. */
+/** Builds a DHCPDISCOVER, which reserves no address. A server reserves an address only when the client accepts the offer. */
 export function buildDhcpDiscover({ from, id }: Omit<ProbeEnds, "to">): ProbeFrame {
   const mac = parseMac(from);
   const broadcastFlag = 0x80;

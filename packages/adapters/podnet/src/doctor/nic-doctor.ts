@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnoses a guest NIC's path by links, rules and probes. The result omits frame contents.
+// Diagnoses the path of a guest NIC: reads links and rules, and sends probes. The result omits contents of frames.
 import { randomBytes } from "node:crypto";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import type {
@@ -71,7 +71,7 @@ const LATER_PROBES_MS = 3 * EXCHANGE_MS;
 /** Maximum duration of a ping through the node, in milliseconds. */
 const FORWARDED_MS = 2 * EXCHANGE_MS;
 const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
-/** Number of probes of a gateway without a CNI route, and their additional time in milliseconds. */
+/** Number of probes of a gateway for which CNI returned no route, and additional time for all these probes, in milliseconds. */
 const [UNROUTED_ATTEMPTS, MARGIN_MS] = [3, 10];
 /** Maximum number of uplinks of the node's bridge at which frames are captured. */
 const UPLINKS_MAX = 4;
@@ -122,7 +122,7 @@ function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): bo
   );
 }
 
-/** Returns the time reserved for pings, in milliseconds, or 0 if the guest has no address. */
+/** Returns the time to reserve for pings, in milliseconds. The time is 0 if the guest has no address that can be pinged. */
 function computePingReserveMs({ addresses }: ExaminedNic, pingAndForwardingMs: number): number {
   return addresses.length === 0 ? 0 : pingAndForwardingMs;
 }
@@ -161,7 +161,10 @@ async function chooseTarget(
   return (await answers(sources, { ...facts, target })) ? target : other;
 }
 
-/** Finds the probes' target. If the bridge has no uplinks, NAT rules for the guest mark the node as gateway. */
+/**
+ * Finds the target of the probes. If the target is beyond the node's bridge, but the bridge has no uplinks and the node has NAT rules for
+ * the guest, the node itself should be the gateway. In this case, marks the target as an address that the bridge lacks.
+ */
 async function findTarget(
   sources: DoctorSources,
   facts: ProbeFacts,
@@ -236,7 +239,7 @@ function hasReplyAtPathEnd({ probe, replySeenAt }: FrameTrace): boolean {
 
 const OPTIONAL_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 
-/** Returns the list, or an empty list after an error, because guests can overfill tables. */
+/** Returns the list, or an empty list after an error. A guest can make a table too large to read, and the diagnosis works without it. */
 async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await listing;
@@ -245,7 +248,7 @@ async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly 
   }
 }
 
-/** Checks whether the entry sends frames for guest or gateway to a port off the path. */
+/** Checks whether the entry sends frames for the guest or its gateway to a port that is not on the NIC's path. */
 function leadsOffPath({ at, mac, port }: FixedEntry, facts: ProbeFacts): boolean {
   const { podNic, nodePeer, uplinks } = facts.links;
   const isGuestMac = mac === findOutsideMac(facts);
@@ -349,7 +352,7 @@ function isIpv4(address: string | undefined): address is string {
   return address !== undefined && parseIp(address)?.version === 4;
 }
 
-/** Lists route lookups: the pod's with masquerade, and the node's if the node is the gateway. */
+/** Lists route lookups: with masquerade, the pod's route to the target; if the node is the gateway, the node's route to the guest. */
 function listRouteLookups(facts: ProbeFacts): readonly RouteLookup[] {
   const { nic, links, target } = facts;
   const { wiring, addresses } = nic;
@@ -390,7 +393,7 @@ function describeGuestRoute(
   return trace === undefined ? {} : { guestRoute: { trace, requested: [...addresses] } };
 }
 
-/** Returns the trace of `through`. Without a reply at the pod's NIC, reads packet filters. */
+/** Returns the trace of the probe `through`. If no reply reached the pod's NIC, also reads the pod's packet filters as possible causes. */
 async function readThrough(
   { runner }: StateSources,
   { nic, links }: ProbeFacts,
@@ -429,7 +432,7 @@ async function examine(
     requests,
     untilMs: endMs - LATER_PROBES_MS - computePingReserveMs(nic, seriesAndForwardingMs),
   });
-  // Counts lost pings first, because an unanswered large probe proves nothing on a lossy link.
+  // Counts lost pings first: on a lossy link, an unanswered large probe does not prove that all large frames are lost.
   const losses = await countLosses(sources, capturePoints, {
     probes: () => buildSeriesProbes(facts, first),
     untilMs: endMs - LATER_PROBES_MS,

@@ -39,7 +39,7 @@ const [PORT_STATE, FORWARDING, VLAN_FILTERING] = [1, 3, 7];
 /** IFLA_BRPORT_PROXYARP, IFLA_BRPORT_PROXYARP_WIFI, IFLA_BRPORT_BCAST_FLOOD and IFLA_BRPORT_NEIGH_SUPPRESS. */
 const [PROXY_ARP, PROXY_ARP_WIFI, BROADCAST_FLOOD, NEIGHBOR_SUPPRESS] = [10, 12, 30, 32];
 
-/** Checks whether a bridge neither sends the port broadcasts nor answers ARP for the port's hosts. */
+/** Checks whether a bridge neither sends broadcasts to the port nor answers ARP requests for hosts behind the port. */
 function dropsBroadcasts(port: Attributes): boolean {
   const answersArp = [PROXY_ARP, PROXY_ARP_WIFI, NEIGHBOR_SUPPRESS].some(
     (type) => (findNumber(port, type) ?? 0) !== 0,
@@ -94,7 +94,7 @@ function decodeLinkWithIndices(
   return [
     {
       ...base,
-      // State 0 is not blocked, because disabled, down and carrierless ports share this state.
+      // State 0 (disabled) is not blocked: a port also has this state while it is down or has no carrier, which other fields report.
       isBlocked: ![0, FORWARDING].includes(state),
       ...(dropsBroadcasts(port) ? { dropsBroadcasts: true } : {}),
       canFilterVlans: findNumber(data, VLAN_FILTERING) === 1,
@@ -125,7 +125,7 @@ async function listLinks(
   });
 }
 
-/** Checks whether a port leads out of the node, unlike other pods' veths and guests' taps. */
+/** Checks whether a port leads out of the node. All ports do, except veths of other pods and guests' taps. */
 function isUplink({ kind, isPartnerElsewhere }: LinkWithIndices): boolean {
   return !(kind === "veth" && isPartnerElsewhere) && kind !== "tun";
 }
@@ -138,7 +138,7 @@ function locateOnNode(
   const partner = links.find(({ index }) => index === nic?.partnerIndex);
   if (nic === undefined || partner === undefined || !nic.isPartnerElsewhere) return unknownPath;
   if (nic.kind !== "veth") return { uplinks: [partner], onNode: "parent" };
-  // The peer must refer to the NIC, because indexes may repeat in other namespaces.
+  // Links of different network namespaces can have equal indexes, so the partner is the NIC's peer only if it also refers to the NIC.
   if (partner.kind !== "veth" || partner.partnerIndex !== nic.index) return unknownPath;
   const bridge = links.find(({ index }) => index === partner.masterIndex);
   const ports = links.filter(

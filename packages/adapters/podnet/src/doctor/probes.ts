@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of a NIC's path. Bridges learn source MACs, so MACs must belong to the sending side.
+// Probes of a NIC's path, each with its sending link and source MAC. The MAC must belong to the side from which the
+// probe is sent, because bridges learn the MAC's port from the probe.
 import { parseIp } from "@patchbay/api/values";
 import type { FrameTrace, HopName, ProbeName, PathLinks, ProbeTarget } from "@patchbay/core/doctor";
 import type { ExaminedNic } from "@patchbay/core/interfaces";
@@ -31,7 +32,7 @@ export interface ProbeFacts {
 
 /** Number of attempts per probe, each EXCHANGE_MS long. A busy guest may miss some probes. */
 const DEFAULT_ATTEMPTS = 6;
-/** Number of attempts, 3.4 s in total, because DHCP servers may ping for 3 s. Source: dnsmasq(8) */
+/** Number of attempts to find a DHCP server. They take 3.4 s, because a server may ping for 3 s before an offer. Source: dnsmasq(8) */
 const DHCP_ATTEMPTS = 17;
 const LARGE_ATTEMPTS = 3;
 
@@ -50,7 +51,7 @@ function findInsideEnd({
   return podBridge === undefined ? undefined : { from: "podBridge", mac: podBridge.mac };
 }
 
-/** Builds probes to the guest: one to the expected MAC, and a broadcast for other MACs. */
+/** Builds probes to the guest: one to the expected MAC, and a broadcast in case the guest has another MAC. */
 function buildInwardProbes(facts: ProbeFacts): readonly Probe[] {
   const [address] = facts.nic.addresses;
   const insideEnd = findInsideEnd(facts);
@@ -75,7 +76,7 @@ export function findOutsideMac({ nic, links }: ProbeFacts): string {
   return nic.wiring.kind === "bridge" ? nic.wiring.mac : (links.podNic?.mac ?? nic.wiring.mac);
 }
 
-/** Returns the pod's IPv4 address for ARP, because some hosts ignore 0.0.0.0. Undefined for bridged NICs. */
+/** Returns the pod's IPv4 address, the sender of ARP probes: some hosts ignore 0.0.0.0. Undefined if the NIC is bridged to the guest. */
 function findSenderIpv4({ links, nic }: Pick<ProbeFacts, "nic" | "links">): string | undefined {
   if (nic.wiring.kind === "bridge") return undefined;
   const addresses = (links.podNic?.addresses ?? []).map((text) => text.split("/")[0] ?? "");
@@ -93,7 +94,7 @@ function buildOutwardProbes(facts: ProbeFacts): readonly Probe[] {
     return { probe: "outward", from, attempts: DEFAULT_ATTEMPTS, frame };
   };
   return [
-    // Sends the probe twice per round, because a link may lose half of the frames.
+    // Sends the probe to the target twice per round, because a link may lose half of the frames.
     ...(target === undefined ? [] : [buildOutward(target.address), buildOutward(target.address)]),
     ...(guestAddress === undefined || !isBridged(facts)
       ? []
@@ -160,7 +161,7 @@ function findGuestGateway(
   return { address: podGateway?.split("/")[0], mac: links.podBridge?.mac };
 }
 
-/** Returns the link, the gateway's MAC and both addresses for IPv4 probes, or undefined without them. */
+/** Returns what IPv4 probes to the guest need: the link, the gateway's MAC and both addresses. Undefined if one is unknown or not IPv4. */
 function findGuestEnds(facts: ProbeFacts, gatewayMac: string | undefined): GuestEnds | undefined {
   const insideEnd = findInsideEnd(facts);
   const [guest] = facts.nic.addresses;
@@ -198,18 +199,25 @@ function buildGuestProbes(facts: ProbeFacts, gatewayMac: string | undefined): re
   ];
 }
 
-/** Number of pings per direction, with which a link with 50 % loss rarely passes all. */
+/**
+ * Number of pings of a series in each direction. A link that loses half of them almost never passes all. A port captures at most
+ * 64 frames, which is more than the 52 frames of a series with replies.
+ */
 const SERIES_LENGTH = 13;
-/** Number of ARP requests per direction, of which one usually passes even at 50 % loss. */
+/** Number of ARP requests in each direction before a series. Even if the link loses half of the frames, at least one usually passes. */
 const INTRODUCTIONS = 6;
 
-/** Returns the MAC of the only host that answered. Undefined for no host or several hosts. */
+/** Returns the MAC of the only host that answered. Returns undefined if no host or several hosts answered. */
 function findOnlyAnswer(traces: readonly FrameTrace[], probe: ProbeName): string | undefined {
   const macs = traces.find((trace) => trace.probe === probe)?.repliedFrom ?? [];
   return macs.length === 1 ? macs[0] : undefined;
 }
 
-/** Builds ARP requests that teach guest and gateway each other's MAC, because lossy links drop the hosts' own requests. */
+/**
+ * Builds ARP requests by which the guest and its gateway learn each other's MAC before a series of pings. Otherwise, a lossy link could
+ * drop the ARP request with which a host resolves the MAC itself. The host would repeat its request only after a second, and might answer
+ * no ping of the series. Builds none if several hosts answer for an address, because the guest or the gateway could learn a wrong MAC.
+ */
 function buildIntroductions(
   facts: ProbeFacts,
   traces: readonly FrameTrace[],
@@ -267,7 +275,7 @@ export function buildSeriesProbes(
     : [...buildIntroductions(facts, traces, guestEndsIfKnown), ...pings];
 }
 
-/** Builds a TCP probe from the gateway to a port that the pod forwards to the guest. */
+/** Builds a TCP probe from the gateway to the pod's address, at a port that the pod forwards to the guest. */
 function buildThroughProbes(facts: ProbeFacts, gatewayMac: string): readonly Probe[] {
   const { nic, links, target, newId } = facts;
   const { podNic, nodePeer, onNode } = links;
@@ -318,6 +326,6 @@ export function buildLaterProbes(
           ...buildThroughProbes(facts, gatewayMac),
         ]),
   ];
-  // Sends each probe twice, because few rounds remain and links may lose frames.
+  // Sends each probe twice per round, because few rounds remain, and a link may lose half of the frames.
   return [...probes, ...probes];
 }

@@ -18,7 +18,10 @@ import type { NodeRoute } from "./surroundings.ts";
 
 /** Duration of one exchange of frames, in milliseconds. */
 export const EXCHANGE_MS = 200;
-/** Number of rounds until an unanswered probe is lost. At 50 % loss, three probes usually suffice. */
+/**
+ * Number of rounds after which an unanswered probe counts as lost. A link that loses half of the frames usually passes
+ * at least one of three probes. A probe with fewer attempts counts as lost after its last attempt.
+ */
 const LOST_ROUNDS = 3;
 /** Duration of a series of pings in milliseconds, and maximum number of series. */
 export const [SERIES_MS, SERIES_MAX] = [300, 2];
@@ -45,7 +48,7 @@ interface ProbeTrail {
   maxRounds: number;
 }
 
-/** Maximum number of recorded addresses, so that a guest's requests cannot fill the memory. */
+/** Maximum number of recorded addresses. Without a limit, a guest could fill the memory by requests for many addresses. */
 const REQUESTED_ADDRESSES_MAX = 16;
 
 /** ARP requests of the guest, as captured at its tap during probes. */
@@ -88,7 +91,7 @@ function getTrail(trails: Trails, probe: ProbeName): ProbeTrail {
 /** Offset of the sender's MAC in an ARP frame, in bytes. Source: RFC 826, ar$sha */
 const ARP_SENDER_AT = 22;
 
-/** Returns the answering MAC, for ARP from the content, because virtual routers may use other MACs. */
+/** Returns the answering MAC. For ARP, reads it from the answer's content, because a virtual router may send from another MAC. */
 function readAnsweringMac(probe: ProbeName, frame: Uint8Array): string {
   const macOffset = probe === "outward" && isArp(frame) ? ARP_SENDER_AT : 6;
   return printMac(frame.subarray(macOffset, macOffset + 6));
@@ -124,7 +127,7 @@ function recordFrames(
   }
 }
 
-/** Converts a probe's captures. Omits unanswered probes after few rounds, because lost frames prove nothing. */
+/** Converts the captures of a probe. Omits an unanswered probe that was sent in too few rounds, because a few lost frames prove nothing. */
 function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
   const { probeSeenAt, replySeenAt, repliedFrom, repliedTo, refusal, rounds, maxRounds } = trail;
   if (replySeenAt.size === 0 && rounds < Math.min(LOST_ROUNDS, maxRounds)) return [];
@@ -147,7 +150,7 @@ export async function sendProbes(
 ): Promise<readonly FrameTrace[]> {
   const trails: Trails = new Map();
   for (let round = 1; clock.monotonicMs() + EXCHANGE_MS <= untilMs; round += 1) {
-    // Repeats a probe until its reply returns to the sending link, because links may lose replies.
+    // Repeats a probe until its reply returns to the sending link, because a lossy link may lose a reply on the way.
     const unansweredProbes = probes.filter(
       ({ probe, from, attempts }) =>
         round <= attempts && !getTrail(trails, probe).replySeenAt.has(from),
@@ -236,7 +239,7 @@ function countSeries(
   });
 }
 
-/** Checks that each link that captured any reply captured one reply for each probe. */
+/** Checks that no reply was lost: each link that captured any reply must have captured one reply for each probe. */
 export function isWholeSeries({ sent, replies }: LossCount): boolean {
   return (
     Math.max(0, ...Object.values(replies)) === sent &&
@@ -260,7 +263,7 @@ function addSeries(
   return firstLosses.map((loss) => {
     const secondLoss = secondLosses.find(({ probe }) => probe === loss.probe);
     if (secondLoss === undefined) return loss;
-    // Ignores a series without replies, because a busy host may answer nothing for a moment.
+    // If one series has no replies, only the other series counts, because a busy host may answer nothing for a moment.
     if (isSilentSeries(loss)) return secondLoss;
     if (isSilentSeries(secondLoss)) return loss;
     return {
@@ -294,7 +297,7 @@ function hasSourceAddress(frame: Uint8Array, address: string): boolean {
   );
 }
 
-/** Pings the node's gateway from the pod and, for comparison, from the node. Retries once. */
+/** Pings the node's gateway twice: from the pod through the node, and from the node itself for comparison. Retries once. */
 export async function pingThroughNode(
   netlink: Netlink,
   { pod, node, nic, mac, source, via, newId }: ForwardedPingEnds,

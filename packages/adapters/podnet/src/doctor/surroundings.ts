@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what affects a path: static neighbor and forwarding entries, the default route, and filters. Source:
-// linux/neighbour.h, linux/rtnetlink.h, linux/pkt_sched.h
+// Reads what affects a path: static neighbor and forwarding entries, the node's default route, and filters that may
+// drop frames. Source: linux/neighbour.h, linux/rtnetlink.h, linux/pkt_sched.h
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 import type {
   FixedEntry,
@@ -135,7 +135,7 @@ function decodeDefaultRoute(message: Message, names: ReadonlyMap<number, string>
   return [{ link, gateway: printAddressBytes(4, gateway) }];
 }
 
-/** Checks for a route through the link, except IPv6 routes that the kernel adds everywhere. */
+/** Checks whether the message is a route through the link. Ignores IPv6 routes that the kernel adds to each link. */
 function isRouteThrough(message: Message, index: number): boolean {
   if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route)
     return false;
@@ -183,7 +183,7 @@ export async function readNodeRoute(
 /** RTN_UNICAST, and the offset of the route's type in struct rtmsg, in bytes. */
 const [UNICAST, ROUTE_TYPE_AT] = [1, 7];
 
-/** Returns an IPv4 default route's link index, 0 for several links, or an empty list. */
+/** Returns the link index of an IPv4 default route, or 0 if the route has several links. Returns an empty list for other messages. */
 function decodeDefaultLink(message: Message): readonly number[] {
   if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route) return [];
   const view = toView(message);
@@ -193,10 +193,10 @@ function decodeDefaultLink(message: Message): readonly number[] {
   return [findNumber(attributes, RTA.link) ?? 0];
 }
 
-/** Kinds of links that can lead out of a node. Physical NICs have an empty kind. */
+/** Kinds of links that can lead out of a node. The kind of a physical NIC is empty. */
 const UPLINK_KINDS = ["", "bond", "veth", "vlan"];
 
-/** If all possible uplinks are down, returns the first. Down links have addresses, but no routes. */
+/** If all possible uplinks are down, returns the first. Finds uplinks by IPv4 addresses, because links that are down have no routes. */
 function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   const candidates = links.filter(
     ({ kind, name, addresses }) =>
@@ -207,7 +207,7 @@ function findDownUplink(links: readonly WiredLink[]): WiredLink | undefined {
   return candidates.every(({ up }) => !up) ? candidates[0] : undefined;
 }
 
-/** Returns why the node cannot send IPv4 packets to other networks, or undefined if unknown. */
+/** Returns why the node cannot send IPv4 packets to other networks. Returns undefined if no reason is known. */
 export async function readUplinkFault(
   netlink: Netlink,
   node: NetnsHandle,
@@ -288,13 +288,13 @@ export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[
 const PACKET_HOOK = /^\t\ttype filter hook (?:prerouting|forward|postrouting) .*policy (\w+)/;
 const OTHER_VERDICT = /\b(?:accept|return|jump|goto|queue)\b/;
 
-/** Pod links and guest address by which filter rules can match the pod's forwarded packets. */
+/** Pod links and guest address by which a packet filter rule can match the packets that the pod forwards. */
 export interface ForwardedEnds {
   readonly links: readonly string[];
   readonly guest: string;
 }
 
-/** Checks whether a rule drops all packets of the pod's links or the guest's address. */
+/** Checks whether a rule drops every packet to or from the guest. Such a rule matches only on the pod's links or the guest's address. */
 function dropsAllPackets(rule: string, { links, guest }: ForwardedEnds): boolean {
   const rest = rule
     .replaceAll(/\b[io]ifname "([^"]*)"/g, (match: string, name: string) =>
@@ -387,7 +387,7 @@ export interface RouteLookup {
   readonly link: string;
 }
 
-/** Returns a fault for a route to another link or a rejected lookup. Ignores other failures. */
+/** Returns a fault if the route does not lead to the expected link, or if the kernel rejects the lookup. Ignores other failures of `ip`. */
 export async function readRouteFault(
   runner: ProcessRunner,
   netns: NetnsHandle,

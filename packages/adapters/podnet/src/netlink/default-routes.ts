@@ -48,7 +48,7 @@ const ROUTE_OFFSETS = {
 };
 /** RTPROT_BOOT (the protocol of manually added routes) and RTN_UNICAST (the type of routes through a NIC). */
 const [BOOT, UNICAST] = [3, 1];
-/** Value of RTNH_F_ONLINK, the only settable flag. The kernel rejects flags that report state. */
+/** Value of RTNH_F_ONLINK, the only flag that a request may set. The kernel rejects flags that report state. */
 export const SETTABLE_ROUTE_FLAGS = 0x4;
 /** EEXIST (the route exists) and ESRCH (the route is missing). Source: errno(3) */
 const [EXISTS, MISSING] = [17, 3];

@@ -93,7 +93,7 @@ export function findNumber(attributes: Attributes, type: number): number | undef
   return new DataView(value.buffer, value.byteOffset, 4).getUint32(0, true);
 }
 
-/** Returns an attribute's text up to the terminating zero byte, or "" without the attribute. */
+/** Returns the text in an attribute, up to the terminating zero byte. Returns "" if the attribute does not exist. */
 export function findText(attributes: Attributes, type: number): string {
   const [text = ""] = Buffer.from(attributes.get(type) ?? [])
     .toString("utf8")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a pod's network state by netlink. Each reconciliation reads, so nft runs only for changed rules.
+// Reads the state of a pod's network namespace with netlink. Starts nft only if the rules have changed, because every
+// reconcile pass reads the state twice.
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import { parseRuleset, type RulesetTables } from "../nft/table.ts";
 import { runInNamespace } from "../run-in.ts";
@@ -39,7 +40,7 @@ export function createStateReader(
 ): (netns: NetnsHandle) => Promise<NetnsState> {
   const cache = new WeakMap<NetnsHandle, CachedRules>();
   const readTables = async (netns: NetnsHandle): Promise<RulesetTables> => {
-    // Reads the generation before the rules, so that the next call notices changes between both reads.
+    // The generation is read before the rules. If the rules change between these two reads, the next call notices the changed generation.
     const { generation, hasTables } = await queryRules(sources.netlink, netns);
     if (!hasTables) return NO_TABLES;
     const cachedRules = cache.get(netns);

@@ -66,7 +66,7 @@ export const IFLA = {
 };
 /** Attributes nested in IFLA_LINKINFO. */
 export const LINK_INFO = { kind: 1, data: 2, portData: 5 };
-/** Bridge attributes for features that delay or filter frames. All are zero on plain bridges. */
+/** Bridge attributes for features that delay or filter frames. A bridge is plain if the values of all these attributes are zero. */
 export const BRIDGE_DELAY_ATTRIBUTES = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
 export const LEARNING_ATTRIBUTE = 8;
 /** Attributes of a bridge port for flooding of unknown-unicast, multicast and broadcast frames. */
@@ -213,7 +213,7 @@ function decodeEntry(
   return { mac: printMac(attributes.get(NDA.mac)), device, state };
 }
 
-/** Decodes bridges' forwarding entries, without the ports' own entries, which bridge(8) marks with `self`. */
+/** Decodes the forwarding entries of bridges. Omits entries in the ports' own tables, which bridge(8) marks with `self`. */
 export function decodeForwarding(
   messages: readonly Message[],
   links: readonly WiredLink[],
@@ -289,7 +289,7 @@ const KERNEL_PROTOCOLS = [2, 9];
 /** Flag RTM_F_CLONED of a cached route. */
 export const CLONED_ROUTE_FLAG = 0x200;
 
-/** Checks for a permanent address with global scope that is no temporary IPv6 address. Source: RFC 8981 */
+/** Checks whether an address has global scope, does not expire, and is not a temporary IPv6 address (RFC 8981). */
 function isConfigured(message: Message): boolean {
   const view = toView(message);
   const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.address);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// nftables rules for a bridge on which the pod serves addresses to its guest. See docs/design/guest-addresses.md.
+// nftables rules for a bridge on which the pod serves DHCP and router advertisements to its guest. The rules block other servers and
+// clients, redirect the guest's routed traffic to the network's gateway, and answer for permanent neighbors. docs/design/guest-addresses.md
+// explains the rules.
 import type { AnsweredNeighbor, BridgeWiring } from "@patchbay/core/nics";
 import { DHCP_REQUESTS } from "./counters.ts";
 import type { Table, TableName } from "./table.ts";
@@ -58,7 +60,11 @@ function isDefault({ destination }: Redirect): boolean {
   return readLength(destination) === 0;
 }
 
-/** Redirects the guest's IPv6 traffic to neighbors or the gateway, except link-local and bridge addresses. */
+/**
+ * Redirects the guest's IPv6 traffic to permanent neighbors, and otherwise to the network's gateway. The bridge has the
+ * neighbors' addresses, so that it answers neighbor discovery for them. Neighbor discovery, and traffic to link-local
+ * addresses and to the bridge's other addresses, is not redirected.
+ */
 function buildIpv6Rules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { gatewayMac, solicited = [] } = answers;
   if (gatewayMac === undefined && solicited.length === 0) return [];
@@ -83,8 +89,8 @@ function buildIpv6Rules({ tapName, bridgeMac, answers }: AnswersWiring): readonl
 }
 
 /**
- * Lets the bridge answer ARP requests for permanent neighbors, and redirects IPv4 traffic there. Sender 0.0.0.0 passes
- * rp_filter, which rejects unroutable senders.
+ * Lets the bridge answer the guest's ARP requests for permanent neighbors, and redirects the guest's IPv4 traffic to the neighbors' MACs.
+ * Sets the sender IP of these ARP requests to 0.0.0.0, because the kernel ignores a sender to which it has no route (rp_filter).
  */
 function buildNeighborRules({ tapName, bridgeMac, answers }: AnswersWiring): readonly string[] {
   const { arp } = answers;
@@ -142,7 +148,7 @@ export function buildAnswersTable(wiring: AnswersWiring): Table {
         ? []
         : [{ name: "inward", hook: buildHook("prerouting priority dstnat"), rules: toGateway }]),
       {
-        // One chain serves both directions, because each chain adds 10 % to a frame's processing time.
+        // Uses one chain for both directions, because each chain adds about a tenth to the processing time of a frame.
         name: "through",
         hook: buildHook("forward priority filter"),
         rules: [

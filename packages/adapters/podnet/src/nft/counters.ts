@@ -113,7 +113,7 @@ export const DHCP_REQUESTS = { ipv4: "udp dport 67", ipv6: "udp dport 547" } as 
 const COUNTED_REQUEST =
   /^\t\t.* udp dport (?:67|547) counter packets (\d+) bytes \d+(?: accept)?$/gm;
 
-/** Sums the DHCP requests in a printed table, whose counters survive restarts of the DHCP server. */
+/** Sums the DHCP requests in a printed table. A restart of the DHCP server does not reset these counters. */
 export function parseDhcpRequests(text: string): number {
   return [...text.matchAll(COUNTED_REQUEST)].reduce((sum, [, packets]) => sum + Number(packets), 0);
 }

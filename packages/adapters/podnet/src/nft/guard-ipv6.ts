@@ -5,8 +5,9 @@ import type { SendGuard } from "@patchbay/core/nics";
 import { type Chain, toMacDigits, printRawNumber } from "./table.ts";
 
 /**
- * Protocol numbers, because images may lack /etc/protocols. Header offsets avoid the kernel's errors with large frames.
- * Source: Linux 6.18, ipv6_find_hdr
+ * Protocol numbers. Rules do not use names, because nft looks names up in /etc/protocols, which an image may lack. Rules
+ * match the headers after the fixed header by offset, because the kernel may determine a wrong protocol number in large
+ * frames. Source: Linux 6.18, ipv6_find_hdr
  */
 const TCP = 6;
 const UDP = 17;
@@ -16,7 +17,7 @@ const ICMPV6 = 58;
 const PIM = 103;
 /** Headers that the rules skip to reach the next header: hop-by-hop options, routing, destination options. Source: RFC 8200, section 4.1 */
 const EXTENSION_HEADERS: readonly number[] = [0, 43, 60];
-/** Headers that another header always follows. The rules drop fragments that begin with such headers. */
+/** Headers that another header always follows. The rules drop a fragment whose content begins with such a header. */
 const NOT_FINAL_HEADERS: readonly number[] = [...EXTENSION_HEADERS, FRAGMENT, AUTHENTICATION];
 /** Packet length in bytes up to which the kernel always finds all headers. Source: linux drivers/net/tun.c */
 const CONTIGUOUS_BYTES_MAX = 2048;
@@ -44,7 +45,7 @@ function printRawField(offset: number, bits: number): string {
   return `@nh,${String(offset * BITS_PER_BYTE)},${String(bits)}`;
 }
 
-/** Matches the target address of neighbor discovery, with a mask if prefixes end within a byte. */
+/** Matches the target address of neighbor discovery. nft needs a mask if the prefix ends within a byte. */
 function buildTargetMatch({ value, length }: IpPrefix): string {
   const bits = Math.ceil(length / BITS_PER_BYTE) * BITS_PER_BYTE;
   const prefixBits = value >> BigInt(IP_BITS[6] - bits);
@@ -89,7 +90,7 @@ const DISCOVERY_MESSAGES: readonly DiscoveryMessage[] = [
   },
 ];
 
-/** Builds a chain for messages with at most one option, because nftables cannot iterate over options. */
+/** Builds a chain for messages with at most one option, a MAC or a nonce, because nftables rules cannot iterate over options. */
 function buildMessageChain(
   { chain, type, length, option, next }: DiscoveryMessage,
   guard: SendGuard,
@@ -109,7 +110,7 @@ function buildMessageChain(
   return { name: chain, rules: matches.map((match) => `${match} goto ${next}`) };
 }
 
-/** Builds rules that drop messages of DHCPv6 servers. `offset` is the UDP header's position, in bytes. */
+/** Builds rules that drop messages of DHCPv6 servers. `offset` is the position of the UDP header, in bytes. */
 function buildUdpDrops(offset: number): readonly string[] {
   const [sourcePort, destinationPort] = [printRawField(offset, 16), printRawField(offset + 2, 16)];
   return [
@@ -146,8 +147,8 @@ function buildHeaderChains(guard: SendGuard): readonly Chain[] {
 }
 
 /**
- * Builds chains for fragments. Drops fragments with extension headers, which may hide the next header, and fragmented
- * neighbor discovery. Source: RFC 7112; RFC 6980
+ * Builds chains for fragments. Drops fragments with extension headers, because the next header may be in a later
+ * fragment. Drops fragmented neighbor discovery, which RFC 6980 forbids. Source: RFC 7112; RFC 6980
  */
 function buildFragmentChains(): readonly Chain[] {
   const nextHeader = printRawField(FIXED_HEADER_BYTES, BITS_PER_BYTE);
@@ -175,7 +176,7 @@ function buildFragmentChains(): readonly Chain[] {
   ];
 }
 
-/** Builds the chain for extension headers. Drops large packets, whose last header the kernel may miss. */
+/** Builds the chain for extension headers. `restrictions` also drop large packets, because the kernel may not find their last header. */
 function buildExtensionHeaderChain({ allowsServers }: SendGuard): Chain {
   const restrictions = [
     `meta length > ${String(CONTIGUOUS_BYTES_MAX)} drop`,
@@ -229,7 +230,8 @@ export function buildIpv6Chains(
     [ICMPV6, "goto ipv6-icmp"],
     ...EXTENSION_HEADERS.map((header) => [header, "goto ipv6-behind"] as const),
   ];
-  // Guests that may act as servers or routers may send such messages and forward fragments.
+  // These rules drop messages of servers and routers, and check fragments. A guest that may act as a server or router is
+  // exempt, because it may send such messages and may forward fragments of other hosts.
   const restrictions: typeof verdicts = guard.allowsServers
     ? []
     : [

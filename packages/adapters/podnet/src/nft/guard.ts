@@ -9,9 +9,9 @@ import { type Chain, toMacDigits, printRawNumber, type Table, type TableName } f
 
 /** Rules that drop answers of DHCP servers, which are sent from port 67 to port 68. */
 const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
-/** Protocol numbers, because nft looks up names in /etc/protocols, which an image may lack. */
+/** Protocol numbers. Rules do not use names, because nft looks names up in /etc/protocols, which an image may lack. */
 const [IGMP, TCP, UDP, PIM] = [2, 6, 17, 103];
-/** Rules that drop routers' messages. PIM would give guests the traffic of all multicast groups. */
+/** Rules that drop messages of routers. With PIM, a guest could make a switch send it the traffic of all multicast groups. */
 const ROUTER_RULES: readonly string[] = [
   "icmp type redirect drop",
   "icmp type router-advertisement drop",
@@ -51,13 +51,16 @@ function buildIpv4Chains(guard: SendGuard, addresses: readonly string[]): readon
   ];
 }
 
-/** Rules that drop switches' control frames: reserved addresses of 802.1D and Cisco's addresses. */
+/**
+ * Rules that drop the control frames of switches, by destination MAC: the reserved addresses of 802.1D (spanning tree,
+ * pause, LACP, LLDP, 802.1X) and Cisco's addresses (CDP, VTP, DTP, UDLD, spanning tree).
+ */
 const NO_SWITCH_FRAMES: readonly string[] = [
   "ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 drop",
   "ether daddr 01:00:0c:cc:cc:cc drop",
   "ether daddr 01:00:0c:cc:cc:cd drop",
 ];
-/** Rules that drop ARP except for Ethernet and IPv4, because ARP rules match fixed offsets. */
+/** Rules that drop ARP for protocols other than Ethernet and IPv4, because the ARP rules match fields at fixed offsets. */
 const ONLY_ETHERNET_IPV4_ARP: readonly string[] = [
   "arp htype != 1 drop",
   "arp ptype != ip drop",
@@ -73,7 +76,10 @@ const NO_ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
-/** Rules for other EtherTypes of unrestricted guests. Drops VLAN ID 0, because receivers ignore the tag. */
+/**
+ * Rules for EtherTypes other than ARP, RARP and IP. They apply only if the guest may use any address. Frames with VLAN
+ * ID 0 are dropped, because receivers treat them as untagged.
+ */
 const OTHER_TYPE_RULES: readonly string[] = [
   "ether type 8021ad drop",
   "vlan id 0 drop",
@@ -117,7 +123,8 @@ function buildArpChains(guard: SendGuard, addresses: readonly string[]): readonl
       name: "arp-address",
       rules: [
         ...addresses.map((address) => `arp saddr ip ${address} accept`),
-        // A foreign ARP probe for an address would stop another host from using the address. Source: RFC 5227, 2.1.1
+        // Accepts ARP probes only for the guest's own addresses. A host that receives a probe for the address that it is about to
+        // use would not use the address. Source: RFC 5227, 2.1.1
         ...addresses.map((address) => `arp saddr ip 0.0.0.0 arp daddr ip ${address} accept`),
       ],
     },

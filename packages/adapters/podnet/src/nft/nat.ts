@@ -19,7 +19,7 @@ export function natTableName(podInterfaceName: string): TableName {
   return { family: "inet", name: `patchbay-${podInterfaceName}` };
 }
 
-/** Guest's IPv4 address for programs in the pod. The kernel drops links' packets to `::1`. */
+/** Programs in the pod reach the guest at this address. IPv6 has no such address, because the kernel drops packets to `::1` from a link. */
 const LOOPBACK = "127.0.0.1";
 
 /** Source address of connections from Istio's sidecar to the application. Source: Istio "Understanding traffic routing". */
@@ -56,10 +56,11 @@ function buildDropRules(
   { podInterfaceName, bridgeName, ipv4 }: NatWiring,
   sides: readonly NatSide[],
 ): readonly string[] {
-  // route_localnet would deliver packets to 127.0.0.0/8 to the pod. Answers to the pod have the gateway's address.
+  // Drops the guest's packets to 127.0.0.0/8, which route_localnet would deliver to the pod. The guest's answers to
+  // programs in the pod are not dropped, because their destination is the gateway's address at this hook.
   const loopbackRules =
     ipv4 === undefined ? [] : [`iifname "${bridgeName}" ip daddr 127.0.0.0/8 drop`];
-  // Packets from the network to the guest's own address would bypass the list of forwarded ports.
+  // Drops packets from the network to the guest's own address, because they would bypass the list of forwarded ports.
   const guestAddressRules = sides.map(
     ({ family, guest }) => `iifname "${podInterfaceName}" ${family} daddr ${guest} drop`,
   );
@@ -88,7 +89,7 @@ function buildAcceptHook(type: Hook["type"], hookPoint: string): Pick<Chain, "ho
   return { hook: { type, point: hookPoint, policy: "accept" } };
 }
 
-/** Leaves TCP connections to Istio's proxy rules, except SSH and the probes of ambient mode. */
+/** Leaves TCP connections to Istio's rules, which redirect them to the proxy. This NAT still handles SSH and the probes of ambient mode. */
 function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string[] {
   if (mesh === undefined) return [];
   return [`ip saddr != ${AMBIENT_PROBES}`, "meta nfproto ipv6"].map(
@@ -96,7 +97,10 @@ function buildProxyRules({ mesh, podInterfaceName }: NatWiring): readonly string
   );
 }
 
-/** Redirects pod programs' connections to 127.0.0.1 or, with Istio, the pod's address to the guest. */
+/**
+ * Redirects IPv4 connections from programs in the pod to the guest, if they are addressed to 127.0.0.1 or, with Istio, to the
+ * pod's address. Connections to the ports of Istio's proxy are not redirected.
+ */
 function buildLoopbackRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { mesh } = wiring;
   const addresses = [LOOPBACK, ...(mesh?.podIpv4 === undefined ? [] : [mesh.podIpv4])];
@@ -120,7 +124,7 @@ function buildInwardRules(
   );
 }
 
-/** Translates the guest's source address to the pod's, and local sources to the gateway's, so that guests can reply. */
+/** Translates the guest's source address to the pod's, and the pod's local source addresses to the gateway's, so that a guest can reply. */
 function buildOutwardRules(wiring: NatWiring, sides: readonly NatSide[]): readonly string[] {
   const { podInterfaceName, bridgeName } = wiring;
   const masqueradeRules = sides.map(

@@ -10,7 +10,7 @@ export function policyTableName(tapName: string): TableName {
   return { family: "netdev", name: `patchbay-policy-${tapName}` };
 }
 
-/** Maximum number of a NIC's flows, and idle time until the kernel drops a flow. */
+/** Maximum number of flows that the kernel stores for one NIC, and time without packets after which the kernel drops a flow. */
 const [FLOWS_MAX, FLOW_TIMEOUT] = [32_768, "30m"];
 /** Protocol numbers. nft would look up names in /etc/protocols, which an image may lack. */
 const [ICMP, TCP, UDP, FRAGMENT, ICMPV6, SCTP] = [1, 6, 17, 44, 58, 132];
@@ -28,7 +28,7 @@ const FAMILIES = {
   6: { family: "ip6", type: "ipv6_addr" },
 } as const;
 
-/** Keys of a packet: `flow` has ports, `pair` has none. Answered keys describe the opposite direction. */
+/** Keys of a packet's flow: `flow` contains ports, `pair` does not. The answered keys identify the flow in the opposite direction. */
 function buildKeys(
   version: Version,
 ): Readonly<Record<"flow" | "answered" | "pair" | "answeredPair", string>> {
@@ -65,7 +65,7 @@ function versionOf(address: string): Version {
   return address.includes(":") ? 6 : 4;
 }
 
-/** Builds a set named by a digest of the elements, because comparisons see only sets' names. */
+/** Builds a set. Its name contains a digest of its elements, because a comparison of rules sees only the names of sets. */
 function buildAddressSet(version: Version, addresses: readonly string[]): NamedSet {
   const digest = createHash("sha256").update(addresses.join(" ")).digest("hex").slice(0, 16);
   return {
@@ -128,7 +128,7 @@ function buildTrafficRules(
   });
 }
 
-/** Builds rules that accept answers to recorded flows and pairs, and later fragments of accepted packets. */
+/** Builds rules that accept answers to packets that the sets of flows and pairs record, and later fragments of accepted packets. */
 function buildAnswerRules({ version, direction }: ChainContext): readonly string[] {
   const { answered, pair, answeredPair } = buildKeys(version);
   const [flows, pairs] = [`@flows${String(version)}`, `@pairs${String(version)}`];
@@ -151,12 +151,12 @@ function buildAnswerRules({ version, direction }: ChainContext): readonly string
     `${answered} ${flows} update ${flows} { ${answered} } accept`,
     `${echoReply} ${answeredPair} ${pairs} accept`,
     `meta l4proto != { ${protocols} } ${answeredPair} ${pairs} accept`,
-    // The guest's ICMP errors require an egress rule, because they could carry data to any host.
+    // ICMP errors from the guest pass only if an egress rule allows them, because they could carry data to any host.
     ...(direction === "ingress" ? errors.map((error) => `${error} accept`) : []),
   ];
 }
 
-/** Lists the pod's addresses as DHCP server and router. Empty for a CNI plugin's tap. */
+/** Lists the addresses at which the pod answers the guest as DHCP server and as router. Empty for a CNI plugin's tap. */
 function listPodAddresses(wiring: ObservedWiring): readonly string[] {
   if (wiring.kind === "tap") return [];
   const addresses =
@@ -166,7 +166,7 @@ function listPodAddresses(wiring: ObservedWiring): readonly string[] {
   return [...new Set(addresses.map((address) => address.split("/")[0] ?? ""))].sort();
 }
 
-/** Builds rules that accept DHCP and IPv6 neighbor discovery, which the send guard checks for guests. */
+/** Builds rules that accept DHCP and IPv6 neighbor discovery. The send guard has already checked the packets that the guest sends. */
 function buildAddressRules(
   { version, direction }: ChainContext,
   wiring: ObservedWiring,
@@ -192,7 +192,7 @@ function buildAddressRules(
   );
 }
 
-/** Rule that drops extension headers except fragments, because the kernel may misread the protocol behind headers. */
+/** Rule that drops packets with extension headers (except fragments), because the kernel may misread the protocol behind such headers. */
 const ONLY_SIMPLE_IPV6 = `ip6 nexthdr != { ${[TCP, UDP, FRAGMENT, ICMPV6, SCTP].join(", ")} } drop`;
 
 interface TableContext {
@@ -200,7 +200,10 @@ interface TableContext {
   readonly wiring: ObservedWiring;
 }
 
-/** Lists unrestricted addresses: exempt addresses and, behind NAT, the pod's own gateway addresses. */
+/**
+ * Lists the addresses that policies do not restrict: the exempt addresses and, for a guest behind NAT, the addresses of its gateway,
+ * because that gateway is the guest's own pod.
+ */
 function listExempt({ policy, wiring }: TableContext, version: Version): readonly string[] {
   const ofPod = wiring.kind === "masquerade" ? listPodAddresses(wiring) : [];
   return selectVersion([...(policy.exempt ?? []), ...ofPod], version);
@@ -233,7 +236,7 @@ function buildDirectionChain(context: ChainContext, table: TableContext): Chain 
   };
 }
 
-/** Builds a chain that accepts packets and records their connections, so that answers pass. */
+/** Builds a chain that accepts a packet and records its connection, so that answers pass in the other direction. */
 function buildPassChain(version: Version): Chain {
   const { flow, pair } = buildKeys(version);
   return {
@@ -246,10 +249,10 @@ function buildPassChain(version: Version): Chain {
   };
 }
 
-/** Accepts ARP and RARP, and other non-IP frames only in a direction that no policy isolates. */
+/** Accepts ARP and RARP. Accepts frames other than ARP, RARP and IP only in a direction that no policy isolates. */
 function buildEntryChain(direction: Direction, { policy, wiring }: TableContext): Chain {
   const device = `device "${wiring.tapName}"`;
-  // At the tap's ingress hook, this chain runs between the send guard and the rate limiter.
+  // Frames from the guest arrive at the tap's ingress hook. At this hook, the chain runs after the send guard and before the rate limiter.
   const point =
     direction === "egress"
       ? `ingress ${device} priority filter + 5`

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nftables tables as data, and as text in nft's format for comparison with actual tables.
+// nftables tables as data, and as text in nft's format. Callers compare the text of actual and wanted tables.
 
 export interface Hook {
   readonly type: "filter" | "nat";
@@ -14,7 +14,7 @@ export interface Chain {
   readonly rules: readonly string[];
 }
 
-/** Named set, whose name must depend on fixed elements, because `nft -t` lists no elements. */
+/** A named set. The name must depend on the fixed elements, because `nft -t` lists no elements and thus cannot show that they changed. */
 export interface NamedSet {
   readonly name: string;
   /** Type, size, flags and timeout, as nft prints them. */
@@ -79,14 +79,14 @@ export function printTableReplacement(table: Table): string {
 }
 
 /**
- * Returns `nft -f` commands that change a table atomically. Recreates sets except dynamic ones, because nft lists sets
- * in order of creation.
+ * Returns commands for `nft -f` that change a table atomically. Dynamic sets retain the elements that packets added. All
+ * other sets are created again, because nft lists sets in the order of their creation.
  */
 export function printTableUpdate(present: RulesetTables, table: Table): string {
   const tableName = `${table.family} ${table.name}`;
   const text = present.get(tableKey(table)) ?? "";
   const hookLines = table.chains.flatMap(({ hook }) => (hook === undefined ? [] : printHook(hook)));
-  // Deleting a device removes its chain's hook, which only a new table restores.
+  // The kernel removes a chain's hook when the device is deleted. Only a new table restores the hook.
   if (!hookLines.every((line) => text.includes(`\t\t${line}\n`)))
     return printTableReplacement(table);
   const setNames = [...text.matchAll(/^\tset (\S+) \{$/gm)].map(([, name]) => name ?? "");
@@ -108,10 +108,10 @@ function tableKey({ family, name }: TableName): string {
   return `${family} ${name}`;
 }
 
-/** Priority of output NAT chains in nft 1.1 and later, which the parser replaces with -100. */
+/** Matches the priority of output NAT chains as nft 1.1 and later print it. The parser replaces the priority with -100, as in nft 1.0. */
 const NAMED_OUTPUT_PRIORITY = /^(\t\ttype nat hook output priority )dstnat;/;
 
-/** Parses the output of `nft -s -t -p list ruleset`, where unindented lines delimit tables. */
+/** Parses the output of `nft -s -t -p list ruleset`. Tables begin and end at the start of a line. */
 export function parseRuleset(text: string): RulesetTables {
   const tables = new Map<string, string>();
   let currentTable: { readonly key: string; readonly lines: string[] } | undefined;

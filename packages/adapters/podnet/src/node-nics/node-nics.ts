@@ -118,7 +118,11 @@ function decodeNics(messages: readonly Message[]): readonly IdentifiedNic[] {
     .toSorted((a, b) => a.index - b.index);
 }
 
-/** Finds a possibly renamed NIC by permanent MAC, otherwise by alias, otherwise by name and MAC. */
+/**
+ * Finds a NIC whose name, index and MAC may have changed. Hardware is identified by its permanent MAC. Other NICs can
+ * have equal MACs, so they are identified by their old name, which the plugin host-device saves as the alias. If no NIC
+ * has this alias, returns the NIC that still has the old name and MAC.
+ */
 function findNic(links: readonly IdentifiedNic[], nic: NodeNic): IdentifiedNic | undefined {
   const sameKindLinks = links.filter(({ kind }) => kind === nic.kind);
   const { permanentMac } = nic;
@@ -163,7 +167,7 @@ export async function listHostLinks(
 interface NodeNicsOptions {
   readonly netlink: Netlink;
   readonly files: Files;
-  /** Root directory of the host, without trailing slash. Empty if this process shares the root. */
+  /** Directory of the host's root file system, without a trailing slash. Empty if this process has the same root. */
   readonly root: string;
 }
 
@@ -230,7 +234,7 @@ function buildLinkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreR
     .map(([, description, message]) => ({ description, message }));
 }
 
-/** Returns requests that restore addresses and routes. EEXIST means that an address or route still exists. */
+/** Returns requests that restore addresses and routes. EEXIST is not a failure: it means that an address or route still exists. */
 function buildAddressRequests({ index }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const flags = REQUEST_ACK | CREATE | EXCLUSIVE;
   return [

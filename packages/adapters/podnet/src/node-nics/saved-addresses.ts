@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saves a NIC's addresses and routes as netlink messages, to restore at another index. Source: rtnetlink(7);
-// linux/if_addr.h; linux/rtnetlink.h
+// Saves addresses and routes of a NIC as netlink messages, and restores them to a NIC with another index. Source:
+// rtnetlink(7); linux/if_addr.h; linux/rtnetlink.h
 import { copySettableRoute, SETTABLE_ROUTE_FLAGS } from "../netlink/default-routes.ts";
 import { decodeAttributes, findNumber, type Message } from "../netlink/message.ts";
 import {
@@ -85,7 +85,7 @@ function encodeAddress({ body }: Message): string {
   return request.toString("base64");
 }
 
-/** Saves addresses in the order of restoration. Reverses IPv6 addresses, which the kernel lists newest first. */
+/** Saves a NIC's addresses in the order in which they are restored. Reverses IPv6 addresses, because the kernel lists the newest first. */
 export function saveAddresses(messages: readonly Message[], index: number): readonly string[] {
   const nicMessages = messages.filter(
     (message) => decodeAddress(message)?.index === index && !isKernelManaged(message),
@@ -135,7 +135,7 @@ function hasGateway({ body }: Message): boolean {
   return decodeAttributes(body, MESSAGE_HEADER_BYTES.route).has(RTA.gateway);
 }
 
-/** Saves a NIC's routes of the main table. Routes without a gateway must be restored first. */
+/** Saves the routes of the main table that use a NIC. Routes without a gateway come first, because they must be restored first. */
 export function saveRoutes(messages: readonly Message[], index: number): readonly string[] {
   const nicRoutes = messages.filter(
     (message) => isConfiguredRoute(message) && listLinkIndices(message).includes(index),

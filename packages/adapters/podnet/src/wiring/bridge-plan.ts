@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans a pod NIC's missing bridge and tap. See docs/design/pod-links.md.
+// Plans the link changes that create a bridge and a tap for a pod NIC. Omits changes that are already done. docs/design/pod-links.md
+// explains the links.
 import type { BridgeWiring, PodReplies } from "@patchbay/core/nics";
 import type {
   LinkChange,
@@ -53,7 +54,7 @@ function buildPortSteps(
   ];
 }
 
-/** Removes a port's addresses, which the guest uses, and prevents the kernel's link-local addresses. */
+/** Removes addresses from a port, because the guest uses them. Also stops the kernel from adding a link-local address. */
 function buildAddressRemovalSteps(port: WiredLink, wiring: BridgeName): readonly Step[] {
   const isDone = port.master === wiring.bridgeName && port.addresses.length === 0;
   return [
@@ -76,7 +77,7 @@ export function buildTapSteps(
   wiring: TapWiring,
 ): readonly Step[] {
   const { tapName: name, mtu } = wiring;
-  // Multiple queues require a multi-queue tap, because QEMU opens the tap once per queue.
+  // A tap with several queues is created as a multi-queue tap, because QEMU opens it once per queue.
   const isMultiQueue = queues > 1;
   return [
     { isDone: tap !== undefined, change: { op: "addTap", link: name, owner, isMultiQueue } },
@@ -84,27 +85,35 @@ export function buildTapSteps(
       ? [buildLinkStep(false, name, { addressGeneration: "none" })]
       : buildAddressRemovalSteps(tap, wiring)),
     buildLinkStep(tap?.mtu === mtu, name, { mtu }),
-    // Before a guest arrives, the tap would queue up to 1000 flooded frames, which become stale.
+    // The bridge floods no frames to the tap before a migrating guest arrives, because the tap would queue up to 1000 of
+    // them. The guest would then receive stale frames when it arrives.
     ...buildPortSteps(tap, name, { ...wiring, floods: wiring.incomingPodUid === undefined }),
   ];
 }
 
 type Wiring = Omit<BridgeWiring, keyof TapOptions>;
 
-/** Kinds of links with their parent's MAC, over which a guest's own MAC receives nothing. Source: Linux ipvlan.rst */
+/** Kinds of links that share their parent's MAC. A guest with its own MAC would receive no frames through them. Source: Linux ipvlan.rst */
 const SHARED_MAC_KINDS = ["ipvlan", "ipvtap"];
 
 export function canCarryVm(nic: Link): boolean {
   return !SHARED_MAC_KINDS.includes(nic.kind);
 }
 
-/** Derives the bridge's MAC from the guest's. With the same MAC, the bridge consumes the guest's frames. */
+/**
+ * Derives the bridge's MAC from the guest's by changing the first byte. By default, a bridge takes the lowest MAC of
+ * its ports. If this were the guest's MAC, the bridge would consume the guest's frames.
+ */
 export function deriveBridgeMac(guestMac: string): string {
   const firstByte = guestMac.slice(0, 2).toLowerCase() === "5e" ? "5a" : "5e";
   return `${firstByte}${guestMac.slice(2).toLowerCase()}`;
 }
 
-/** Derives a MAC for a pod NIC without its guest. Macvlans of one parent need unique MACs. */
+/**
+ * Derives the MAC of a pod NIC whose guest has not arrived or has left. The MAC depends only on the guest's MAC and the
+ * pod, and differs from the MACs of bridges. Pods have different MACs, because macvlans of one parent cannot share a
+ * MAC, and a switch would otherwise see one MAC at two ports.
+ */
 function deriveAwaitingMac(guestMac: string, podUid: string): string {
   const mac = guestMac.toLowerCase();
   const firstByte = mac.startsWith("56") ? "52" : "56";
@@ -127,7 +136,7 @@ function listBridgeAddresses({ addresses }: PodReplies, mac: string): readonly s
     : canonicalAddresses;
 }
 
-/** Returns an address's flags. Only link-local addresses get a subnet route, for the DHCP server. */
+/** Returns an address's flags. Only link-local addresses get a route to their subnet, because the DHCP server requires this route. */
 function chooseAddressFlags(address: string): readonly AddressFlag[] {
   if (!address.includes(":")) return ["noprefixroute"];
   return address.startsWith("fe80:") ? ["nodad"] : ["nodad", "noprefixroute"];
@@ -151,7 +160,7 @@ function buildAddressSteps(bridge: WiredLink | undefined, wiring: Wiring): reado
   ];
 }
 
-/** Returns steps for a bridge without forward delay, which answers ARP requests if `answers` is true. */
+/** Returns steps that create and configure a bridge without forward delay. The bridge answers ARP requests only if `answers` is true. */
 export function buildBridgeSteps(
   bridge: WiredLink | undefined,
   bridgeName: string,
@@ -182,7 +191,8 @@ function buildNicSteps(nic: WiredLink, wiring: Wiring): readonly Step[] {
   const hasWantedMac = incomingPodUid === undefined ? hasGuestMac : !hasGuestMac;
   const mac =
     incomingPodUid === undefined ? wiring.mac : deriveAwaitingMac(wiring.mac, incomingPodUid);
-  // Setting the NIC down loses a running guest's frames. Some NICs change their MAC while up.
+  // Setting the NIC down would lose frames of a running guest. The NIC stays up if its MAC need not change, or if it is
+  // already a port of the bridge and can change its MAC while up.
   const staysUp =
     hasWantedMac || (nic.master === wiring.bridgeName && LIVE_MAC_CHANGE_KINDS.includes(nic.kind));
   return [
@@ -224,7 +234,7 @@ export function planBridge(
   ]);
 }
 
-/** Plans to delete the NIC's forwarding entry for the guest's MAC, also if `presentEntries` is undefined. */
+/** Plans the deletion of the NIC's forwarding entry for the guest's MAC, unless `presentEntries` shows that none exists. */
 export function planNicForwardingRemoval(
   { podInterfaceName, ...wiring }: Pick<Wiring, "podInterfaceName" | "mac">,
   presentEntries: readonly ForwardingEntry[] | undefined,
@@ -236,7 +246,10 @@ export function planNicForwardingRemoval(
   return hasNicEntry === false ? [] : [{ op: "deleteFdbEntry", link: podInterfaceName, mac }];
 }
 
-/** Plans forwarding of the guest's frames to the tap, not to the pod. `presentEntries` is undefined for new NICs. */
+/**
+ * Plans a forwarding entry for the guest's MAC at the tap. Deletes the kernel's entry for a NIC with this MAC, because
+ * that entry delivers the guest's frames to the pod. `presentEntries` is undefined if a NIC has just joined the bridge.
+ */
 export function planForwarding(
   wiring: Pick<Wiring, "podInterfaceName" | "tapName" | "mac">,
   presentEntries: readonly ForwardingEntry[] | undefined,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans links, addresses and sysctls that hide a guest behind a pod NIC's addresses. See docs/design/masquerade.md.
+// Plans the links, addresses and sysctls that hide a guest behind the addresses of a pod NIC. docs/design/masquerade.md
+// explains them.
 import type { MasqueradeWiring } from "@patchbay/core/nics";
 import type { AddressFlag, LinkChange, WiredLink } from "../links.ts";
 import type { Sysctl, SysctlValues } from "../sysctls.ts";
@@ -12,7 +13,9 @@ import {
 } from "./bridge-plan.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
 
-/** MAC of all pods' gateway, constant so that a migrated guest's neighbor entry stays valid. Source: KubeVirt pkg/network/link */
+/**
+ * MAC of the gateway. All pods use the same MAC, so that a migrated guest's neighbor entry stays valid. Source: KubeVirt pkg/network/link
+ */
 const GATEWAY_MAC = "02:00:00:00:00:00";
 const GATEWAY_LINK_LOCAL = "fe80::1/64";
 
@@ -68,7 +71,7 @@ function buildIpv4Sysctls({ bridgeName, podInterfaceName }: Wiring): readonly Sy
   ];
 }
 
-/** Enables IPv6 forwarding for all NICs. Forwarding NICs accept router advertisements only if accept_ra is 2. */
+/** Enables IPv6 forwarding, which cannot be limited to one NIC. Forwarding NICs ignore router advertisements unless accept_ra is 2. */
 function buildIpv6Sysctls(observed: SysctlValues, wiring: Wiring): readonly Sysctl[] {
   const { bridgeName, podInterfaceName } = wiring;
   const acceptRa = `ipv6/conf/${podInterfaceName}/accept_ra`;

@@ -20,7 +20,7 @@ function limitTableName(limiterName: string): TableName {
   return { family: "netdev", name: `patchbay-${limiterName}` };
 }
 
-/** Builds the table that sends the guest's frames through the limiter link, after the send guard. */
+/** Builds the table that sends the guest's frames through the limiter link, after the send guard has dropped forbidden frames. */
 export function buildLimitTable(tapName: string): Table {
   const limiterName = buildLimiterName(tapName);
   const chain = {
@@ -90,7 +90,7 @@ export function isLimited(state: NetnsState, wiring: LimitedWiring): boolean {
   return tap.length === 0 && limiter.length === 0 && rules === "";
 }
 
-/** Applies limits. Creates the limiter link first and removes the link last, because rules without a link drop frames. */
+/** Applies the limits. Creates the limiter link before the rules and removes it after them, because rules without the link drop frames. */
 export async function applyLimits(
   pod: Pod,
   wiring: LimitedWiring,
@@ -107,7 +107,7 @@ export async function applyLimits(
   }
 }
 
-/** Removes the outbound limiter link. The inbound limit disappears with the tap. */
+/** Removes the link that limits the guest's outbound traffic. The limit of its inbound traffic disappears with the tap. */
 export async function removeLimiter(
   pod: Pod,
   { kind, tapName }: RemovableWiring,

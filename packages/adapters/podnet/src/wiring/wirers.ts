@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and removes a guest NIC's links, rules and sysctls in a pod's network namespace.
+// Creates and removes the wiring of a guest NIC in a pod's network namespace: links, rules and sysctls.
 import { AppError } from "@patchbay/base";
 import type {
   BridgeWiring,
@@ -73,7 +73,10 @@ function findNic({ links }: NetnsState, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
-/** Returns commands that create, replace or remove the table of {@link buildAnswersTable}, or "" without changes. */
+/**
+ * Returns commands that create or replace the table that {@link buildAnswersTable} builds, or remove it if the wiring has no answers.
+ * Returns "" if nothing must change.
+ */
 export function buildAnswersCommands(
   { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,
@@ -94,20 +97,20 @@ export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<vo
   await pod.applyChanges(planNicForwardingRemoval(wiring, presentEntries));
 }
 
-/** Adds rules before addresses, because the pod would otherwise answer hosts other than the guest. */
+/** Adds the rules before the bridge gets addresses. Otherwise, the pod would briefly answer requests from hosts other than its guest. */
 async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsState): Promise<void> {
   const nic = findNic(stateBefore, wiring.podInterfaceName);
   await pod.applyRules(buildAnswersCommands(stateBefore, wiring));
   const changes = planWiring(nic, stateBefore.links, wiring);
   await pod.applyChanges(changes);
-  // A new NIC on the bridge always gets the kernel's forwarding entry for the guest's MAC.
+  // If a NIC is new on the bridge, the entries are not read, because the kernel always adds a forwarding entry for the guest's MAC.
   const isNew = nic.master === undefined && wiring.incomingPodUid === undefined;
   const presentEntries = await readForwardingAfter(changes, { stateBefore, isNew }, pod);
   await pod.applyChanges(planForwarding(wiring, presentEntries));
   await pod.applyRules(removeStaleRules(stateBefore, wiring));
 }
 
-/** Returns commands that remove the previous bridge's rules, which would filter the tap's frames. */
+/** Returns commands that remove the rules of the tap's previous bridge. These rules would filter the tap's frames on the new bridge. */
 function removeStaleRules(
   { links, tables }: NetnsState,
   { tapName, bridgeName }: BridgeWiring,
@@ -217,7 +220,7 @@ export const TAP_WIRER: Wirer<"tap"> = {
   unwire: () => Promise.resolve(),
 };
 
-/** Returns commands that correct or delete the network policies' table, or "" for a correct table. */
+/** Returns commands that correct or delete the table of network policies. Returns "" if the table is correct. */
 export function buildPolicyCommands({ tables }: NetnsState, wiring: ObservedWiring): string {
   const name = policyTableName(wiring.tapName);
   if (wiring.policy === undefined)
@@ -271,8 +274,9 @@ export async function removeGuard(
 }
 
 /**
- * Deletes the NAT table and the table of {@link buildAnswersTable}. `wiring.kind` may be outdated. Resets sysctls
- * first, because the NAT table marks an unfinished removal.
+ * Deletes the NAT table and the table of {@link buildAnswersTable} if they exist. Does not rely on `wiring.kind`, which may be `bridge` for
+ * a deleted interface that had masquerade. Resets the sysctls first, because the existence of the NAT table tells later reconcile passes
+ * that the removal is unfinished.
  */
 export async function removeRules(
   pod: Pod,

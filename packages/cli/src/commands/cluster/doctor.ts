@@ -6,7 +6,7 @@ import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Finding } from "../../doctor/finding.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Converts a finding to its JSON output, where the field `message` is named `says`. */
+/** Converts a finding to its JSON output. In the output, `says` is the name of the field `message`. */
 function toJson({ check, verdict, message, fix }: Finding): object {
   return { check, verdict, says: message, ...(fix !== undefined && { fix }) };
 }
@@ -70,7 +70,7 @@ async function run(context: Context, input: Input): Promise<void> {
   await examineVm(context, input);
 }
 
-/** Checks an installation or a VM. On a standalone machine, creates a test pod temporarily. */
+/** Checks an installation or a VM without lasting changes. On a standalone machine, starts a test pod and deletes it. */
 export const doctor: Command = {
   name: "doctor",
   args: ["[vm]", "[interface]"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a VM's objects. Dry runs of all objects detect rejections before the first creation.
+// Creates the objects of a VM. Sends dry runs of all objects first, so that a rejected object leaves no other object behind.
 import { PERSISTENT_VOLUME_CLAIMS, SECRETS, VIRTUAL_MACHINES } from "@patchbay/api";
 import type { CallOptions, Store } from "@patchbay/core/interfaces";
 import { withOwner, type VmObjects } from "@patchbay/core/new-vm";

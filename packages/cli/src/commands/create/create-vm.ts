@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay create vm: creates a VM from an image or a claim, or prints its manifest.
+// patchbay create vm: creates a VM that boots from an image or a claim, or prints its manifest.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Context, Command } from "../../command.ts";
 import type { Input } from "../../input.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the settings of a new VM from the flags of `create vm` and from files.
+// Reads the settings of a new VM (disks, size, logins, MAC addresses) from the flags of `create vm` and the named files.
 import type { Matcher } from "@patchbay/api";
 import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
@@ -39,7 +39,7 @@ interface NamedMac {
   readonly mac: string;
 }
 
-/** Parses `NAME=MAC` or `MAC`. `next` returns the interface name for a MAC without a name. */
+/** Parses `NAME=MAC`, or a MAC without a name. `next` returns the interface name for a MAC without a name. */
 function parseNamedMac(text: string, next: () => string | undefined): NamedMac {
   const [mac = "", name] = text.split("=").reverse();
   return { name: name ?? next(), mac };
@@ -61,8 +61,8 @@ function findMacProblems(
 }
 
 /**
- * Returns MACs by interface name. `names` begins with the interface on the pod network. That interface gets an unnamed MAC only without
- * other interfaces.
+ * Returns MACs by interface name. MACs without a name are assigned to the interfaces of `--network` in order, or to the
+ * interface on the pod network if there is no `--network`. `names` begins with the interface on the pod network.
  */
 export function readMacs(
   values: readonly string[],

@@ -82,7 +82,7 @@ async function runImageRemove(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Removes an unused image. If the machine is stopped, prints a warning and skips the check. */
+/** Removes an image unless a VM, VMI or pod uses it. If the machine is stopped, prints a warning and skips this check. */
 export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],

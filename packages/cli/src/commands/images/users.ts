@@ -61,7 +61,7 @@ function listDataVolumeImages(
   });
 }
 
-/** Returns whether `one` expands to the reference `other`. An invalid `one` yields false. */
+/** Returns whether the image name `one` expands to the full reference `other`. Returns false if `one` is invalid. */
 function isSame(one: string | undefined, other: string): boolean {
   try {
     return one !== undefined && fullReference(one) === other;
@@ -100,7 +100,7 @@ export function listUsers(image: string, all: PossibleUsers): readonly string[] 
   ];
 }
 
-/** Finds an image's users. Returns undefined if the machine is stopped, because its objects are unreadable. */
+/** Finds the users of an image. Returns undefined if the machine does not run, because the objects of a stopped machine cannot be read. */
 export async function findImageUsers(
   context: Pick<Context, "global" | "err" | "signal">,
   image: string,

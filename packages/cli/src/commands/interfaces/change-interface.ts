@@ -35,7 +35,7 @@ async function runAddInterface(context: Context, input: Input): Promise<void> {
   await requestIface(context, input, request);
 }
 
-/** Plugs an interface into a VM. A stopped VM gets the interface at its next start. */
+/** Plugs an interface. With --wait, waits until the guest can use the interface. A stopped VM gets the interface at its next start. */
 export const addInterface: Command = {
   name: "addinterface",
   args: ["<vm>"],
@@ -90,7 +90,7 @@ export const setInterface: Command = {
   },
 };
 
-/** Unplugs an interface. With --wait, waits for its removal from guest, pod and specification. */
+/** Unplugs an interface. With --wait, waits until the interface is removed from the guest, the pod and the specification. */
 export const removeInterface: Command = {
   name: "removeinterface",
   args: ["<vm>"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugs an interface, checks whether frames pass, and unplugs the interface if frames are lost.
+// Plugs an interface, checks whether frames pass, and unplugs the interface again if its guest or pod loses frames.
 import { AppError, messageOf } from "@patchbay/base";
 import { ifacesOf } from "@patchbay/core/nics";
 import type { DoctorReport } from "@patchbay/core/doctor";
@@ -142,7 +142,8 @@ async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<
 }
 
 /**
- * Plugs the interface and checks frames. After lost frames, unplugs a newly plugged interface without `--keep`.
+ * Plugs the interface, and checks whether frames pass. If the guest or its pod loses frames, unplugs the interface again.
+ * The interface stays plugged with `--keep`, or if it existed before the command.
  * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, or the code of a failed plug or unplug
  */
 export async function plugAndCheck(

@@ -70,7 +70,7 @@ export const migrateCancel: Command = {
   },
 };
 
-/** Withdraws eviction requests, so that VMs may stay on their node. The syntax is virtctl's. */
+/** Withdraws eviction requests, so that the VMs may stay on their node. Source of the syntax: virtctl evacuate-cancel. */
 export const evacuateCancel: Command = {
   name: "evacuate-cancel",
   args: ["<kind>", "<name>"],

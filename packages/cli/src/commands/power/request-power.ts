@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests VM starts, stops, restarts and migrations, and cancels migrations and evacuations.
+// Requests the start, stop, restart or migration of a VM, or the end of a migration or an evacuation.
 import { AppError } from "@patchbay/base";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import { requestChange, statusMessage } from "../../change/request.ts";
@@ -128,7 +128,7 @@ const EVACUATION_KINDS = new Map<string, Target["kind"] | "node">([
   ...["node", "nodes", "no"].map((alias) => [alias, "node"] as const),
 ]);
 
-/** Returns the named VM or VMI, or all VMIs that must leave the named node. */
+/** Lists the objects whose evacuation is to be canceled. For a node, these are the VMIs that must leave the node. */
 async function listEvacuated(
   { client, namespace }: Session,
   input: Input,
@@ -184,10 +184,7 @@ async function cancelEvacuation(
   return { kind, namespace, name, message: `${canceled}; ${end}` };
 }
 
-/**
- * Cancels all evacuations, even after one fails.
- * @throws the first failure
- */
+/** Cancels evacuations. Continues after a failure, so that one VMI of a node does not block the other VMIs. @throws the first failure */
 export async function cancelEvacuations(context: Context, input: Input): Promise<void> {
   await withSession(context, async (session) => {
     const targets = await listEvacuated(session, input, context);

@@ -40,7 +40,7 @@ function commandNames({ name, aliases = [] }: CommandSpec): readonly string[] {
   return [name, ...aliases.map((alias) => [...group, alias].join(" "))];
 }
 
-/** Returns shell code that sets `values` to a flag's values, or `return` if none are known. */
+/** Returns shell code that assigns the possible values of a flag to `values`. Without known values, the code ends the completion. */
 function printValues({ values, choices }: FlagSpec): string {
   if (choices !== undefined) return `values="${choices.join(" ")}"`;
   return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;
@@ -63,7 +63,7 @@ function globalBranches(flags: readonly FlagSpec[]): readonly string[] {
     .map((flag) => printBranch(listFlagNames(flag), printValues(flag)));
 }
 
-/** Returns `case` branches whose patterns are a command's name and the index of an argument. */
+/** Returns `case` branches for the arguments of commands. Each pattern is a command's name and the index of an argument. */
 function argumentBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
     (spec.values ?? []).map((values, index) =>
@@ -93,7 +93,7 @@ function flagListBranches(commands: Specs): readonly string[] {
   );
 }
 
-/** Returns a `case` pattern of the flags whose value the script must skip. */
+/** Returns a `case` pattern for all flags with a value. The script skips the value, which is not a word of the command. */
 function valueFlags({ flags: globalFlags, commands }: CommandLine): string {
   const valueTakingFlags = [...globalFlags, ...commands.flatMap(({ flags }) => flags)].filter(
     takesValue,

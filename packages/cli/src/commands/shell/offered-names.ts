@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists object names for shell completion. The scripts discard error messages, so errors are not handled.
+// Lists names of objects for shell completion. Errors are not handled here, because the completion scripts discard error
+// messages.
 import { resolve } from "node:path";
 import {
   NAMESPACES,
@@ -56,7 +57,7 @@ async function listInCluster(session: Session, context: Context, input: Input): 
   }
 }
 
-/** Lists names that complete a word. Arguments: the kind of names, and for interfaces the VM. */
+/** Lists names that complete a word. The command's first argument is the kind of names. For interfaces, the second argument is the VM. */
 export async function listNames(context: Context, input: Input): Names {
   if (argumentAt(input, 0) === "images") {
     const { listRunningImages } = await import("@patchbay/supervisor");

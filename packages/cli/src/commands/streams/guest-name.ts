@@ -10,7 +10,7 @@ export interface GuestName extends TargetQuery {
 
 const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
-/** Pattern of names that need no shell quotes and do not look like flags. Source: RFC 1123. */
+/** Pattern of a name. A program cannot mistake a matching name for a flag, and a shell needs no quotes for it. Source: RFC 1123. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Pattern of a user name. Source: useradd(8), and characters that directory services allow in user names. */
@@ -40,7 +40,7 @@ function splitKind(text: string, rest: string): readonly [kind: string, place: r
   return [first, parts.slice(1)];
 }
 
-/** Splits `name.namespace` if the name has exactly one dot and no namespace follows a `/`. */
+/** Splits `name.namespace` at its only dot. A name with several dots, or with a namespace after `/`, remains whole. */
 function splitNamespace([name = "", namespace]: readonly string[]): readonly [
   string,
   string | undefined,

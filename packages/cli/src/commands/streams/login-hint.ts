@@ -32,7 +32,7 @@ function readUserData({ data = {} }: Secret): string {
 function describeLogin(userData: string, location: string): string {
   const login = findLogin(userData);
   if (login === undefined) return `see its user data for logins: ${location}`;
-  // JSON escapes control characters, with which the guest's owner could control the user's terminal.
+  // Encodes the texts as JSON, which escapes control characters. Otherwise, the guest's owner could control the user's terminal.
   const loginName = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
   return `log in as ${loginName} with password ${JSON.stringify(login.password)}`;
 }

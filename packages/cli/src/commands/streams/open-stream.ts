@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of a running guest through the API server, and detection of the guest's end.
+// Opens streams of a VM's guest through the API server: console, screen, port or captured packets. Detects the end of the guest.
 import type { Duplex } from "node:stream";
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
@@ -24,7 +24,8 @@ export function assertRunning({ kind, namespace, name, vmi }: Target): void {
 }
 
 /**
- * Opens a stream. If `takesOver` is false, ignores `query` and fails while another client is connected.
+ * Opens a stream. If another client uses the console or screen, `takesOver` disconnects that client; otherwise, the server
+ * rejects the request. `query` is ignored if `takesOver` is false.
  * @throws AppError with LAUNCHER_UNREACHABLE
  */
 export async function openStream(
@@ -56,7 +57,7 @@ function hasEnded(
   return vmi === undefined || vmi.metadata.uid !== uid || isVmiFinal(vmi);
 }
 
-/** Watches the current guest. A restart of the VM ends that guest. */
+/** Watches the guest that runs now. If the VM restarts with a new guest, the watched guest counts as ended. */
 export function followGuestEnd({ client }: Session, target: Target): GuestEnd {
   const { kind, namespace, name, vmi } = target;
   const ended = new AbortController();

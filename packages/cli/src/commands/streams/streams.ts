@@ -73,7 +73,7 @@ async function runPortForward(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Forwards local ports until interrupted. With --stdio, connects standard input and output to one port. */
+/** Forwards local ports until the user interrupts the command. With --stdio, connects standard input and output to a single port. */
 export const portForward: Command = {
   name: "port-forward",
   args: ["<vm>", "<port...>"],

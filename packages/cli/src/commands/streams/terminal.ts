@@ -5,7 +5,7 @@ import { createClock } from "@patchbay/os";
 
 /** Code of Ctrl-], the escape character of telnet and virsh. */
 const ESCAPE_KEY = 0x1d;
-/** Time without guest output that ends the console after the end of input, in milliseconds. */
+/** After the input (for example a file) has ended, the console closes when the guest has sent no output for this time, in milliseconds. */
 const SILENCE_MS = 1000;
 
 export interface TerminalStreams {
@@ -34,7 +34,7 @@ async function waitForSilence(stream: Duplex): Promise<void> {
   }
 }
 
-/** Connects terminal and guest until Ctrl-], an abort, the stream's end, or silence after all input. */
+/** Connects terminal and guest. Ends after Ctrl-], at the stream's end, on an abort, or when the input has ended and the guest is idle. */
 export async function joinTerminal(streams: TerminalStreams, signal: AbortSignal): Promise<void> {
   const { input, output, stream } = streams;
   const ended = Promise.withResolvers<undefined>();

@@ -8,7 +8,7 @@ import type { Command, Context } from "../../command.ts";
 import { numberOption, type Input } from "../../input.ts";
 import type { Panel } from "../../ui/server.ts";
 
-/** Prints a link, and another after each Enter, because each link works in one browser only. */
+/** Prints a link. Prints another link each time the user presses Enter, because a link works in one browser only. */
 function printLinks(context: Context, panel: Panel): void {
   context.out.write(`${panel.createLink()}\n`);
   if (!stdin.isTTY) return;
@@ -18,7 +18,7 @@ function printLinks(context: Context, panel: Panel): void {
   });
 }
 
-/** Lists this machine's images, or none if `server` is another machine or containerd is inaccessible. */
+/** Lists this machine's images. Returns none if the client's API server is not this machine's, or if containerd is not accessible. */
 async function listImages(
   { global: { dataDir } }: Context,
   { server }: Pick<KubeConfig, "server">,
@@ -56,7 +56,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Serves the panel. Starts no browser, because other users could read the browser's arguments. */
+/** Serves the panel without starting a browser, because other users could read the link in the browser's arguments. */
 export const ui: Command = {
   name: "ui",
   args: [],

@@ -6,7 +6,7 @@ import { parseTime } from "@patchbay/kube";
 import { serverNowMs, type Facts } from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 
-/** Limit for launchers without a VMI and for deletions beyond their grace period, in milliseconds. */
+/** Maximum age of a launcher without a VMI, and maximum time of a VMI's deletion beyond its grace period, in milliseconds. */
 const DELETION_MAX_MS = 120_000;
 /** Default grace period of a guest, in seconds. Source: KubeVirt. */
 const GRACE_SECONDS = 30;

@@ -26,7 +26,7 @@ function judgeNetwork(network: NetworkAttachmentDefinition): readonly Finding[] 
   });
 }
 
-/** Returns whether the CRD has a status. Multus' CRD has none, so net-agent records only events. */
+/** Returns whether the NetworkAttachmentDefinition CRD has a status. Multus' CRD has none, so net-agent can only record events. */
 function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   const { resource } = NETWORK_ATTACHMENT_DEFINITIONS;
   const api = apis.find(
@@ -37,7 +37,7 @@ function hasStatus({ apis }: Pick<Facts, "apis">): boolean {
   );
 }
 
-/** Returns warnings for each node's newest event, because the problem may already be solved. */
+/** Returns a warning, not a fault, for the newest event of each node, because the problem may already be solved. */
 function judgeByEvents(
   network: NetworkAttachmentDefinition,
   events: readonly KubeEvent[],

@@ -81,7 +81,7 @@ function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
-/** Returns whether nodes must offer /dev/net/tun and /dev/kvm. In a cluster, virt-handler offers both. */
+/** Returns whether nodes must offer /dev/net/tun and /dev/kvm. Returns false only if a cluster lacks virt-handler, which offers them. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");
@@ -118,7 +118,7 @@ function findDeviceProblems(node: KubeNode, facts: Facts): readonly NodeProblem[
   return problems;
 }
 
-/** Finds missing resources of a dataplane pod. A standalone machine's dataplane is no pod. */
+/** Finds missing resources that a dataplane in a pod requires. A standalone machine's dataplane runs outside of pods and requires none. */
 function findSocketProblems(node: KubeNode, facts: Facts): readonly NodeProblem[] {
   if (!facts.offersDataplane || facts.processes !== undefined) return [];
   const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide; where SELinux is on, the node needs the package container-selinux`;
@@ -127,7 +127,7 @@ function findSocketProblems(node: KubeNode, facts: Facts): readonly NodeProblem[
     .map((resource) => ({ message: `offers no ${resource}, and VhostUserDataplane is on`, fix }));
 }
 
-/** Compares the lease's renewal time with the server's clock. Ready nodes renew their lease regularly. */
+/** Compares the renewal time in the node's lease with the server's clock. An old time means a slow clock, because the node is ready. */
 function findClockProblems(lease: Lease | undefined, nowMs: number): readonly NodeProblem[] {
   if (lease?.spec?.renewTime === undefined) return [];
   const aheadMs = parseTime(lease.spec.renewTime) - nowMs;
@@ -167,7 +167,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
     ...findVersionProblems(node),
     ...findDeviceProblems(node, facts),
     ...findSocketProblems(node, facts),
-    // A node that is not ready may have an old lease despite a correct clock.
+    // A node that is not ready can fail to renew its lease, so its old lease does not show that its clock is slow.
     ...(readiness.length === 0 ? findClockProblems(lease, serverNowMs(facts)) : []),
   ];
   return problems.length === 0

@@ -35,15 +35,15 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Minimum retry delay in milliseconds for errors that only a change resolves. */
+/** Minimum retry delay for errors that only a change resolves, in milliseconds. If the change is watched, it triggers an earlier retry. */
 const ON_CHANGE_RETRY_DELAY_MS = 60_000;
 
-/** Returns the minimum delay before a retry after `error`, in milliseconds. */
+/** Returns the minimum delay, in milliseconds, before a step or reconcile pass that failed with `error` is retried. */
 export function minRetryDelayMs(error: unknown): number {
   return findRetryRule(error) === "backoff" ? 0 : ON_CHANGE_RETRY_DELAY_MS;
 }
 
-/** Returns whether a libvirt job locks the domain, so that other calls would also fail. */
+/** Returns whether the error means that a libvirt job locks the domain, so that other calls on the domain would fail too. */
 export function isDomainBusy(error: unknown): boolean {
   return isAppError(error, "LIBVIRT_BUSY") || isAppError(error, "LIBVIRT_MIGRATING");
 }

@@ -3,8 +3,13 @@
 export type ErrorOwner = "user" | "environment" | "bug";
 
 /**
- * Rule for retries. `backoff`: retry with growing delays. `on-change`: retry after a relevant object has changed. `never`: never repeat the
- * same request.
+ * Rule for retries:
+ *
+ * - `backoff`: retry with growing delays
+ * - `on-change`: retry when an object that the operation depends on has changed
+ * - `never`: do not retry the same request
+ *
+ * Control loops treat `on-change` and `never` alike; see {@link minRetryDelayMs}.
  */
 export type RetryRule = "never" | "backoff" | "on-change";
 

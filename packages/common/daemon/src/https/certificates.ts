@@ -40,7 +40,7 @@ function followFile(files: Files, path: string): Source<unknown>["onChange"] {
   };
 }
 
-/** Key pair in two files. Writers replace the key first, because only the certificate is watched. */
+/** Creates a source that reads a key pair from two files. Writers must replace the key first, because only the certificate is watched. */
 export function certificateInFiles(
   files: Files,
   paths: { readonly certFile: string; readonly keyFile: string },
@@ -76,7 +76,7 @@ function listChain(socket: TLSSocket): readonly X509Certificate[] {
 }
 
 function findCommonName(certificate: X509Certificate): string | undefined {
-  // Decides which clients with certificates of one authority are trusted: none before the first `read`.
+  // Node.js returns an attribute as a string, or as a list of strings if the attribute occurs more than once.
   const subject: Readonly<Record<string, unknown>> = { ...certificate.toLegacyObject().subject };
   return typeof subject["CN"] === "string" ? subject["CN"] : undefined;
 }
@@ -102,14 +102,14 @@ export class ClientAuthority {
     return caPem;
   }
 
-  /** Reports each change of the authority's source. `listener` must then call `read`. */
+  /** Until the signal is aborted, calls `listener` after each change of the authority's source. `listener` must then call `read`. */
   onChange(listener: () => void, signal: AbortSignal): void {
     this.#source.onChange(listener, signal);
   }
 
   /**
-   * Returns whether the client is trusted. `authorized` does not suffice, because all authorities' clients are authorized. Node.js 20 also
-   * authorizes resumed sessions without a certificate.
+   * Returns whether the client is trusted. Node.js' `authorized` does not suffice: it is true for clients of all
+   * authorities, and in Node.js 20 also for resumed TLS 1.3 sessions without a certificate.
    */
   isTrustedClient({ socket }: Pick<IncomingMessage, "socket">): boolean {
     if (!(socket instanceof TLSSocket) || !socket.authorized) return false;

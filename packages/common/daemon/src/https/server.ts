@@ -9,7 +9,7 @@ import { messageOf, type Logger } from "@patchbay/base";
 import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Idle time of connections in milliseconds, above kube-apiserver's 90 s, so that the client closes first. */
+/** Time after which the server closes idle connections, in milliseconds. Exceeds kube-apiserver's 90 s, so that the client closes first. */
 const KEEP_ALIVE_MS = 120_000;
 /** Time without traffic after which TCP probes whether the client still exists, in milliseconds. */
 const PROBE_AFTER_MS = 30_000;
@@ -61,7 +61,7 @@ async function readCertificates(settings: ServerSettings): Promise<Certificates>
     key: keyPem,
     // An empty list is set too, because Node.js would trust the public authorities if `ca` were unset.
     ca: (await Promise.all(authorities)).filter((pem) => pem !== ""),
-    // Disables session resumption, so that every client presents its certificate. Reloads must repeat this option.
+    // Disables session resumption, so that every client presents its certificate. Each reload must repeat this option to keep it.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }

@@ -49,7 +49,7 @@ async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
   ];
   return [
     ...definitions.items.filter(definesExclusiveKind),
-    // APIServices without a service are the API server's own, one for each CRD version.
+    // Ignores APIServices without a service: the API server itself creates them, one for each group and version of a CRD.
     ...services.items.filter(
       ({ spec }) => spec.service !== undefined && GROUPS.includes(spec.group),
     ),

@@ -49,7 +49,10 @@ function listLines(value: unknown, path: string): readonly string[] {
   });
 }
 
-/** Lists the values that only `before` or only `after` has, prefixed with `-` or `+`. */
+/**
+ * Lists the values that only one of the two specifications has. A value of `before` has the prefix `-`, and a value of
+ * `after` has the prefix `+`, for example `- net-agent: --mode=alone`.
+ */
 export function specDifferences(before: JsonObject, after: JsonObject): readonly string[] {
   const [oldLines, newLines] = [listLines(before, ""), listLines(after, "")];
   return [
@@ -62,9 +65,9 @@ export interface ObjectResult {
   /** Kind and name, for example `Deployment patchbay/virt-api`. */
   readonly name: string;
   readonly change: "created" | "changed" | "unchanged" | "left alone";
-  /** Whether the API server validated the object, which requires the namespace and the kind. */
+  /** Whether the API server validated the object. Validation is impossible while the namespace or kind does not exist. */
   readonly isChecked: boolean;
-  /** Values removed from (`-`) and added to (`+`) a workload's specification; unset if unchanged. */
+  /** Values removed from (`-`) and added to (`+`) the specification of a workload; unset for an unchanged specification. */
   readonly differences?: readonly string[];
 }
 
@@ -126,7 +129,7 @@ function withConditions(object: KubeObject): KubeObject {
   return changed;
 }
 
-/** Returns whether the API server supports match conditions. Servers before 1.28 usually reject or drop them. */
+/** Returns whether the API server supports match conditions. By default, servers before 1.28 reject or drop these conditions. */
 async function supportsConditions(store: Store, objects: readonly KubeObject[]): Promise<boolean> {
   const sample = objects.find(({ kind }) => kind === MUTATING_WEBHOOKS.kind);
   if (sample === undefined) return false;

@@ -30,7 +30,8 @@ export interface KubeVirtOptions {
 }
 
 /**
- * Creates an empty KubeVirt object unless one exists. Returns undefined if `objects` lack its CRD.
+ * Creates an empty KubeVirt object in Patchbay's namespace unless the namespace already has one. With `dryRun`, only reports
+ * the change. Returns undefined if `objects` lack the CRD of KubeVirt objects, as when only net-agent is installed.
  * @throws AppError with the code of a failed request
  */
 export async function createKubeVirt(

@@ -10,13 +10,13 @@ import { SETTING_FLAGS, isWorkload } from "./settings.ts";
 /** Annotation that `kubectl apply` writes. Source: kubectl. */
 export const KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** Flags that `install` always sets, because its options or the pod's ports and mounts determine them. */
+/** Flags that `install` always sets. Their values depend on the options of `install`, or on the pod's ports and mounts. */
 const OWN_FLAGS: ReadonlySet<string> = new Set([
   ...Object.values(SETTING_FLAGS).map((flag) => flag.replace("=", "")),
   ...POD_CREATION_FLAGS,
 ]);
 
-/** Fields that `install` always sets, from its options or to match the program. */
+/** Fields that `install` always sets. The options of `install` select `image`; the other fields must match the program. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "command",
   "hostNetwork",
@@ -25,7 +25,10 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "selector",
 ]);
 
-/** Fields that operators may set. Without a recorded value, any difference counts as an operator's change. */
+/**
+ * Fields that operators may set. If no earlier `install` recorded the value of such a field, a value that differs from the
+ * manifest counts as an operator's change.
+ */
 const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
   "affinity",
   "args",
@@ -53,12 +56,12 @@ const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["volumes", "name"],
   ["volumeMounts", "mountPath"],
 ]);
-/** Lists in which the manifest's entries replace the cluster's entries with the same key. */
+/** Lists in which an entry of the manifest always replaces the entry with the same key in the cluster. */
 const OWN_ENTRIES: ReadonlySet<string> = new Set(["volumes", "volumeMounts"]);
 /** Lists whose entries are merged field by field. */
 const MERGED_ENTRIES: ReadonlySet<string> = new Set(["containers", "initContainers"]);
 
-/** Versions of one value. `base` is the version that the last `install` wrote. */
+/** Versions of one value: written by the last `install`, found in the cluster, and wanted by this `install`. */
 interface Versions {
   readonly base: unknown;
   readonly found: unknown;
@@ -67,7 +70,7 @@ interface Versions {
 
 type Groups = ReadonlyMap<string, unknown>;
 
-/** Groups arguments by flag. A group contains all occurrences of the flag and its values. */
+/** Groups arguments by flag. A group contains all occurrences of the flag, and arguments that follow the flag as its values. */
 function groupByFlag(args: unknown): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, readonly string[]>();
   let flag = "";
@@ -99,7 +102,7 @@ function isCovered(base: unknown, found: unknown): boolean {
   return Object.entries(base).every(([name, one]) => isCovered(one, found[name]));
 }
 
-/** Merges the versions of each key. New keys follow the keys of the cluster's object. */
+/** Merges the versions of each key. The keys of `found` come first, in the order of the cluster's object. */
 function mergeGroups(
   [base, found, wanted]: readonly [Groups, Groups, Groups],
   merge: (key: string, versions: Versions) => unknown,
@@ -149,7 +152,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperatorField: boolea
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Returns whether to merge member by member. Objects outside the manifest must be maps of strings. */
+/** Returns whether an object is merged member by member. An object that the manifest lacks is merged only if it is a map of strings. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");
@@ -164,7 +167,9 @@ function mergeMember(name: string, versions: Versions, isInherited: boolean): un
   if (key !== undefined) return mergeList(name, key, versions);
   if (ATOMIC_MEMBERS.has(name)) return mergeAtomic(versions, true);
   if (isMergeable(versions)) return mergeObjects(versions, isOperatorField);
-  // Additional members count as operators' changes in operators' fields, and elsewhere as defaults of the server.
+  // A field that operators may set is unchanged only if it equals the last `install`'s value exactly. An additional member, for example of
+  // a toleration, can change the field's meaning, so it counts as an operator's change. In other fields, it counts as a default of the API
+  // server.
   return mergeAtomic(versions, isOperatorField, isOperatorField ? isEqual : isCovered);
 }
 
@@ -185,7 +190,10 @@ function limitToFound(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/** Estimates the unrecorded result of the last `install`. Only differences in {@link OPERATOR_MEMBERS} count as operators' changes. */
+/**
+ * Estimates what the last `install` wrote, when no record of it exists. A difference in a field of {@link OPERATOR_MEMBERS} counts as
+ * an operator's change. Other fields count as unchanged since the last `install`.
+ */
 function estimateBase(name: string, found: unknown, wanted: unknown): unknown {
   if (OPERATOR_MEMBERS.has(name)) return limitToFound(name, found, wanted);
   const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;
@@ -273,7 +281,10 @@ function mergeSpecs(existing: KubeObject, wanted: KubeObject): Fields {
   return isWorkload(wanted) ? { spec: mergeSpec(lastInstalled(existing), found, spec) } : {};
 }
 
-/** Returns the replacement of `found`. Preserves CA bundles, operators' changes, and everything that the manifest lacks. */
+/**
+ * Returns the object that replaces `found`. Preserves the CA bundles of webhooks and APIServices, the changes that operators made
+ * to a workload, and all labels, annotations and other fields that the manifest lacks.
+ */
 export function buildReplacement(found: KubeObject, wanted: KubeObject): KubeObject {
   const [before, after]: readonly [Fields, Fields] = [{ ...found }, { ...wanted }];
   const metadata = {

@@ -10,10 +10,10 @@ const SOCKET_DIR = "/run/net-agent";
 /** Directory of CNI configurations on the host. Source: defaults of containerd and CRI-O. */
 const CONFIG_DIR = "/etc/cni/net.d";
 const BIN_DIR = "/opt/cni/bin";
-/** Mount path of the host's plugin directory. The pod's /opt/cni/bin belongs to the image. */
+/** Path at which the pod mounts the host's plugin directory. In the pod, /opt/cni/bin is the image's own directory. */
 const BIN_MOUNT = "/host/opt/cni/bin";
 
-/** Flags of net-agent. Other programs on the host's network may use the default ports. */
+/** Flags of net-agent. The ports differ from the defaults, which other programs on the host's network may use. */
 const FLAGS: readonly (readonly [flag: string, value: string])[] = [
   ["--health-port", "8481"],
   ["--metrics-port", "8482"],
@@ -84,7 +84,7 @@ function changeContainer(container: unknown): unknown {
   };
 }
 
-/** Makes net-agent attach pods to all networks, and puts net-agent itself on the host's network. */
+/** Makes net-agent attach pods to all their networks. net-agent's own pods use the host's network, which needs no CNI plugin. */
 export function withPodCreation(objects: readonly KubeObject[]): readonly KubeObject[] {
   return objects.map((object) => {
     if (!isAgent(object)) return object;

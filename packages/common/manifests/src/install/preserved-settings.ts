@@ -8,7 +8,7 @@ import { isPodCreation } from "./pod-creation.ts";
 import { SETTING_FLAGS, isWorkload, type InstallSettings } from "./settings.ts";
 import { isPatchbayObject } from "./foreign-objects.ts";
 
-/** Mounted subdirectory of the kubelet's root directory. The subdirectory's path reveals the root directory. */
+/** Directory below the kubelet's root directory. net-agent and virt-handler mount it, so its path reveals the root directory. */
 const KUBELET_VOLUME = "pod-resources";
 
 function findMembers(value: unknown, member: string): readonly unknown[] {

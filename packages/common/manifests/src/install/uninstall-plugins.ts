@@ -9,7 +9,7 @@ import { isPodCreation } from "./pod-creation.ts";
 
 const AGENTS_SELECTOR = "app.kubernetes.io/name=net-agent";
 
-/** Marks net-agent's pods, so that each removes the CNI plugin from its node when ending. */
+/** Marks each pod of net-agent. When a marked pod ends, it removes the CNI plugin from its node. */
 export async function requestPluginRemoval(store: Store): Promise<void> {
   const { items } = await store.list(PODS, {
     namespace: names.SERVICES_NAMESPACE,
@@ -20,7 +20,7 @@ export async function requestPluginRemoval(store: Store): Promise<void> {
     try {
       await store.patch(PODS, metadata, { type: "merge", fields: { metadata: { annotations } } });
     } catch (error) {
-      // Ignores deleted pods. A repeated uninstallation marks their replacements.
+      // Ignores a pod that no longer exists. If another pod replaced it, a repeated uninstallation marks the new pod.
       if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     }
   }

@@ -16,7 +16,7 @@ import { KUBECTL_APPLIED } from "./merge-objects.ts";
 import { definesExclusiveKind, isShared, describeObject } from "./foreign-objects.ts";
 
 const PATCHBAY_SELECTOR = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
-/** Maximum number of objects that a message names before counting the rest. */
+/** Maximum number of objects that a message names. For further objects, the message states only how many there are. */
 const DESCRIBED_MAX = 5;
 
 export interface Removal {
@@ -34,7 +34,7 @@ export interface Uninstallation {
   readonly waitUntilDeleted: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;
 }
 
-/** Lists the objects of a kind, or none if the API server lacks the kind. */
+/** Lists the objects of a kind. Returns an empty list if the API server does not know the kind. */
 async function listAll(
   store: Store,
   type: ResourceType<KubeObject>,
@@ -57,7 +57,10 @@ function describeObjects(objects: readonly KubeObject[]): string {
   return more > 0 ? `${first} and ${String(more)} more` : first;
 }
 
-/** Rejects the uninstallation while VMs or VMIs exist, if Patchbay owns a CRD of KubeVirt's groups. */
+/**
+ * Rejects the uninstallation while VMs or VMIs exist. Accepts it if Patchbay owns no CRD of KubeVirt's API groups, because
+ * the VMs then belong to KubeVirt.
+ */
 async function requireUnused(store: Store): Promise<void> {
   const ours = await store.list(DEFINITIONS, { labelSelector: PATCHBAY_SELECTOR });
   if (!ours.items.some(definesExclusiveKind)) return;
@@ -97,7 +100,7 @@ async function findObjectsReason(
     : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Returns why to retain a CRD that kubectl applied. Old Patchbay versions labeled even Multus' CRD. */
+/** Returns a reason not to delete a CRD that kubectl applied. The Patchbay label proves nothing: old versions set it on Multus' CRD too. */
 function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined
@@ -123,7 +126,7 @@ async function removeDefinition(
   report({ name });
 }
 
-/** Lists the types to delete, without CRDs: policies, others in reverse order of installation, namespaces. */
+/** Lists the types to delete in order: admission policies, other types in reverse order of installation, then namespaces. Omits CRDs. */
 function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
   const otherTypes = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
   return [...SEPARATE_TYPES, ...otherTypes.toReversed(), NAMESPACES];

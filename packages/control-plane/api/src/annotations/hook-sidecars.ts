@@ -141,7 +141,10 @@ function findAnnotation(metadata: AnnotatedMetadata): string | undefined {
   return metadata?.annotations?.[names.HOOK_SIDECARS_ANNOTATION];
 }
 
-/** Validates the hook sidecars. Without `isAllowed`, none is valid. `base` is the path of `metadata`. */
+/**
+ * Validates the hook sidecars that `metadata` requests. Rejects all hook sidecars unless `isAllowed` is true. `base` is
+ * the field path of `metadata`.
+ */
 export function validateHookSidecars(
   metadata: AnnotatedMetadata,
   base: string,
@@ -167,7 +170,7 @@ function toSidecar(value: JsonObject): HookSidecarRequest {
   };
 }
 
-/** Returns the hook sidecars in the annotation's order, or none if any is invalid. */
+/** Returns the hook sidecars in the order of the annotation. Returns an empty list if validateHookSidecars reports a problem. */
 export function parseHookSidecars(
   metadata: AnnotatedMetadata,
   isAllowed: boolean,

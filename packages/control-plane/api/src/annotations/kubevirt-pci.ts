@@ -8,7 +8,7 @@ import { PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 const VERSIONS: readonly string[] = ["v2", "v3"];
 
 export interface KubeVirtPci {
-  /** Number of PCIe ports for NICs, before the ports of other devices. Unset: KubeVirt's default. */
+  /** Number of PCIe ports for NICs, used or free. The ports of other devices follow. If unset, KubeVirt's default applies. */
   readonly slotCount?: number;
 }
 

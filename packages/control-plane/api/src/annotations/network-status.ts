@@ -40,7 +40,7 @@ const isMac = isStringWhere((text) => parseMac(text) !== undefined);
 const isIp = isStringWhere((text) => parseIp(text) !== undefined);
 const isNic = isStringWhere(isLinkName);
 
-/** Returns the fields that Patchbay uses, without invalid values, because pod authors can write anything. */
+/** Returns the fields that Patchbay uses, without invalid values, because pod authors can write any value into the annotation. */
 export function sanitizeNetworkStatus(entry: NetworkStatus): NetworkStatus {
   const interfaceName = valueIfValid(entry.interface, isNic);
   const mac = valueIfValid(entry.mac, isMac);
@@ -108,7 +108,7 @@ export function parseAttachmentErrors(text: string | undefined): AttachmentError
   );
 }
 
-/** Sorts by NIC, so that equal errors have equal JSON. Returns undefined for an empty map. */
+/** Prints the errors sorted by NIC, so that equal errors have equal JSON. Returns undefined for an empty map. */
 export function printAttachmentErrors(
   errors: ReadonlyMap<string, AttachmentError>,
 ): string | undefined {
@@ -134,7 +134,7 @@ export function parseCniGateways(text: string | undefined): CniGateways {
   );
 }
 
-/** Sorts by NIC, so that equal gateways have equal JSON. Returns undefined without gateways. */
+/** Prints the gateways sorted by NIC, so that equal gateways have equal JSON. Returns undefined if no NIC has a gateway. */
 export function printCniGateways(gateways: CniGateways): string | undefined {
   const present = Object.entries(gateways).filter(([, list]) => list.length > 0);
   if (present.length === 0) return undefined;

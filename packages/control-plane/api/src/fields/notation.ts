@@ -5,7 +5,10 @@ import { Type } from "./schema.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Support for a field. `harmless` fields cause a warning. `unbuilt` fields prevent the VM's start. */
+/**
+ * Support for a field. `acted`: Patchbay implements the field. `harmless`: Patchbay stores the field with a warning. `unbuilt`: Patchbay
+ * stores a VM with the field, but does not start the VM.
+ */
 export type SupportLevel = "acted" | "harmless" | "unbuilt";
 
 export interface FieldMark {
@@ -18,7 +21,7 @@ export interface FieldMark {
 /** Schema keyword that marks a field as unsupported. CRDs omit the keyword. */
 const MARK_KEYWORD = "patchbayField";
 
-/** Schema of an unsupported field, of type `unknown` so that no code reads the field. */
+/** Schema of an unsupported field. Its value has type `unknown`, so that no code reads the field by mistake. */
 type UnreadField = TOptional<TUnsafe>;
 
 function withMark(schema: JsonSchema, mark: FieldMark): UnreadField {
@@ -41,7 +44,7 @@ export interface ValueMark {
 /** Schema keyword with a check that decides whether Patchbay supports a field's value. CRDs omit the keyword. */
 const VALUES_KEYWORD = "patchbayValues";
 
-/** Schema keyword of a partly supported field. Unsupported values are stored, but prevent the VM's start. */
+/** Builds the schema keyword of a partly supported field. A VM with an unsupported value is stored, but does not start. */
 export function supportedValues(isSupported: ValueMark["isSupported"], hint: string): JsonSchema {
   const mark: ValueMark = { isSupported, hint };
   return { [VALUES_KEYWORD]: mark };

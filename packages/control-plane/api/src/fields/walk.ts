@@ -67,7 +67,7 @@ function listChildren({ path, schema, value }: SchemaValue): readonly SchemaValu
   return children;
 }
 
-/** Creates a predicate for whether a schema or one of its descendants matches. */
+/** Creates a predicate that is true if a schema or one of its descendants matches. Traversals use it to skip subtrees without a match. */
 function createSubtreeCheck(
   matches: (schema: JsonSchema) => boolean,
 ): (schema: JsonSchema) => boolean {
@@ -90,7 +90,10 @@ const containsMarks = createSubtreeCheck(
 );
 const containsQuantities = createSubtreeCheck(isQuantity);
 
-/** Returns the mark of an unsupported field or value. Ignores the mark's `isDefault`. */
+/**
+ * Returns the mark of an unsupported field or value; undefined if Patchbay supports both. Does not check whether the value is
+ * the accepted default of an unsupported field: callers must call `isDefault` of the mark.
+ */
 function findEffectiveMark({ schema, value }: SchemaValue): FieldMark | undefined {
   const mark = findMark(schema);
   if (mark !== undefined) return mark;
@@ -142,8 +145,9 @@ function removeHarmless(schemaValue: SchemaValue): unknown {
 }
 
 /**
- * Copies `value` without `harmless` fields that differ from their accepted default. Drops emptied objects, but retains emptied list entries
- * as `{}` to preserve indexes.
+ * Copies `value` without fields of support level `harmless`, which Patchbay stores but does not implement. Retains such a
+ * field if it has an accepted default value. Also removes objects that become empty. List entries that become empty remain
+ * as `{}`, so that the other entries keep their indexes.
  */
 export function withoutHarmlessFields(schema: object, value: JsonObject): JsonObject {
   return removeHarmlessMembers(toJsonSchema(schema), value) ?? {};
@@ -166,7 +170,7 @@ export function listQuantities(
 export interface SchemaField {
   /** Path, with `[]` after the name of a list and `{}` after the name of a map. */
   readonly path: string;
-  /** Type as in KubeVirt's API document; for lists and maps, the type of the entries. */
+  /** Type as in KubeVirt's API document, for example `string` or `string|integer|number`. For lists and maps, the type of the entries. */
   readonly type: string;
   readonly required: boolean;
   readonly level: SupportLevel;
@@ -178,7 +182,7 @@ function readText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns a list's or map's path suffix and entry schema; for others, "" and the schema. */
+/** Returns the path suffix and schema of a list's or map's entries. For another schema, returns an empty suffix and the schema itself. */
 function listEntries(node: JsonSchema): readonly [suffix: string, schema: JsonSchema] {
   const items = schemaAt(node, "items");
   if (items !== undefined) return ["[]", items];

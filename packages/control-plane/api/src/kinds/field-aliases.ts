@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Older field names of KubeVirt. Code must call withCurrentFieldNames before reading disks or volumes.
+// Older field names of KubeVirt, which stored objects may contain. Code that reads disks or volumes must first call
+// withCurrentFieldNames, which replaces the older names.
 import type { VmiSpec } from "./vmi-spec.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hot-plug fields that Patchbay adds to the status of VMs and VMIs in KubeVirt's API.
+// Hot-plug phases, operations and pod attachments of an interface, in the status of VM and VMI. Patchbay adds these fields to KubeVirt's
+// API.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import { PRESERVE_UNKNOWN_FIELDS } from "./network.ts";
@@ -124,5 +125,5 @@ export const ATTACHMENT_SCHEMA = Type.Object(
   },
 );
 
-/** Attachment in the pod. A swapping interface has two attachments with different `podInterfaceName`. */
+/** Attachment of an interface in the pod. During a swap, an interface has two attachments, with different `podInterfaceName`. */
 export type Attachment = Static<typeof ATTACHMENT_SCHEMA>;

@@ -66,7 +66,7 @@ const MemorySchema = Type.Object(
   { description: "Memory." },
 );
 
-/** Schema of an instancetype's fields. A VM with an instancetype must not set these fields. */
+/** Schema of the fields that an instancetype sets. A VM with an instancetype must not set these fields. */
 export const InstancetypeSpecSchema = Type.Object(
   {
     cpu: CpuSchema,

@@ -100,10 +100,10 @@ export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 /** Binding of the interface that admission adds to a VM without interfaces. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
 export type AutoBinding = "bridge" | "masquerade";
 
-/** Maximum number of claims for later NICs. Each claim occupies a device of the node. */
+/** Maximum number of claims that a launcher holds for later NICs. Each claim occupies a device of the node. */
 const CLAIM_SLOTS_MAX = 16;
 
-/** Schema of the settings that Patchbay implements. Other stored settings have no effect. */
+/** Schema of the settings that Patchbay implements. The API server also stores other settings, but they have no effect. */
 export const KubeVirtSpecSchema = Type.Object(
   {
     configuration: Type.Optional(
@@ -287,7 +287,7 @@ export const KubeVirtStatusSchema = Type.Object(
 
 export type KubeVirtStatus = Static<typeof KubeVirtStatusSchema>;
 
-/** Configuration of the cluster. Patchbay uses the first object, whatever its name and namespace. */
+/** Configuration of the cluster. Patchbay uses the first object of this kind, regardless of its name and namespace. */
 export interface KubeVirt extends KubeObject {
   readonly spec?: Static<typeof KubeVirtSpecSchema>;
   readonly status?: Static<typeof KubeVirtStatusSchema>;
@@ -384,7 +384,7 @@ const NIC_GATES = [
 export type NicGate = (typeof NIC_GATES)[number];
 export const CLAIMS_GATE: NicGate = "NetworkDevicesWithDRA";
 
-/** Claims added to new VMIs for later NICs, if the namespace has the ResourceClaimTemplate. */
+/** Claims that are added to a new VMI for NICs plugged later, if the VMI's namespace has the ResourceClaimTemplate. */
 export interface ClaimSlots {
   readonly resourceClaimTemplateName: string;
   readonly count: number;

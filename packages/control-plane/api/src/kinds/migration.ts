@@ -19,7 +19,7 @@ function flag(description: string) {
   return Type.Optional(Type.Boolean({ description }));
 }
 
-/** Schema of a boolean that must be false, because Patchbay does not support the setting. */
+/** Builds the schema of a boolean setting that must be false, because Patchbay does not support the setting. */
 function rejectedFlag(description: string) {
   return Type.Optional(Type.Unsafe<boolean>({ type: "boolean", enum: [false], description }));
 }

@@ -65,7 +65,7 @@ export const IpamClaimStatusSchema = Type.Object({
   conditions: Type.Optional(Type.Array(CLAIM_CONDITION, { description: "State of the claim." })),
 });
 
-/** Claim of addresses on a network, which the network's controller assigns and records in the status. */
+/** Claim of addresses on a network. The network's controller assigns and retains the addresses, and writes the status. */
 export interface IpamClaim extends KubeObject {
   readonly spec: Static<typeof IpamClaimSpecSchema>;
   readonly status?: Static<typeof IpamClaimStatusSchema>;

@@ -37,7 +37,7 @@ const DHCP_OPTIONS = Type.Optional(
   ),
 );
 
-/** Modes of port security, from weakest to strictest, for the frames that guests may send. */
+/** Modes of port security, from weakest to strictest. Port security limits the frames that a guest may send, as in OpenStack. */
 export const SECURITY_MODES = ["Off", "MAC", "Addresses"] as const;
 
 export type SecurityMode = (typeof SECURITY_MODES)[number];
@@ -176,7 +176,7 @@ export const QUEUES_MAX = 256;
 /** Bounds of an interface's MTU, in bytes. Source: KubeVirt pull request 18968; RFC 791 section 3.1; linux/if_ether.h ETH_MAX_MTU */
 export const [MTU_MIN, MTU_MAX] = [576, 65_535];
 
-/** Schema of an amount of data: a number of bytes, or a quantity such as 10Mi. Source: Kubernetes resource.Quantity. */
+/** Builds the schema of an amount of data: a number of bytes, or a quantity such as 10Mi. Source: Kubernetes resource.Quantity. */
 const bytes = (description: string) => Type.Unsafe<string | number>(quantity(description));
 
 const BANDWIDTH_LIMIT = Type.Object(
@@ -293,7 +293,7 @@ export function isDefaultNetwork(network: Network): boolean {
   return network.pod !== undefined || network.multus?.default === true;
 }
 
-/** Checks for unplugged interfaces, which remain specified until guest and pod have detached the NIC. */
+/** Checks whether the interface must be unplugged. Its entry in the specification remains until guest and pod have detached the NIC. */
 export function isAbsent(iface: Iface): boolean {
   return iface.state === "absent";
 }

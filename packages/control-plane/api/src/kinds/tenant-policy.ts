@@ -3,7 +3,7 @@
 import { Type } from "../fields/schema.ts";
 import type { Cause } from "./kubernetes/meta.ts";
 
-/** Syntax of the policy's entries. The API server evaluates the patterns, as RE2 expressions. */
+/** Syntax of the entries of the policy's lists. The patterns must be valid RE2 expressions, because the API server evaluates them. */
 const POLICY_ENTRIES = {
   namespaces: {
     // Syntax of the name of a namespace. Source: Kubernetes namespace names, RFC 1123 label.
@@ -11,7 +11,7 @@ const POLICY_ENTRIES = {
     requirement: "must be the name of a namespace",
   },
   patterns: {
-    // An entry is a name, a prefix followed by `*`, or `*`. `!` rejects matching names.
+    // An entry is a name, a prefix followed by `*`, or only `*`. A leading `!` rejects the names that the rest of the entry matches.
     pattern: "^!?(?:[^!*,/\\s]+\\*?|\\*)$",
     requirement:
       "must be a name, the beginning of one with * behind it, or *, and may have ! before it",
@@ -34,7 +34,7 @@ interface PolicyField {
 
 const PATTERN_SYNTAX = "the first that matches counts, ! refuses, * at the end matches the rest";
 
-/** Fields of the policy. The default `paths` serve host-local, dhcp, tuning and Open vSwitch. */
+/** Fields of the policy. By default, `paths` contains directories of the CNI plugins host-local, dhcp and tuning, and of Open vSwitch. */
 export const POLICY_FIELDS = {
   trustedNamespaces: {
     flag: "--trusted-namespaces",
@@ -47,7 +47,7 @@ export const POLICY_FIELDS = {
     flag: "--tenant-plugins",
     entries: "patterns",
     description: `plugins that definitions of other namespaces may name; ${PATTERN_SYNTAX}`,
-    // host-device moves NICs of the node. Multus attaches networks that the policy does not check.
+    // Excludes host-device, which moves a NIC of the node into the pod, and Multus, which attaches networks that the policy does not check.
     fallback: ["!host-device", "!multus*", "*"],
   },
   masters: {
@@ -69,7 +69,7 @@ export const POLICY_FIELDS = {
     entries: "patterns",
     description:
       "IPAM plugins that they may name; one that only a pattern with * matches must be allowed as a plugin too",
-    // The list omits `*`, because CNI executes any plugin that `ipam.type` names.
+    // CNI executes any plugin that `ipam.type` names. The list therefore does not contain `*`, which would permit all plugins.
     fallback: ["host-local", "static", "dhcp", "whereabouts"],
   },
   paths: {
@@ -91,7 +91,7 @@ export type PolicyFieldName = keyof typeof POLICY_FIELDS;
 // The cast is safe, because the object has only the keys of its type.
 export const POLICY_FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyFieldName[];
 
-/** Tenant policy in the cluster's configuration. Unset lists have defaults. net-agent's flags override lists per node. */
+/** Tenant policy in the cluster's configuration. On a node, a flag of its net-agent can replace a list. An unset list has its default. */
 export type ClusterTenantPolicy = Readonly<Partial<Record<PolicyFieldName, readonly string[]>>>;
 
 const ENTRIES_MAX = 256;
@@ -114,7 +114,7 @@ export const TENANT_POLICY = Type.Unsafe<ClusterTenantPolicy>({
   properties: Object.fromEntries(POLICY_FIELD_NAMES.map((name) => [name, buildSchema(name)])),
 });
 
-/** Validates a list from a flag or from configuration. `field` is the path in errors. */
+/** Validates a list from a flag or from the cluster's configuration. `field` is the path in error messages. */
 export function validatePolicyList(
   name: PolicyFieldName,
   value: unknown,

@@ -18,7 +18,7 @@ import type { VmiSpec } from "./vmi-spec.ts";
 
 const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent", "learned"] as const;
 
-/** Source of addresses: the CNI result, the guest agent, both, or frames at the guest's tap. */
+/** Source of an interface's addresses: the CNI result (`pod`), the guest agent, both, or frames at the guest's tap (`learned`). */
 export type AddressSource = (typeof ADDRESS_SOURCES)[number];
 
 const IfaceStatusSchema = Type.Object(

@@ -19,7 +19,7 @@ const noMultusBeside: Rule = ({ networks, base }) =>
     },
   );
 
-/** Bindings for claimed devices. KubeVirt excludes bridge, because its claims provide no link in the pod. */
+/** Bindings for devices of resource claims. KubeVirt does not accept bridge, because its claims provide no link in the pod's netns. */
 const CLAIM_BINDINGS: readonly Binding[] = ["bridge", "sriov", "binding"];
 
 const bindingFitsClaim: Rule = (spec) =>

@@ -40,7 +40,7 @@ function splitByMark(fields: readonly UnsupportedField[]): UnsupportedFields {
   };
 }
 
-/** Drops fields of absent interfaces, and splits the rest by mark. `base` is `spec`'s path. */
+/** Drops the fields of absent interfaces, and splits the other fields into `unbuilt` and `harmless`. `base` is the path of `spec`. */
 function withoutAbsentIfaces(
   fields: readonly UnsupportedField[],
   spec: VmiSpec,
@@ -74,7 +74,7 @@ export function listVmFields(): readonly SchemaField[] {
   return listSchemaFields(VmSpecSchema, "spec");
 }
 
-/** Returns the first field that prevents the VM's start, with a path relative to the interface. */
+/** Returns the interface's first unsupported field that keeps the VM from starting, with a path relative to the interface. */
 export function findUnbuiltField(iface: Iface): FieldProblem | undefined {
   return splitByMark(listUnsupportedFields(IfaceSchema, iface, "")).unbuilt[0];
 }
@@ -149,7 +149,7 @@ function findMistyped(schema: JsonSchema, value: unknown, path: string): readonl
   return isJsonObject(value) ? findMistypedMembers(schema, value, path) : [];
 }
 
-/** Returns missing or mistyped fields of a VM specification that no API server validated. */
+/** Returns the fields of a VM specification that are missing or have the wrong type, for objects that no API server validated. */
 export function findMistypedFields(spec: unknown): readonly string[] {
   return findMistyped({ ...VmSpecSchema }, spec ?? null, "spec");
 }

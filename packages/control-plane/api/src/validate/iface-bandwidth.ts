@@ -7,11 +7,11 @@ import { isJsonObject } from "../values/json.ts";
 import { parseBytes } from "../values/quantity.ts";
 import { causeIf, forEachIface } from "./rule.ts";
 
-/** Bounds of a rate, in bytes per second: one full frame in 1.5 s, and 1 Tbit/s. */
+/** Bounds of a rate, in bytes per second. At the lowest rate, a full frame takes 1.5 s. The highest rate is 1 Tbit/s. */
 const [RATE_MIN, RATE_MAX] = [1000, 125_000_000_000];
 /** Maximum size of a burst, in bytes. Source: linux/pkt_sched.h, TCA_TBF_BURST is 32 bits wide. */
 const BURST_MAX = 0xffff_ffff;
-/** Maximum burst at the average rate, in seconds. The kernel stores at most 274 s. */
+/** Maximum duration of a burst at the average rate, in seconds. The kernel stores at most 274 s: 32 bits in units of 64 ns. */
 const BURST_SECONDS_MAX = 200;
 /** MTU to assume if an interface sets none, in bytes. Most networks have this MTU. */
 const USUAL_MTU = 1500;
@@ -34,7 +34,7 @@ function listNumberCauses(
   );
 }
 
-/** Checks the limits of one direction. Another rule reports malformed quantities. */
+/** Checks the limits of one direction. Returns no cause for a malformed quantity, because another rule reports it. */
 function listLimitCauses(
   limit: BandwidthLimit | undefined,
   path: string,

@@ -172,7 +172,7 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   ];
 });
 
-/** Checks for a mode weaker than `Addresses`, or exceptions. The pod network permits neither. */
+/** Checks for a mode weaker than `Addresses` and for exceptions (MACs, addresses, `allowServers`). The pod network permits neither. */
 function weakensSecurity({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
   const isWeakerMode = mode !== "" && mode !== "Addresses";

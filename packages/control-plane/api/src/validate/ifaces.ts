@@ -79,7 +79,7 @@ const absentNeedsSecondary = forEachIface((iface, path, spec) =>
   }),
 );
 
-/** Requires exactly one binding, or none on a secondary network, where the default is bridge. */
+/** Requires exactly one binding. On a secondary network, an interface without a binding is also valid, because its default is bridge. */
 const oneBinding = forEachIface((iface, path, spec) => {
   const bindings = listCurrentBindings(iface);
   const network = findIfaceNetwork(spec, iface);
@@ -94,7 +94,7 @@ const oneBinding = forEachIface((iface, path, spec) => {
   );
 });
 
-/** Rejects masquerade except on the default network, which may be a Multus network. */
+/** Rejects masquerade except on the pod's default network. Unlike in KubeVirt, the default network may be a Multus network. */
 const masqueradeNeedsPodNetwork = forEachIface((iface, path, spec) => {
   const network = findIfaceNetwork(spec, iface);
   const isOnOtherNetwork = network !== undefined && !isDefaultNetwork(network);
@@ -208,7 +208,7 @@ function areOnSameNetwork(spec: ValidatedSpec, iface: Iface, otherIface: Iface):
   return multus !== undefined && multus.networkName === otherMultus?.networkName;
 }
 
-/** Rejects equal MACs on one network, because frames would reach only one of the NICs. */
+/** Rejects equal MACs on one network, because frames to such a MAC reach only one of the NICs. KubeVirt accepts equal MACs. */
 const macIsUnique = forEachIface((iface, path, spec) => {
   const mac = normalizeMac(iface.macAddress ?? "");
   const earlierIfaces = spec.ifaces.slice(0, spec.ifaces.indexOf(iface));

@@ -64,7 +64,7 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
 /** Maximum length of the lists of networks, claims, interfaces, disks and volumes. Source: KubeVirt, MaxItems (networks, interfaces). */
 const LIST_LENGTH_MAX = 256;
 
-/** Must run first, because other rules take minutes for very long lists. */
+/** Returns causes for lists that are too long. Must run first, because other rules take minutes for very long lists. */
 export function findOversizedLists(spec: VmiSpec, base: string): readonly Cause[] {
   const { disks, interfaces } = spec.domain.devices ?? {};
   const lists = {

@@ -167,7 +167,7 @@ export function validateVmSpec(
   ];
 }
 
-/** Identifies a cause by names, because the index of an entry can change. */
+/** Identifies a cause by names instead of indexes, so that a moved entry does not count as a new cause. */
 function identifyCause(cause: Cause, spec: VmiSpec): string {
   const { networks = [], resourceClaims = [], volumes = [], domain } = spec;
   const { interfaces = [], disks = [] } = domain.devices ?? {};
@@ -215,7 +215,7 @@ function haveSameSource(network: Network, otherNetwork: Network): boolean {
   );
 }
 
-/** Rejects a change of the default network, which cannot be replaced while the pod runs. */
+/** Rejects a change of the pod's default network, which cannot be plugged, unplugged or replaced while the pod runs. */
 export function validateVmiNetworkChange(before: VmiSpec, after: VmiSpec): readonly Cause[] {
   const [oldNetworks = [], newNetworks = []] = [before, after].map((spec) =>
     (spec.networks ?? []).filter(isDefaultNetwork),

@@ -22,7 +22,10 @@ function parseIpv4(text: string): bigint | undefined {
   return IPv4.isValidFourPartDecimal(text) ? toBigInt(IPv4.parse(text).toByteArray()) : undefined;
 }
 
-/** Replaces embedded IPv4, which ipaddr.js misparses, with two IPv6 groups. Returns undefined for malformed IPv4. */
+/**
+ * Replaces an embedded IPv4 address with two IPv6 groups, because ipaddr.js would parse `::192.0.2.1` as `::ffff:192.0.2.1`, and `010` as
+ * 8. Returns undefined if the embedded address is malformed.
+ */
 function withoutIpv4(text: string): string | undefined {
   if (!text.includes(".")) return text;
   const index = text.lastIndexOf(":") + 1;
@@ -106,7 +109,9 @@ const DEFAULT_SUBNETS = { 4: "10.0.2.0/24", 6: "fd10:0:2::/120" } as const;
 /** Minimum number of host bits, enough for the network address, the gateway and the guest. */
 const HOST_BITS_MIN = 2;
 
-/** Parses a masquerade subnet; unset or empty means KubeVirt's default. Returns undefined for unusable subnets. */
+/**
+ * Parses a masquerade subnet; unset or empty means KubeVirt's default. Returns undefined if it is malformed, too small or not of `version`.
+ */
 export function parseNatPrefix(cidr: string | undefined, version: 4 | 6): IpPrefix | undefined {
   const prefix = parseSloppyIp(cidr === undefined || cidr === "" ? DEFAULT_SUBNETS[version] : cidr);
   if (prefix?.version !== version) return undefined;

@@ -22,7 +22,7 @@ export function readTextAt(value: unknown, ...path: readonly string[]): string |
 /** Characters that Go's encoder escapes. Source: Go encoding/json, HTMLEscape. */
 const GO_ESCAPED_CHARACTERS = /[<>&\u2028\u2029]/g;
 
-/** Prints JSON like Go's encoder, with which API servers compare `test` values of JSON patches. */
+/** Prints JSON like Go's encoder, because API servers compare the `test` value of a JSON patch with Go's encoding. */
 export function printGoJson(value: unknown): string {
   return JSON.stringify(value).replace(
     GO_ESCAPED_CHARACTERS,

@@ -14,7 +14,7 @@ export function memoize<Subject extends object, Result>(
   };
 }
 
-/** Caches results by object and path. Callers must use few paths, because paths are never evicted. */
+/** Caches the result of `compute` for each object and path. Paths are never evicted, so callers must use few paths. */
 export function memoizeAt<Subject extends object, Result>(
   compute: (subject: Subject, path: string) => Result,
 ): (subject: Subject, path: string) => Result {

@@ -82,7 +82,7 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
   return [...new Set(entries.flatMap(({ mac }) => mac?.toLowerCase() ?? []))];
 }
 
-/** Booting time in milliseconds: BOOT_MS without a reply of the guest agent, otherwise CONFIGURATION_MS. */
+/** Milliseconds for which a started guest counts as booting: BOOT_MS while its agent does not reply, CONFIGURATION_MS once it replies. */
 const [BOOT_MS, CONFIGURATION_MS] = [300_000, 60_000];
 
 function isBooting({ answer, runningMs }: PathSources): boolean {
@@ -145,7 +145,10 @@ function stripPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Returns the addresses from the guest agent, or else from DHCP leases. IPv4 precedes IPv6. */
+/**
+ * Returns the addresses that the guest agent reports. If the agent reports none, returns the addresses that the pod leases to the guest by
+ * DHCP. IPv4 addresses come first.
+ */
 function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): readonly string[] {
   const { ipv4, ipv6 } = buildLease(iface) ?? {};
   const leasedAddresses = [ipv4, ...(ipv6?.addresses ?? [])].flatMap(
@@ -180,7 +183,7 @@ function findGateway({ attachment, remembered }: IfaceFacts): ProbeRequest["gate
   return best && { address: best.address, isRouted: best.isRouted };
 }
 
-/** Returns an agent-reported IPv4 address of another guest on this node and network. */
+/** Returns an IPv4 address that the agent of another guest reported. That guest is on this node and on the same network. */
 function findNeighbor({ iface, vmis, vmi }: PathSources): string | undefined {
   const network = iface.attachment?.networkName;
   if (network === undefined) return undefined;

@@ -57,7 +57,10 @@ function isPodFault(hops: readonly HopReport[], firstDead: HopName): boolean {
 
 const HOPS_IN_POD: readonly HopName[] = ["tap", "podBridge", "addresses", "translation", "podNic"];
 
-/** Returns the link for the fix's commands. `gateway` has the last link before the gateway. */
+/**
+ * Returns the name of the link that the fix's commands use. For `gateway`, this is the last link before the gateway; for `addresses`
+ * and `translation`, it is the pod NIC.
+ */
 function findLink(
   hop: HopName,
   { guest, observed }: PathFacts,
@@ -75,7 +78,10 @@ function findLink(
   return name;
 }
 
-/** Guesses which bridge lost port `nodePeer`, by the guest's subnet. Without bridges, returns `nodePeer` itself. */
+/**
+ * Guesses which bridge lost the port `nodePeer`: the bridge in the guest's subnet, otherwise the only bridge. Returns `nodePeer` if the
+ * node has no bridge. Returns undefined if the node has several bridges, and none of them is in the guest's subnet.
+ */
 function findLostBridge({ observed }: PathFacts): PathLink | undefined {
   const { bridges = [], nodePeer }: Partial<ObservedPath["links"]> = observed?.links ?? {};
   const guest = parseIp(observed?.source ?? observed?.target?.address ?? "");

@@ -11,7 +11,7 @@ import type {
 import type { DoctorReason } from "./reasons.ts";
 import { type HopName, dead, withFix, type Verdict } from "./report.ts";
 
-/** `blamed` lists, likeliest first, the hops that lost a frame last observed on this link. */
+/** Link on a path. If a frame was last observed on this link, a hop in `blamed` lost the frame. `blamed` starts with the likeliest hop. */
 interface Stage {
   readonly hop: HopName;
   readonly blamed: readonly HopName[];
@@ -31,19 +31,19 @@ const FROM_GUEST_STAGES: readonly Stage[] = [
   stage("podNic", "nodePeer"),
   stage("nodePeer", "nodeBridge"),
 ];
-/** Stages of probes from the pod's bridge, for masquerade or an unobservable peer. */
+/** Stages of probes from the pod's bridge to the guest. They are sent with masquerade, or if the pod NIC's peer cannot be observed. */
 const TO_GUEST_IN_POD_STAGES: readonly Stage[] = [stage("tap", "guest")];
 const FROM_GUEST_IN_POD_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge"),
   stage("podBridge"),
 ];
-/** Stages of replies to the gateway, which leave the pod even if the probe began inside. */
+/** Stages of the guest's replies to its gateway, which leave the pod even if the probe was sent from the pod's bridge. */
 const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
   stage("tap", "tap", "podBridge", "podNic"),
   stage("podNic"),
 ];
 
-/** Unicast probes. A bridge's capture shows unicast frames only to the bridge's own MAC. */
+/** Unicast probes. A capture on the node's bridge shows frames to the bridge's own MAC, but no frames that the bridge forwards. */
 const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
 const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
 
@@ -70,7 +70,7 @@ function listOutwardStages(observed: ObservedPath, probe: ProbeName): readonly S
     ...(isVisibleOnBridge(observed, probe) ? [stage("nodeBridge", "nodeBridge", "uplink")] : []),
     ...(leavesNode(observed, probe) ? [stage("uplink")] : []),
   ];
-  // If the last link observed the frame but no reply came, the target lost the frame.
+  // A frame that reached the last link of the path but got no reply was lost by the target.
   return stages.map((currentStage, position) =>
     position === stages.length - 1 ? stage(currentStage.hop, "gateway") : currentStage,
   );
@@ -85,7 +85,7 @@ function listReturnStages({ links, target, isBridged }: ObservedPath): readonly 
   ];
 }
 
-/** Stages of a probe and its reply. `first` is blamed if no link observed the probe. */
+/** Links that a probe and its reply pass. If no link observed the probe, a hop in `first` lost it; `first` begins with the likeliest. */
 interface ProbePath {
   readonly probeStages: readonly Stage[];
   readonly replyStages: readonly Stage[];
@@ -137,7 +137,7 @@ function hasCause(hop: HopName, observed: ObservedPath): boolean {
   return leavesPath || findFilter(hop, observed) !== undefined;
 }
 
-/** Checks whether no link captured `outward`, which suggests that the pod NIC drops the guest's frames. */
+/** Checks whether no link captured the `outward` probe or its reply. If so, the pod NIC probably drops the guest's frames. */
 function losesAllOutgoing({ traces }: ObservedPath): boolean {
   const outwardTrace = traces.find(({ probe }) => probe === "outward");
   return outwardTrace?.probeSeenAt.length === 0 && outwardTrace.replySeenAt.length === 0;
@@ -178,13 +178,16 @@ export function findFrameLoss(trace: FrameTrace, observed: ObservedPath): HopNam
     : chooseBlamed(findBlamed(replyStages, trace.replySeenAt, lastBlamed) ?? [], observed);
 }
 
-// Minimum lost frames and share that are a fault. Smaller losses may result from load.
+// A loss is a fault if at least LOST_MIN frames and LOST_SHARE_MIN of all frames are lost. Smaller losses may result from load.
 const LOST_MIN = 2;
 const LOST_SHARE_MIN = 0.15;
 
 type Direction = "toward the guest" | "from the guest" | "or their answers";
 
-/** Returns the direction of frames lost at a step. At step `probeSteps`, probes become replies. */
+/**
+ * Returns the direction of the frames that were lost at a step. A step leads from one link of the path to the next. The step with the
+ * number `probeSteps` leads from the last link of the probes to the first link of the replies, so probes or replies may be lost there.
+ */
 function findDirection(probe: LossCount["probe"], step: number, probeSteps: number): Direction {
   if (step === probeSteps) return "or their answers";
   const isProbe = step < probeSteps;
@@ -197,7 +200,7 @@ interface PartialLoss {
   readonly direction: Direction;
 }
 
-/** Returns the hop that lost most frames, or undefined for small or total losses. */
+/** Returns the hop that lost the most frames of a series. Undefined if the loss is below the limits or all frames were lost. */
 function findPartialLoss(
   { probe, sent, probes, replies }: LossCount,
   observed: ObservedPath,
@@ -218,7 +221,7 @@ function findPartialLoss(
     };
   });
   const [largestLoss] = losses.toSorted((left, right) => right.lost - left.lost);
-  // The traces of single probes already show a loss of all frames.
+  // If all frames of the series were lost, the traces of the single probes already show the loss.
   if (largestLoss === undefined || largestLoss.remaining <= 0) return undefined;
   if (largestLoss.lost < LOST_MIN || largestLoss.lost < sent * LOST_SHARE_MIN) return undefined;
   const hop = chooseBlamed(largestLoss.blamed, observed);
@@ -242,7 +245,7 @@ const PROBE_LABELS: Readonly<Record<ProbeName, string>> = {
   through: "connections to the pod",
   beyond: "pings to the guest from another network",
 };
-/** Plain probe for each special probe, and the reason if only the plain probe succeeds. */
+/** Plain probe for each special probe, and the reason to report if only the plain probe gets a reply. */
 const PLAIN_PROBES: Partial<Readonly<Record<ProbeName, readonly [ProbeName, DoctorReason]>>> = {
   inwardLarge: ["inward", "MtuSmaller"],
   outwardLarge: ["outward", "MtuSmaller"],
@@ -268,7 +271,10 @@ function isBlamed(trace: FrameTrace, observed: ObservedPath, hop: HopName): bool
   return lost === hop;
 }
 
-/** Returns whether this or an adjacent hop's fault explains the loss. Exactly the `isOfSize` losses require `MtuSmaller`. */
+/**
+ * Returns whether a fault of this hop or a neighboring hop explains the loss. `MtuSmaller` explains losses of large
+ * frames (`isOfSize`). Any other fault explains other losses.
+ */
 function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
   const position = HOPS_IN_ORDER.indexOf(hop);
   return HOPS_IN_ORDER.slice(Math.max(0, position - 1), position + 2).some(
@@ -287,7 +293,7 @@ export function findExternalMac({ device, observed }: PathFacts): string | undef
   return observed?.isBridged === true ? device?.mac : observed?.links.podNic?.mac;
 }
 
-/** Checks whether ping replies have a wrong destination MAC, which is the replying host's fault. */
+/** Checks whether replies to a ping have a wrong destination MAC. If so, the replying host is at fault. */
 export function isMisdirected(facts: PathFacts, { probe, repliedTo }: FrameTrace): boolean {
   const mac = findExternalMac(facts);
   return (
@@ -332,10 +338,10 @@ export function judgePartialLoss(
   return undefined;
 }
 
-/** Probes that are repeated so often that at least one passes a lossy link. */
+/** Probe frames that are sent often enough for at least one to pass a lossy link. If no reply is seen, a link loses all frames. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
-/** Checks whether a lost probe proves total loss, on lossy paths only for unanswered repeated probes. */
+/** Checks whether a lost probe proves that a link loses all frames. On a lossy path, only a repeated probe without a reply proves it. */
 function provesLoss(trace: FrameTrace, facts: PathFacts, observed: ObservedPath): boolean {
   if (isMisdirected(facts, trace)) return false;
   if (!isLossy(observed)) return true;

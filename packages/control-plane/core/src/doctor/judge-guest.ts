@@ -20,7 +20,7 @@ export function hasNoDhcpServer(facts: PathFacts): boolean {
   return facts.serves === false || (dhcpTrace !== undefined && dhcpTrace.replySeenAt.length === 0);
 }
 
-/** Returns a clause with the number of DHCP requests, empty if the pod assigns no addresses. */
+/** Returns a clause with the number of the guest's DHCP requests. Empty if the pod assigns no addresses to this NIC. */
 export function describeDhcpRequests({ observed }: PathFacts): string {
   const requestCount = observed?.dhcpRequests;
   if (requestCount === undefined) return "";
@@ -65,7 +65,7 @@ function judgeState(facts: PathFacts, why: string): Verdict | undefined {
     : undefined;
 }
 
-/** Judges a guest without ARP answers or addresses, unless `judgeAddress` judges the guest's DHCP requests. */
+/** Judges a guest that does not answer ARP and reports no address. Undefined if it sent DHCP requests, which `judgeAddress` reports. */
 function judgeUnaddressed(facts: PathFacts): Verdict | undefined {
   const { guest } = facts;
   if (hasNoDhcpServer(facts)) {
@@ -107,12 +107,12 @@ function judgeIp(facts: PathFacts): Verdict | undefined {
   const isSilentByIp =
     traces.length === 2 && traces.every(({ replySeenAt }) => replySeenAt.length === 0);
   if (observed === undefined || !isSilentByIp || isLossy(observed)) return undefined;
-  // With masquerade, the guest needs the pod's bridge as gateway, so a bridge fault prevents answers.
+  // With masquerade, the pod's bridge is the guest's gateway. While the bridge has a fault, the guest cannot answer.
   const bridge = observed.links.podBridge?.name;
   if (!observed.isBridged && observed.wiringFaults.some(({ link }) => link === bridge)) {
     return undefined;
   }
-  // A bridged guest cannot send IP packets without ARP replies from its gateway.
+  // Without an ARP reply from its gateway, a guest with bridge binding cannot send IP packets, so a missing IP answer proves no fault.
   const doesGatewayReply = findTrace(facts, "outward")?.replySeenAt.includes("podNic") === true;
   if (observed.isBridged && !doesGatewayReply) return undefined;
   if (traces.some((trace) => findProbeLoss(trace, observed) !== undefined)) return undefined;
@@ -156,7 +156,7 @@ function judgeDefaultRoute(facts: PathFacts): Verdict | undefined {
   return dead("NoDefaultRoute", why, undefined, findGuestGateway(facts));
 }
 
-/** Returns the host that routes the guest's packets; undefined for the gateway or an unknown host. */
+/** Returns the host to which the guest sends packets for other networks. Undefined if this host is the gateway or unknown. */
 function findOtherRouter(facts: PathFacts, gateway: string | undefined): string | undefined {
   const { trace, requested } = facts.observed?.guestRoute ?? {};
   if (trace?.replySeenAt.length === 0) {
@@ -169,7 +169,10 @@ function findOtherRouter(facts: PathFacts, gateway: string | undefined): string 
   return isOther && macs.length > 0 ? macs.join(", ") : undefined;
 }
 
-/** Reports a guest with another router. The finding is uncertain, because networks may have several gateways. */
+/**
+ * Reports a guest that sends packets for other networks to a host other than its gateway. The finding is uncertain: the network may have
+ * several gateways, and the guest may request a MAC for another reason.
+ */
 function judgeDefaultGateway(facts: PathFacts): Verdict | undefined {
   const doesReply = findTrace(facts, "ping")?.replySeenAt.includes("tap") === true;
   // Ignores Windows guests, because the Windows firewall may refuse only the pings from other networks.
@@ -197,7 +200,7 @@ export function judgeGuest(facts: PathFacts): Verdict {
   return (
     findFirstVerdict(
       () => judgeMac(facts),
-      // A duplicate address may be the reason why the guest does not answer.
+      // A duplicate address is checked first, because it may be the reason why the guest does not answer.
       () => judgeDuplicateAddress(facts),
       () => judgeSilence(facts),
       () => judgeAddress(facts),

@@ -23,7 +23,7 @@ import {
 } from "./report.ts";
 import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api/values";
 
-/** Lists MACs that wrongly answer for the gateway. A remote gateway's first MAC counts as right. */
+/** Lists the MACs that wrongly answer for the gateway's address. If the node is not the gateway, the first MAC counts as the gateway's. */
 function listClaimants(
   { target, links }: ObservedPath,
   hosts: readonly string[],
@@ -101,7 +101,7 @@ function judgeForwarding({ forwarded, target, source }: ObservedPath): Verdict |
   );
 }
 
-/** Judges the node's route to the guest, if the node does not answer the guest's pings. */
+/** Judges the node's route to the guest. Must be called only if the node does not answer the guest's pings. */
 function judgeNodeRoutes({ routeFaults, target, source }: ObservedPath): Verdict | undefined {
   const fault = routeFaults?.find(({ at }) => at === "node");
   if (fault === undefined) return undefined;
@@ -114,7 +114,7 @@ function judgeNodeRoutes({ routeFaults, target, source }: ObservedPath): Verdict
   );
 }
 
-/** Judges a gateway node's uplink. A missing default route may be intended, and proves no fault. */
+/** Judges the uplink of a node that is the guest's gateway. A missing default route may be intended, and is no proven fault. */
 function judgeNodeUplink({ nodeUplinkFault: fault }: ObservedPath): Verdict | undefined {
   if (fault === undefined) return undefined;
   const { link = "", problem } = fault;
@@ -156,7 +156,7 @@ function judgeAnsweringGateway(
 
 const NO_VISIBLE_PEER = "the pod NIC leads to nothing that can be seen on the node";
 
-/** Returns the VLAN of the guest's frames; undefined if the bridge ignores VLANs or drops frames. */
+/** Returns the VLAN of the guest's frames on the node's bridge. Undefined if the bridge does not filter VLANs or drops the frames. */
 function findVlan({ links }: ObservedPath): number | undefined {
   return links.nodeBridge?.canFilterVlans === true ? links.nodePeer?.untaggedVlan : undefined;
 }
@@ -165,7 +165,7 @@ function isOutwardLost(facts: PathFacts): boolean {
   return (findTrace(facts, "outward")?.replySeenAt.length ?? 0) === 0;
 }
 
-/** Checks whether the target certainly exists. IPAM may invent gateways, and other guests may be stopped. */
+/** Checks whether the target certainly exists. Another guest may be stopped, and a gateway that no route uses may be invented by IPAM. */
 function isCertainTarget({ target }: ObservedPath): boolean {
   return target !== undefined && target.isGuest !== true && target.isUnrouted !== true;
 }
@@ -175,7 +175,10 @@ function isGatewayLost(facts: PathFacts): boolean {
   return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
-/** Judges a peer outside all bridges. Addresses or outward replies show that the node routes. */
+/**
+ * Judges a peer that is in no bridge. Returns undefined if the peer is in a bridge, or if the pod does not bridge the NIC. Also returns
+ * undefined if the peer has an address or the outward probe got a reply: in these cases, the node routes the guest's packets.
+ */
 function judgePeerMaster(
   facts: PathFacts,
   peer: PathLink,
@@ -186,7 +189,7 @@ function judgePeerMaster(
     return undefined;
   }
   const why = "it is a port of no bridge";
-  // A BPF program can forward without a bridge or route. Unknown filters may include a program.
+  // A BPF program on the link can forward frames without a bridge or a route. If the filters are unknown, such a program may exist.
   const hasProgram = observed.filters?.some(({ link }) => link === peer.name) !== false;
   const isCutOff = observed.isPeerRouted === false && !hasProgram;
   return isGatewayLost(facts) || isCutOff
@@ -198,7 +201,7 @@ function buildVlanVerdict(why: string, name: string, vlan: number | undefined): 
   return dead("VlanMissing", why, name, vlan === undefined ? {} : { VLAN: String(vlan) });
 }
 
-/** Adds flags to the fix, because `bridge vlan` alone adds tagged VLANs to bridge ports only. */
+/** Adds flags to the fix's command. Without flags, `bridge vlan` adds a tagged VLAN, and only to a bridge port. */
 function withVlanFlags(flags: "self" | "pvid untagged", verdict: Verdict): Verdict {
   return { ...verdict, fix: verdict.fix?.replace("dev DEV", `dev DEV ${flags}`) ?? "" };
 }
@@ -218,7 +221,7 @@ function judgePortState({ isBlocked, name }: PathLink): Verdict | undefined {
     : undefined;
 }
 
-/** Judges a NIC without a visible peer. A veth without carrier or gateway reply is dead. */
+/** Judges a pod NIC whose peer is not on the node. A veth is dead if it has no carrier or the gateway sends no reply. */
 function judgeHiddenPeer(facts: PathFacts): Verdict {
   const nic = facts.observed?.links.podNic;
   if (nic?.kind !== "veth" || (nic.carrier && !isGatewayLost(facts)))
@@ -376,7 +379,7 @@ export function judgeGateway(facts: FactsWithFaults): Verdict {
 /** Size of the headers of a ping, in bytes: IPv4 and ICMP. */
 const IPV4_PING_BYTES = 28;
 
-/** Judges lost large frames and lost checksum probes. Gateways may ignore ordinary pings. */
+/** Judges lost probes that are large or have unfinished checksums. Ignores lost ordinary pings, because a gateway may ignore all pings. */
 function judgeSpecialFrameLoss(facts: FactsWithFaults, address: string): Verdict | undefined {
   const loss = judgeFrameLoss(facts, "gateway", address);
   if (loss?.reason === "FramesLost" || loss?.reason === "LossyLink") return undefined;

@@ -233,13 +233,13 @@ export function judgeAddresses(facts: PathFacts): Verdict {
     : ok(`the DHCP server of this NIC runs${describeDhcpRequests(facts)}`);
 }
 
-/** Returns an assigned address that the pod NIC lacks. `podAddresses` is unset without masquerade. */
+/** Returns an assigned address that the pod NIC no longer has. Undefined without masquerade, because `podAddresses` is then unset. */
 function findMissingAddress({ podAddresses = [] }: PathFacts, nic: PathLink): string | undefined {
   const present = nic.addresses.map((text) => text.split("/")[0]);
   return podAddresses.find((address) => !present.includes(address));
 }
 
-/** Judges the pod's routes. Other hops report links that are down and missing addresses. */
+/** Judges the pod's routes. Undefined while a link is down or an address is missing, because other hops report these faults. */
 function judgePodRoutes(
   facts: PathFacts,
   { links, routeFaults }: ObservedPath,
@@ -256,7 +256,10 @@ function judgePodRoutes(
 
 type Through = NonNullable<ObservedPath["through"]>;
 
-/** Returns the trace of a lost `through` probe, unless other faults may explain the loss. */
+/**
+ * Returns the trace of the probe `through` if the probe reached the pod NIC and no answer left this NIC, although the guest answers
+ * neighbor requests. Returns undefined if another fault may explain the loss.
+ */
 function findThrough(facts: PathFacts, observed: ObservedPath): Through | undefined {
   const { through, neighbors = [] } = observed;
   const doesGuestReply = findTrace(facts, "inward")?.replySeenAt.includes("podBridge") === true;
@@ -266,7 +269,10 @@ function findThrough(facts: PathFacts, observed: ObservedPath): Through | undefi
   return isLost && doesGuestReply && !hasOtherCause ? through : undefined;
 }
 
-/** Judges the pod's forwarding. Lost requests prove a fault only if a rule drops all packets. */
+/**
+ * Judges the pod's forwarding by a TCP request that the doctor sends to the pod. The request must reach the tap, and the answer must reach
+ * the pod NIC. A firewall may intentionally refuse new connections, so a lost request is a proven fault only if a rule drops all packets.
+ */
 function judgeThrough(facts: PathFacts, observed: ObservedPath): Verdict | undefined {
   const through = findThrough(facts, observed);
   if (through === undefined) return undefined;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Fix for each reason. The doctor replaces placeholders, which are words in capitals, with known values. */
+/**
+ * Fix for each reason. Words in capitals are placeholders, which docs/doctor.md lists. The doctor replaces placeholders
+ * with known values. Commands for the pod's links get a prefix, so that they run in the pod's network namespace.
+ */
 export const DOCTOR_FIXES = {
   AddressServerDown:
     "virt-handler restarts the server at the next reconcile of the VM: `patchbay explain VM INTERFACE -n NAMESPACE`; its log on the node has the cause",

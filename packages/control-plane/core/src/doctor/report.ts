@@ -9,14 +9,14 @@ export const HOPS = [
 
 export type HopName = (typeof HOPS)[number];
 
-/** `ok`: passes frames. `dead`: loses frames. `unknown`: neither is proven. `notApplicable`: the path has no such hop. */
+/** `ok`: the hop passes frames. `dead`: it loses frames. `unknown`: neither is proven. `notApplicable`: the path has no such hop. */
 export type HopState = "ok" | "dead" | "unknown" | "notApplicable";
 
 export interface HopReport {
   readonly hop: HopName;
   readonly name?: string;
   readonly state: HopState;
-  /** Stable identifier from docs/doctor.md. Set for a dead hop, or an unknown hop's possible cause. */
+  /** Stable identifier, listed in docs/doctor.md. Set for a dead hop, and for an unknown hop if a possible cause is known. */
   readonly reason?: string;
   readonly why: string;
   readonly fix?: string;
@@ -29,7 +29,7 @@ export interface DoctorReport {
   readonly hops: readonly HopReport[];
   /** First dead hop in path order. Unset if no hop is dead. */
   readonly firstDead?: HopName;
-  /** Whether the fault is certainly in the guest or pod, so that `addinterface --check` unplugs. */
+  /** Whether the fault is certain and located in the guest or its pod. If true, `addinterface --check` unplugs the interface. */
   readonly isUnplugReason: boolean;
   readonly milliseconds: number;
 }
@@ -63,7 +63,7 @@ export function dead(
   return { ...withName(name), state: "dead", reason, why, fix: DOCTOR_FIXES[reason], values };
 }
 
-/** Builds a verdict on a possible fault. The hop may be healthy despite `reason`. */
+/** Builds a verdict on a hop that may have a fault. `reason` names the observed state, in which the hop may also be healthy. */
 export function uncertain(reason: DoctorReason, why: string, values: FixValues = {}): Verdict {
   return { state: "unknown", reason, why, fix: DOCTOR_FIXES[reason], values };
 }
@@ -80,14 +80,14 @@ export function notApplicable(why: string): Verdict {
   return { state: "notApplicable", why };
 }
 
-/** Quotes a value for a shell, because guests and tenants choose some values. */
+/** Quotes a value for a shell unless it is plain. Quotes are needed because guests and tenants choose some values. */
 function quote(value: string): string {
   return /^[\w.:/-]*$/.test(value) ? value : `'${value.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 const KERNEL_TOOL = /^(?:bridge|ethtool|ip|nft|sysctl|tc|tcpdump) /;
 
-/** Replaces placeholders in a fix's commands. Network commands run in the namespace with inode `netns`. */
+/** Replaces placeholders in a fix's commands. If `netns` is set, network commands run in the network namespace with this inode. */
 export function printFix(fix: string, values: FixValues, netns?: string): string {
   const known = new Map(Object.entries(values));
   return fix.replaceAll(/`([^`]*)`/g, (_whole, command: string) => {

@@ -37,7 +37,7 @@ function filterByFamily(addresses: readonly string[], family: 4 | 6): readonly s
   return addresses.filter((address) => findFamily(address) === family);
 }
 
-/** Returns the pod's addresses of one family, or only the one leased by DHCP. */
+/** Returns the pod's addresses of one family. If DHCP leases one of them to the guest, returns only that address. */
 function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[] {
   const addresses = filterByFamily(listPodAddresses(facts), family);
   const { ipv4 } = buildLease(facts) ?? {};
@@ -46,7 +46,10 @@ function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[
   return served.length === 0 ? addresses : served;
 }
 
-/** Returns the agent's addresses, or else the pod's. With NAT, the pod's reachable addresses take precedence. */
+/**
+ * Returns the addresses of one family: the guest agent's, or the pod's if the agent's are unknown. With NAT, the pod's
+ * addresses take precedence, because other hosts cannot reach the guest's addresses.
+ */
 function chooseAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
   const guest = facts.device?.guest?.[FAMILY_KEYS[family]];
   if (findBindingModule(facts).addressSource === "pod") {
@@ -67,8 +70,8 @@ function combineSources(reported: readonly FamilyAddresses[]): AddressSource | u
 }
 
 /**
- * Sorts by family, the pod's primary family first. Pod addresses precede others; link-local addresses are last. Source: Kubernetes
- * PodStatus.podIPs.
+ * Sorts by family, the pod's primary family first. In each family the pod's addresses come first. Link-local addresses come
+ * last overall. Source: Kubernetes PodStatus.podIPs, whose first address is the primary address.
  */
 function sortAddresses(addresses: readonly string[], pod: readonly string[]): readonly string[] {
   const families = [...new Set([...pod.map(findFamily), 4, 6])];
@@ -101,7 +104,7 @@ function chooseSource(facts: IfaceFacts): {
   return { addresses: learned, source: device && learned.length > 0 ? "learned" : undefined };
 }
 
-/** Builds the status' address fields. `since` is when these addresses and this source first appeared. */
+/** Builds the address fields of the status. `since` is the time of the first report with these addresses and this source. */
 export function buildAddressFields(
   facts: IfaceFacts,
   { now, silentSince }: AddressContext,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges a guest agent's reports over time, because a busy agent may send an empty reply.
+// Merges the reports of a guest agent over time. A busy agent may send an empty reply, so one reply without an item proves nothing.
 import type { IfaceStatus } from "@patchbay/api";
 import { parseIp } from "@patchbay/api/values";
 import type { GuestLink } from "./links.ts";
@@ -12,11 +12,14 @@ interface PollHistory {
   readonly failures: number;
 }
 
-/** Delays of the first queries after a change of NICs, in milliseconds. */
+/** Times of the first queries, in milliseconds after a change of NICs. A guest may need seconds to configure a new NIC. */
 const POLL_DELAYS_MS: readonly number[] = [500, 3_000, 15_000, 60_000];
-/** Interval of later queries, in milliseconds, doubled for each failure in a row. Source: KubeVirt's agent poller. */
+/**
+ * Interval of the queries after those of {@link POLL_DELAYS_MS}, in milliseconds. After two or more failures in a row, the interval is
+ * multiplied by 2 for each of these failures, up to {@link POLL_INTERVAL_MAX_MS}. Source: KubeVirt's agent poller.
+ */
 const POLL_INTERVAL_MS = 120_000;
-/** Delay between the first failed query in a row and the next query, in milliseconds. */
+/** Delay between a failed query and the next query, in milliseconds. Applies only to the first failure in a row. */
 const FIRST_RETRY_DELAY_MS = 15_000;
 const POLL_INTERVAL_MAX_MS = 960_000;
 
@@ -33,7 +36,7 @@ export function computeAgentPollDelayMs({
   return Math.max(0, intervalMs - queriedAgoMs);
 }
 
-/** Start and number of consecutive replies without an item. The time is monotonic. */
+/** Monotonic time of the first reply that omits an item, and the number of such replies in a row. */
 interface MissingRecord {
   readonly sinceMs: number;
   readonly count: number;
@@ -59,7 +62,7 @@ export interface GuestView {
 
 export const EMPTY_GUEST_VIEW: GuestView = { nics: new Map(), otherLinks: [] };
 
-// Missing NICs and links are removed after this time and this many consecutive replies.
+// A NIC or link is removed after it was missing for at least this many milliseconds and in this many replies in a row.
 const REMOVE_AFTER_MS = 60_000;
 const REMOVE_AFTER_REPLIES = 3;
 const OTHER_LINKS_MAX = 256;
@@ -78,7 +81,7 @@ function isSameSet(left: readonly string[], right: readonly string[]): boolean {
   return left.length === right.length && left.every((entry) => right.includes(entry));
 }
 
-/** Returns the reported addresses, or `previous` if only the order changed or omissions are recent. */
+/** Returns the reported addresses. Returns `previous` if only their order changed, or while addresses have been missing only briefly. */
 function updateAddresses(
   previous: LastReported<readonly string[]>,
   reported: readonly string[],
@@ -177,7 +180,11 @@ export function updateGuestView(
   };
 }
 
-/** Restores a family's addresses from the status; unknown if the agent may not have reported them. */
+/**
+ * Returns the addresses of the family that, according to the interface's status, the guest agent reported. Returns unknown if the agent is
+ * not a source of the status. Also returns unknown if the pod is a source too and the family has no addresses, because the agent may not
+ * have reported this family.
+ */
 function restoreAddresses(
   { ipAddresses = [], addressInfo }: IfaceStatus,
   family: 4 | 6,

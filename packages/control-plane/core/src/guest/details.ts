@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts the guest agent's reports to KubeVirt's fields, without unprintable text, because guests are untrusted. Source: KubeVirt
-// api/core/v1 VirtualMachineInstanceGuestAgentInfo; libvirt virDomainGetGuestInfo.
+// Converts the guest agent's reports on users, file systems and the operating system to KubeVirt's fields. Omits unprintable
+// text, because the guest is not trusted. Source: KubeVirt api/core/v1 VirtualMachineInstanceGuestAgentInfo; libvirt
+// virDomainGetGuestInfo.
 import type { GuestOsInfo } from "@patchbay/api";
 import type { GuestFacts } from "../interfaces/hypervisor.ts";
 

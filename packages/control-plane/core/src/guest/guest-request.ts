@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks requests to a guest against the VMI's status. Source of the messages: KubeVirt pkg/virt-api/rest.
+// Checks requests to a guest against the VMI's status. Source of the messages: KubeVirt pkg/virt-api/rest lifecycle.go,
+// subresource.go, console.go, vnc.go and portforward.go.
 import { type VirtualMachineInstance, isDefaultNetwork } from "@patchbay/api";
 import type { GuestRequest, GuestStream } from "./requests.ts";
 import { AGENT_CONNECTED, findCondition, PAUSED } from "../status/conditions.ts";
@@ -81,7 +82,11 @@ function checkForwarding({ status }: VirtualMachineInstance): Refusal | undefine
   return status?.phase === "Running" ? undefined : toRefusal(400, [], "VMI is not running");
 }
 
-/** Returns the pod network's address, or the refusal. Guests and tenants choose all other addresses. */
+/**
+ * Returns the pod's address for port forwarding, or the refusal. Addresses that the guest reports are not used, because
+ * they are not trusted. Addresses on a network of a NetworkAttachmentDefinition are not used either: a tenant chooses them, and
+ * virt-api would connect to them from its own network.
+ */
 export function findForwardAddress(
   vmi: VirtualMachineInstance,
 ): { readonly address: string } | { readonly refusal: Refusal } {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learns addresses from frames at a guest's tap. Only the status uses these forgeable addresses. Source: RFC 826, RFC 4861, RFC 2131
+// Learns a guest's addresses from ARP, neighbor discovery and DHCP frames at its tap. The guest and its network can forge such frames.
+// Therefore only the status shows these addresses: no rule, Service or policy uses them. Source: RFC 826, RFC 4861, RFC 2131
 import { isDefaultNetwork, type IfaceStatus } from "@patchbay/api";
 import { IP_BITS, isLinkLocal, normalizeMac, parseIp, printAddress } from "@patchbay/api/values";
 import type { FrameFilter, WatchedFrame } from "../interfaces/node/link-watch.ts";
@@ -72,7 +73,7 @@ function testBytes(offset: number, hex: string): readonly FrameTest[] {
   return [test(offset, size, value), ...testBytes(offset + size, hex.slice(2 * size))];
 }
 
-/** Tests the EtherType without VLAN tag, because addresses in a guest's VLAN are on another network. */
+/** Tests the EtherType. Excludes frames with a VLAN tag, because addresses in a guest's VLAN are not on the NIC's network. */
 function testType(etherType: number): readonly FrameTest[] {
   return [test(AT.etherType, 2, etherType), test(VLAN_TAG_PRESENT_AT, 4, 0)];
 }
@@ -110,7 +111,10 @@ function toHexDigits(mac: string): string {
   return normalizeMac(mac).replaceAll(":", "");
 }
 
-/** Filters announcements from the guest's MAC, DHCP replies to the MAC, and foreign claims of `addresses`. */
+/**
+ * Builds the filter of a NIC's tap: ARP and neighbor discovery from the guest's MAC, DHCP replies to that MAC, and claims of
+ * `addresses` by other hosts. All other frames of the network remain in the kernel.
+ */
 export function buildAnnouncementFilter(mac: string, addresses: readonly string[]): FrameFilter {
   const guestMac = toHexDigits(mac);
   const fromGuest = testBytes(AT.sourceMac, guestMac);
@@ -156,7 +160,7 @@ function readArp(frame: FrameReader): { readonly mac?: string; readonly address?
   return isIpv4 && address !== undefined ? { mac: frame.readHex(AT.arpSenderMac, 6), address } : {};
 }
 
-/** Returns the announced address: the source of a solicitation, or the target of an advertisement. */
+/** Returns the address that a neighbor message announces: the source of a solicitation, or the target of an advertisement. */
 function readNeighborMessage(frame: FrameReader): string | undefined {
   const isNeighborMessage =
     frame.readNumber(AT.ipv6Protocol, 1) === ICMPV6 &&
@@ -167,7 +171,7 @@ function readNeighborMessage(frame: FrameReader): string | undefined {
   return type === ADVERTISEMENT ? frame.readIp(AT.ndTarget, 6) : undefined;
 }
 
-/** Returns a DHCP option's value as hex digits. Ignores options beyond the captured part. */
+/** Returns the hex digits of a DHCP option's value. Ignores options beyond the captured part of the frame. */
 function findDhcpOption(frame: FrameReader, wanted: number): string | undefined {
   let at = AT.dhcpOptions;
   for (;;) {
@@ -220,7 +224,10 @@ function readFromOther(frame: FrameReader, mac: string): string | undefined {
   return arp.mac === mac ? undefined : arp.address;
 }
 
-/** Returns the address that a frame claims. Ignores link-local addresses and probes from an unspecified address. */
+/**
+ * Returns the address that a frame at a guest's tap claims. Returns undefined for link-local addresses, for probes (sender 0.0.0.0 or
+ * `::`), and for all other frames.
+ */
 export function readAddressClaim(
   { isOutgoing, frame: bytes }: WatchedFrame,
   guestMac: string,
@@ -244,13 +251,13 @@ export interface LearnedAddress {
 
 /** Maximum number of addresses of a NIC, which limits the size of the VMI. */
 const ADDRESSES_MAX = 8;
-/** Removal age of an address, in milliseconds. Quiet guests announce addresses only with DHCP renewals. */
+/** Age in milliseconds at which an address is removed. Quiet guests announce an address when they renew its DHCP lease. */
 const LIFETIME_MS = 24 * 3_600_000;
 /** Age in milliseconds at which an address of an earlier process is removed. */
 const RESTORED_LIFETIME_MS = 3_600_000;
-/** Milliseconds until a new address replaces an unannounced address of its family. */
+/** Milliseconds after which a new address replaces an address of its family that the guest no longer announces. */
 const REPLACED_AFTER_MS = 600_000;
-/** Minimum age of an evicted address, in milliseconds. Slows guests that announce many addresses. */
+/** Minimum age in milliseconds of an address that a new one replaces at the limit. Slows guests that announce many addresses. */
 const EVICTED_AFTER_MS = 60_000;
 
 function findFamily(address: string): number | undefined {
@@ -330,7 +337,7 @@ export function listReportedLearned(
   );
 }
 
-/** Restores addresses from the status for an hour, within which the guest must announce them again. */
+/** Restores addresses that the status reports. They are removed after an hour unless the guest announces them again. */
 export function restoreLearned(
   addresses: readonly string[],
   nowMs: number,
@@ -367,7 +374,7 @@ function toListenedNic(facts: IfaceFacts): readonly ListenedNic[] {
     : [{ name, podInterfaceName, tapName, tapIndex, mac: device.mac }];
 }
 
-/** Lists the NICs in use without addresses from CNI or the guest agent. */
+/** Lists the NICs in use without addresses of CNI and of the guest agent. The pod network always has addresses. */
 export function listListenedNics(ifaces: readonly IfaceFacts[]): readonly ListenedNic[] {
   return ifaces.flatMap(toListenedNic);
 }

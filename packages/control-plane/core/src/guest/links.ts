@@ -73,7 +73,7 @@ function readAddresses(nics: readonly GuestNic[], version: 4 | 6): readonly stri
   return [...new Set(texts)].slice(0, ADDRESSES_MAX);
 }
 
-/** Returns a key shared by all links with one MAC, such as a NIC and its bridge. */
+/** Returns a key that all links with one MAC share, such as a NIC and a bridge on it. A link without a MAC gets a separate key. */
 function buildGroupKey(nic: GuestNic): string {
   const mac = readMac(nic);
   return mac === undefined ? `name ${nic.name}` : `mac ${mac}`;
@@ -81,7 +81,7 @@ function buildGroupKey(nic: GuestNic): string {
 
 function mergeNics(nics: readonly GuestNic[]): GuestLink {
   const mac = nics.flatMap((nic) => readMac(nic) ?? [])[0];
-  // The first name is the NIC's, because the agent lists links in order of creation.
+  // The agent lists links in the order of creation, so the first name is the NIC's. Bridges and VLANs on the NIC come later.
   const name = nics.flatMap((nic) => readName(nic) ?? [])[0];
   return {
     ...(mac === undefined ? {} : { mac }),

@@ -64,12 +64,12 @@ export const STREAM_PROTOCOL = "plain.kubevirt.io";
 /** Query parameter. `true` rejects the request while another client is connected. Source: KubeVirt PreserveSessionParamName. */
 export const PRESERVE_SESSION = "preserveSession";
 
-/** Query parameter of virt-handler. `true` lets the new client share the current client's screen. */
+/** Query parameter that only virt-handler accepts. If it is `true`, the new client shares the screen with the current client. */
 const SHARED_VIEW = "beside";
 
 export interface StreamRequest {
   readonly stream: GuestStream;
-  /** Whether to reject a second client instead of disconnecting the first. Ignored if `sharesScreen` is set. */
+  /** Whether to reject the request, instead of disconnecting the stream's current client. Without effect if `sharesScreen` is set. */
   readonly preservesSession: boolean;
   /** Whether to share the screen with the current client, for example for a screenshot. */
   readonly sharesScreen?: true;

@@ -57,7 +57,7 @@ function findOutcome(timings: PhaseTimings, next: IfaceStage | undefined): Opera
   const isDone = {
     Plug: isReady,
     Swap: isReady && next.podInterfaceName !== timings.podInterfaceName,
-    // A released device ends the unplug, even if the NIC is being plugged again.
+    // After the guest has released the device, the unplug counts as done even if the NIC is being plugged again.
     Unplug: next === undefined || (!isReady && timings.phase !== "Detaching"),
   }[timings.type];
   return isDone ? "Done" : "Cancelled";
@@ -82,7 +82,10 @@ function toEndedOperation(
   };
 }
 
-/** Restores an operation's timings from the status. Another node's clock can make the current phase inaccurate. */
+/**
+ * Restores an operation's timings from the status. If another node wrote the status, the duration of the current phase
+ * is inaccurate, because it depends on the clocks of both nodes.
+ */
 function restoreTimings(
   operation: IfaceOperation,
   podInterfaceName: string,
@@ -120,7 +123,7 @@ export interface ObservedNics {
 
 const NO_NICS: ObservedNics = { timings: new Map(), links: new Map(), ended: [] };
 
-/** State of one NIC in a reconcile pass; `stage` is unset after complete removal. */
+/** State of one NIC in a reconcile pass. `stage` is unset if the NIC has been removed completely. */
 interface ObservedNic {
   readonly name: string;
   readonly timings?: PhaseTimings | undefined;
@@ -136,7 +139,7 @@ interface NextNic {
   readonly ended: readonly IfaceOperation[];
 }
 
-/** Returns whether an operation is unfinished. Repairs and plugs at the guest's start are no operations. */
+/** Returns whether the timings belong to an unfinished operation. A repair, or a plug at the guest's start, is not an operation. */
 function isOperation({ phase, isLive, isRepair }: PhaseTimings): boolean {
   return phase !== "Ready" && isLive && !isRepair;
 }
@@ -257,7 +260,7 @@ interface HistoryPass {
   readonly stages: readonly IfaceStage[];
 }
 
-/** Collects the state of one NIC. Restores the operations of a NIC not yet observed. */
+/** Collects the state of one NIC. Restores operations from the status if this process has not observed the NIC before. */
 function observeNic(
   name: string,
   previousNics: ObservedNics,

@@ -17,7 +17,7 @@ function hasGuestEnded({ vmi }: HistorySources): boolean {
   return vmi === undefined || isVmiFinal(vmi);
 }
 
-/** Merges the histories of VM and VMI. If the guest has ended, ends operations at `now`. */
+/** Merges the histories of the VM and its VMI. If the guest has ended, ends active operations at `now`. */
 export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistory {
   const { vm, vmi } = owner;
   const history = mergeHistory(
@@ -27,7 +27,10 @@ export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistor
   return hasGuestEnded(owner) ? endHistory(history, now) : history;
 }
 
-/** Returns the VM's next history. Skips running guests' operations without changes in `otherFields`, to save writes. */
+/**
+ * Returns the history for the VM's next status. To save writes, adds the VMI's newer operations only if the guest has ended, or if a
+ * change in `otherFields` requires a write of the status anyway.
+ */
 export function buildNextVmHistory(
   owner: HistorySources & { readonly vm: VirtualMachine },
   otherFields: object,

@@ -37,7 +37,7 @@ function withEvent(history: IfaceHistory, { name, operation }: OperationEvent): 
   );
 }
 
-/** Returns an upper bound for the size of `value` as JSON, in bytes. */
+/** Returns an upper bound for the size of `value` as JSON, in bytes. Counts each character beyond printable ASCII as 3 or 4 bytes. */
 function countBytes(value: unknown): number {
   const text = JSON.stringify(value);
   return text.length + 2 * (text.match(/[^ -~]/gu) ?? []).length;
@@ -48,7 +48,7 @@ interface Droppable extends OperationEvent {
   readonly bytes: number;
 }
 
-/** Sorts operations by age, oldest first, with each interface's newest operation after all others. */
+/** Sorts operations in the order in which they are dropped, oldest first. The newest operation of each interface comes after all others. */
 function compareDropOrder(left: Droppable, right: Droppable): number {
   if (left.isLast !== right.isLast) return left.isLast ? 1 : -1;
   const [leftStart, rightStart] = [left.operation.startTimestamp, right.operation.startTimestamp];
@@ -56,7 +56,7 @@ function compareDropOrder(left: Droppable, right: Droppable): number {
 }
 
 function listDroppable({ name, operations }: IfaceHistory[number]): readonly Droppable[] {
-  // Each size includes the overhead, so the sum is at least the history's size.
+  // Each size includes the interface's entry and a comma, so the sum of the sizes is at least the size of the history.
   const overheadBytes = countBytes({ name, operations: [] }) + 1;
   return operations.map((operation, index) => ({
     name,
@@ -83,7 +83,10 @@ function limitHistory(history: IfaceHistory): IfaceHistory {
     .filter(({ operations }) => operations.length > 0);
 }
 
-/** Adds or updates an operation, and drops operations beyond {@link OPERATIONS_MAX} and {@link HISTORY_BYTES_MAX}. */
+/**
+ * Adds an operation, or updates the active operation with the same type and start time. Drops operations beyond
+ * {@link OPERATIONS_MAX} per interface and {@link HISTORY_BYTES_MAX} in total.
+ */
 export function recordOperation(history: IfaceHistory, event: OperationEvent): IfaceHistory {
   return limitHistory(withEvent(history, event));
 }
@@ -98,7 +101,7 @@ export function mergeHistory(
   return limitHistory(events.reduce(withEvent, storedHistory));
 }
 
-/** Sets outcome GuestEnded where none exists. `endTimestamp` is unset if the end's time is unknown. */
+/** Sets the outcome GuestEnded in all operations without an outcome. Omit `endTimestamp` if the time of the guest's end is unknown. */
 export function endHistory(history: IfaceHistory, endTimestamp?: string): IfaceHistory {
   const endField = endTimestamp === undefined ? {} : { endTimestamp };
   return history.map(({ name, operations }) => ({

@@ -27,7 +27,7 @@ const META_DATA_MEMBERS = {
   configDrive: "ConfigDriveMetaData",
 } as const;
 
-/** Returns a source's text, or undefined for a Secret, because nodes may not read Secrets. */
+/** Returns the text of a source, or undefined if the source is a Secret, because nodes have no permission to read Secrets. */
 type ReadText = (original: TextSource | undefined) => string | undefined;
 
 function readWith(decode: (base64: string) => string): ReadText {
@@ -38,7 +38,7 @@ function readWith(decode: (base64: string) => string): ReadText {
   };
 }
 
-/** Returns an entry for each cloud-init disk; undefined if a Secret contains the disk's data. */
+/** Returns one entry for each cloud-init disk. The entry is undefined if user data or network data of the disk is in a Secret. */
 export function cloudInitForHooks(
   vmi: VirtualMachineInstance,
   decode: (base64: string) => string,
@@ -89,7 +89,7 @@ function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): Hooked
   };
 }
 
-/** Applies a hook's answer from `data`, or `noCloudSource` of older hooks. Returns undefined without valid data. */
+/** Applies a hook's answer, which is in `data` or, for older hooks, in `noCloudSource`. Returns undefined if neither member is valid. */
 export function applyHookAnswer(
   original: HookedCloudInit,
   answer: CloudInitAnswer,

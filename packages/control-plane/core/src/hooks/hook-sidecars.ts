@@ -34,7 +34,7 @@ const CONTAINER_RESOURCES = {
   requests: { cpu: "10m", memory: "32Mi", "ephemeral-storage": "16Mi" },
   limits: { cpu: "1", memory: "256Mi", "ephemeral-storage": "128Mi" },
 };
-/** Meets the Pod Security Standard `restricted`, with a writable root file system, because scripts use /tmp. */
+/** Security context that meets the Pod Security Standard `restricted`. The root file system is writable, because scripts use /tmp. */
 const RESTRICTED_SECURITY_CONTEXT: SecurityContext = {
   runAsUser: names.LAUNCHER_UID,
   runAsGroup: names.LAUNCHER_UID,

@@ -6,7 +6,7 @@ import { joinedBytes } from "@patchbay/base";
 const SECTOR_BYTES = 2048;
 /** First sector after the system area (16 sectors) and three volume descriptors. Source: ECMA-119 6.2.1, 6.7.1. */
 const PATH_TABLES_SECTOR = 19;
-/** First sector after the path tables: one per byte order for each of two trees. */
+/** First sector after the four path tables. Each of the two directory trees has one table per byte order. */
 const DIRECTORIES_SECTOR = PATH_TABLES_SECTOR + 4;
 const DIRECTORY_FLAG = 2;
 
@@ -29,7 +29,7 @@ interface Entry extends Extent {
   readonly isDirectory: boolean;
 }
 
-/** Directory. `parentNumber` counts from 1. The root has an empty path and is its own parent. */
+/** Directory of a tree. `parentNumber` counts from 1. The root has an empty path and is its own parent. */
 interface Directory {
   readonly path: string;
   readonly parentNumber: number;
@@ -238,7 +238,7 @@ class Image {
   }
 }
 
-/** Builds an ISO image. Paths and label must be ASCII. A directory must fit into one sector. */
+/** Builds an ISO image. The keys of `files` are paths. Paths and label must be ASCII. A directory's entries must fit into one sector. */
 export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>): Uint8Array {
   const image = new Image(label, files);
   for (const tree of TREES) image.putTree(tree);

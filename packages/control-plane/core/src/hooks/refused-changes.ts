@@ -156,7 +156,8 @@ function refuseChange(
 ): string | undefined {
   const { kind, path } = change;
   if (path[1] === "devices") return refuseDeviceChange(change, spec, hookNics);
-  // Hooks drop unknown elements, which Patchbay restores, so a missing element is no change.
+  // A hook drops elements that its XML parser does not know. Patchbay restores these elements when it merges the hook's answer, so a
+  // missing element does not count as a change.
   if (kind === "missing") return undefined;
   const place = path.slice(1).join("/");
   if (isNamespace(place, change.newValue)) return undefined;

@@ -132,7 +132,7 @@ export function listRequirementCauses(specs: InstancetypeSpecs, spec: VmiSpec): 
 const SPEC_PATH = "spec.template.spec";
 
 export interface Expansion {
-  /** VM with the values of instancetype and preference instead of references. Valid only without `causes`. */
+  /** VM in which the values of the instancetype and preference replace the references to them. Valid only if `causes` is empty. */
   readonly vm: VirtualMachine;
   readonly causes: readonly Cause[];
 }

@@ -39,7 +39,10 @@ function buildRef(vm: VirtualMachine, role: MatcherRole, revision: string): Matc
   return { name, kind: kind === "" ? findDefaultKind(role) : kind, controllerRevisionRef };
 }
 
-/** Builds the status' reference, or undefined without a matcher. Without a revision, the existing reference remains. */
+/**
+ * Builds the VM status's reference to the instancetype or preference and its revision. Returns undefined if the spec has no matcher.
+ * If no revision exists, returns the reference that the status already contains.
+ */
 function buildWantedReference(
   vm: VirtualMachine,
   role: MatcherRole,
@@ -75,7 +78,10 @@ export function usesInstancetype(vm: VirtualMachine): boolean {
   return hasMatcher(vm) || MATCHER_ROLES.some((role) => findMatcherRef(vm, role) !== undefined);
 }
 
-/** Collects virt-controller's facts. Causes leave `refs` unset, because a revision would preserve a conflict. */
+/**
+ * Collects the facts for virt-controller. Plans no revisions (`refs`) while an instancetype or preference is missing. Plans none while
+ * fields conflict either, because a revision would preserve the conflict after a user corrects the instancetype.
+ */
 export function collectInstancetypeFacts(
   vm: VirtualMachine,
   found: ReadInstancetypes,

@@ -115,7 +115,7 @@ async function inferFromDataVolume(
   if (template !== undefined) return inferFromDataVolumeSpec(search, valueAt(template, "spec"));
   const { namespace, find, role } = search;
   const dataVolume = await find(DATA_VOLUMES, { namespace, name });
-  // CDI deletes completed DataVolumes, but not their claims.
+  // Falls back to the claim with the same name, because CDI deletes completed DataVolumes, but not their claims.
   if (dataVolume === undefined) return inferFromClaim(search, name);
   const ownInference = inferFromLabels(dataVolume, role);
   return ownInference.kind === "named"
@@ -167,7 +167,7 @@ function withMatcher(
   };
 }
 
-/** Removes memory that the inferred instancetype sets. KubeVirt does so only for failure policy `Ignore`. */
+/** Removes the template's memory, because the inferred instancetype sets it. As in KubeVirt, used only for failure policy `Ignore`. */
 function withoutMemory(vm: VirtualMachine): VirtualMachine {
   const { template } = vm.spec;
   const domain = omitUndefined({ ...template.spec.domain, memory: undefined });
@@ -193,7 +193,7 @@ function withInference(vm: VirtualMachine, role: MatcherRole, inference: Inferen
     : { kind: "refused", message: inference.message };
 }
 
-/** Fills in names and kinds that matchers infer from volumes. The VM must have a namespace. */
+/** Fills in name and kind of each matcher that infers them from a volume. The VM must have a namespace, but may otherwise be invalid. */
 export async function inferInstancetypes(
   vm: VirtualMachine,
   find: FindObject,

@@ -49,7 +49,7 @@ export function hasMatcher(vm: VirtualMachine): boolean {
   return MATCHER_ROLES.some((role) => findMatcher(vm, role) !== undefined);
 }
 
-/** Returns the type for a matcher's kind, by default the cluster-scoped type; undefined for unknown kinds. */
+/** Returns the type for a matcher's kind (singular or plural, case-insensitive), if known. The default is the cluster-scoped type. */
 export function findMatchedType(
   role: MatcherRole,
   kind: string | undefined,
@@ -79,7 +79,9 @@ function isSameObject(matcher: Matcher, ref: MatcherRef, role: MatcherRole): boo
   );
 }
 
-/** Returns the matcher's `revisionName`, or the status' revision of the matched object, as KubeVirt does. */
+/**
+ * Returns the matcher's `revisionName`, or else, like KubeVirt, the revision in the VM's status if it is a revision of the matched object.
+ */
 export function findUsedRevision(vm: VirtualMachine, role: MatcherRole): string | undefined {
   const matcher = findMatcher(vm, role);
   if (matcher === undefined) return undefined;

@@ -117,7 +117,7 @@ export async function readInstancetypes(
   };
 }
 
-/** Returns the expanded VM, or the original and causes if instancetype or preference is missing. */
+/** Returns the expanded VM. If the instancetype or preference is missing, returns the unchanged VM and a cause. */
 export function expandWith(vm: VirtualMachine, { specs, missing }: ReadInstancetypes): Expansion {
   if (missing.length === 0) return expandVm(vm, specs);
   const causes: readonly Cause[] = missing.map(({ role, message }) =>

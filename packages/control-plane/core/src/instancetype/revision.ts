@@ -89,7 +89,7 @@ export function readRevisionSpec(
   const isOfKind = data["kind"].toLowerCase().endsWith(role);
   const { spec } = data;
   if (!isOfKind || !isJsonObject(spec)) return undefined;
-  // The API server has validated the object from which this revision was copied.
+  // The cast is safe, because the API server has validated the object from which this revision was copied.
   const validated: unknown = spec;
   return validated as InstancetypeSpec | PreferenceSpec;
 }

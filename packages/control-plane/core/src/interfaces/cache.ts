@@ -8,7 +8,7 @@ export type Change<T extends KubeObject> =
   | { readonly kind: "updated"; readonly previous: T; readonly current: T }
   | { readonly kind: "deleted"; readonly previous: T };
 
-/** Local copy of all objects of one kind. Callers must not modify the objects. */
+/** A local copy of all objects of one kind, updated by a watch. Callers must not modify the objects. */
 export interface Cache<T extends KubeObject> {
   find(key: ObjectKey): T | undefined;
   list(): readonly T[];

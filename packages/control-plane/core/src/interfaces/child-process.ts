@@ -7,9 +7,9 @@ export interface ProcessIdentity {
 }
 
 export interface ChildProgram {
-  /** `file:` URL of a module that exports {@link ChildMain} as `main`, loaded before the child drops privileges. */
+  /** `file:` URL of a module that exports {@link ChildMain} as `main`. The child loads the module before it drops privileges. */
   readonly module: string;
-  /** User and group of the child after loading. Unset: the parent's user. */
+  /** User and group to which the child drops its privileges. Unset: the child runs as the parent's user. */
   readonly identity?: ProcessIdentity;
   readonly env: Readonly<Record<string, string>>;
   readonly readyTimeoutMs: number;

@@ -52,25 +52,29 @@ export interface Cni {
   /** Runs DEL of all plugins, even after a failure. `prevResult` is the result of ADD, if known. */
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;
   /**
-   * Runs CHECK until the first error. Returns false if CHECK is disabled or unsupported. Some plugins wrongly reject their own interfaces.
+   * Runs CHECK of the plugins in order and stops at the first error. Returns false if the configuration disables CHECK
+   * or its version does not support CHECK. A failed CHECK is no reason to detach an interface, because some plugins
+   * reject interfaces that they created themselves.
    * @throws AppError with CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID, CNI_PLUGIN_MISSING, CNI_TIMED_OUT
    */
   check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean>;
   /**
-   * Runs STATUS until the first error. Returns false if configuration or all plugins predate CNI 1.1.0.
-   * @throws AppError with the same codes as `check`. `cniCode` 50: ADD would fail. `cniCode` 51: existing attachments may also lack
-   * connectivity.
+   * Runs STATUS of the plugins in order and stops at the first error. Returns false if the configuration or all plugins are
+   * older than CNI 1.1.0.
+   * @throws AppError with the same codes as `check`. `cniCode` 50: ADD would fail. `cniCode` 51: existing attachments may also
+   * lack connectivity.
    */
   status(config: NetworkConfigList): Promise<boolean>;
   /**
-   * Runs GC of all plugins, even after failures. Frees what `listValid` omits. Other operations on the network wait meanwhile. Returns
-   * false if GC is unavailable.
+   * Runs GC of all plugins, even after a failure. Plugins free the resources of attachments that `listValid` does not
+   * return. While `listValid` and GC run, other operations on the network wait. Returns false if the configuration disables
+   * GC, or if the configuration or all plugins are older than CNI 1.1.0.
    * @throws AppError with the same codes as `check`, and errors of `listValid`
    */
   gc(
     config: NetworkConfigList,
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
-  /** Runs only IPAM DEL. Callers must delete the NIC first, because its addresses become assignable. */
+  /** Runs DEL of the IPAM plugins only. Callers must delete the NIC first, because its addresses may be reassigned immediately. */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subset of CRI v1 that Patchbay uses. Fields have CRI's names.
+// The subset of CRI v1 that Patchbay uses, mainly in node-runtime, the kubelet of standalone. Fields have CRI's names.
 
 /** Source: CRI PodSandboxMetadata. */
 export interface SandboxMetadata {
@@ -26,7 +26,7 @@ export type SecurityProfile = "RuntimeDefault" | "Unconfined";
 /** Source: CRI PodSandboxConfig, LinuxPodSandboxConfig. */
 export interface SandboxConfig {
   readonly metadata: SandboxMetadata;
-  /** Host name of the pod. Empty with host networking, for which runtimes reject host names. */
+  /** Host name of the pod. Empty with host networking, because runtimes reject a host name for such pods. */
   readonly hostname: string;
   readonly logDirectory: string;
   readonly dns?: {
@@ -104,7 +104,10 @@ export interface ContainerResources {
   readonly oomScoreAdj?: number;
 }
 
-/** Security settings of a container. Explicit user and group exclude the image user's groups. Source: CRI LinuxContainerSecurityContext. */
+/**
+ * Security settings of a container. If user and group are set, the process gets only that group and `supplementalGroups`,
+ * without the groups of the image's user. Source: CRI LinuxContainerSecurityContext.
+ */
 export interface ContainerSecurity {
   readonly namespaces: NamespaceOptions;
   readonly capabilities: { readonly add: readonly string[]; readonly drop: readonly string[] };
@@ -258,18 +261,18 @@ export interface ContainerRuntime {
   listWrites(): Promise<readonly ContainerWrites[]>;
 
   /**
-   * Runs a program in a container to its end. The runtime kills the program at the deadline.
-   * @throws AppError with CRI_TIMED_OUT at the deadline, CRI_FAILED with status RESOURCE_EXHAUSTED above 64 KiB of output
+   * Runs a program in a container and waits until the program exits. At the deadline the runtime kills the program, and the call fails with
+   * CRI_TIMED_OUT. With more than 64 KiB of output, the call fails with CRI_FAILED and status RESOURCE_EXHAUSTED.
    */
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult>;
-  /** Returns the URL of an exec stream, SPDY or WebSocket. The program starts upon a connection. */
+  /** Returns the URL of an exec stream (SPDY or WebSocket). The program starts when a client connects to the URL. */
   exec(request: ExecRequest): Promise<string>;
   /** Returns the URL of a stream (SPDY or WebSocket) to the container's main process. */
   attach(request: AttachRequest): Promise<string>;
   reopenLog(id: string): Promise<void>;
 
   findImage(reference: string): Promise<ContainerImage | undefined>;
-  /** Pulls an image and returns its ID. An aborted pull leaves no data behind. */
+  /** Pulls an image from its registry and returns the image ID. An aborted pull leaves no data behind. */
   pullImage(
     reference: string,
     credentials?: RegistryCredentials,
@@ -278,7 +281,10 @@ export interface ContainerRuntime {
   listImages(): Promise<readonly ContainerImage[]>;
   removeImage(id: string): Promise<void>;
 
-  /** Reports started, stopped and removed sandboxes and containers, possibly repeatedly. Unset ID: events may be lost. */
+  /**
+   * Calls `onChange` with the ID of each sandbox or container that was started, stopped or removed, until `signal` aborts. Calls `onChange`
+   * without an ID after each connection to the runtime, because events may have been missed. Events may be repeated.
+   */
   watch(onChange: (id: string | undefined) => void, signal: AbortSignal): void;
   close(): void;
 }

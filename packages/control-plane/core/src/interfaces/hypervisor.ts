@@ -19,8 +19,8 @@ export interface DomainInfo {
   /** Whether the domain is paused because of a disk error. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
   readonly hasDiskError?: true;
   /**
-   * State of an outgoing migration. `left`: the domain has migrated. `leaving`: the final transfer runs. Source: libvirt
-   * VIR_DOMAIN_SHUTOFF_MIGRATED, VIR_DOMAIN_PAUSED_MIGRATION.
+   * State of an outgoing migration. `left`: the domain is shut off because it migrated. `leaving`: the domain is paused for the
+   * final transfer. Source: libvirt VIR_DOMAIN_SHUTOFF_MIGRATED, VIR_DOMAIN_PAUSED_MIGRATION.
    */
   readonly move?: "left" | "leaving";
 }
@@ -60,7 +60,7 @@ export type DomainLifecycle =
 export interface GuestInterface {
   readonly name: string;
   readonly mac: string;
-  /** Addresses without prefix lengths, at most 32 for each NIC and 1024 in total. */
+  /** Addresses as the guest reports them, without prefix lengths. At most 32 addresses for each NIC and 1024 in total. */
   readonly addresses: readonly string[];
 }
 
@@ -77,27 +77,29 @@ export interface GuestSystem {
 }
 
 /**
- * Topics for {@link HypervisorConnection.readGuestFacts}. Source: libvirt virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info,
- * guest-fsfreeze-status, guest-network-get-route, guest-file-open.
+ * Topics for {@link HypervisorConnection.readGuestFacts}. NICs and the operating system are not topics, because `readGuestInterfaces` and
+ * `readGuestSystem` query them. `agent`: version and commands. `freeze`: whether file systems are frozen. `routes`: whether an IPv4 default
+ * route exists. Source: libvirt virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info, guest-fsfreeze-status,
+ * guest-network-get-route and, for older agents, guest-file-open of /proc/net/route.
  */
 export type GuestTopic =
-  // The version and the commands of the guest agent.
   | "agent"
-  // Whether file systems are frozen.
   | "freeze"
-  // Whether an IPv4 default route exists.
   | "routes"
   | "hostname"
   | "timezone"
   | "users"
   | "filesystems";
 
-/** Untrusted values by libvirt's names or Patchbay's: `agent.version`, `agent.command.0.name`, `freeze.status`, `routes.default.ipv4`. */
+/**
+ * Untrusted values from the agent's reply. A key is libvirt's name, such as `user.0.name`, or one of Patchbay's own names: `agent.version`,
+ * `agent.command.0.name`, `freeze.status` and `routes.default.ipv4` (`true` or `false`).
+ */
 export type GuestFacts = Readonly<Record<string, string>>;
 
 /** `live`: the running domain. `config`: its persistent definition. Source: libvirt virDomainDeviceModifyFlags. */
 export type DeviceTarget = "live" | "config";
-/** Part of a domain that gets a device. If `both` fails, neither part changes. */
+/** Part of the domain to which a device is attached. `both`: the running domain and its definition; a failure changes neither. */
 export type AttachTarget = DeviceTarget | "both";
 
 export type HypervisorAddress =
@@ -107,7 +109,10 @@ export type HypervisorAddress =
 
 export interface ConnectionEnd {
   readonly reason: string;
-  /** Side that ended the connection. A timeout counts as `daemon`. `client` is the connecting child process. */
+  /**
+   * Side that ended the connection. `us`: the caller closed it. `daemon`: libvirtd hung up, timed out or sent invalid data.
+   * `client`: the child process that connects to libvirtd failed.
+   */
   readonly by: "us" | "daemon" | "client";
 }
 
@@ -124,7 +129,7 @@ export interface Migration {
   readonly liveXml?: string;
   /** XML of the persistent definition on the target. Unset: the definition is unchanged. */
   readonly configXml?: string;
-  /** Disks to copy to `uri`, with target names such as `vda`. Unset: all disks are shared. */
+  /** Disks to copy: `targets` contains their target names, such as `vda`; `uri` is the destination. Unset if all disks are shared. */
   readonly disks?: { readonly uri: string; readonly targets: readonly string[] };
   readonly bandwidthMibPerSecond?: number;
   /** Whether libvirt throttles a guest that writes memory faster than the migration transfers memory. */
@@ -156,17 +161,18 @@ export interface Hypervisor {
 }
 
 /**
- * Connection to a hypervisor. Calls run sequentially, with deadlines except for `migrateDomain`.
- * @throws AppError from every call: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
- * LIBVIRT_DEVICE_EXISTS, LIBVIRT_NO_FREE_PORT, LIBVIRT_ADDRESS_REFUSED, LIBVIRT_TAP_REFUSED, LIBVIRT_NOT_RUNNING, LIBVIRT_UNSUPPORTED,
- * LIBVIRT_BUSY, LIBVIRT_MIGRATING, LIBVIRT_UNPLUG_PENDING, LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST, LIBVIRT_REFUSED
+ * A connection to a hypervisor. Calls run sequentially. Each call has a deadline, except `migrateDomain`. A call that fails throws
+ * {@link AppError} with one of these codes: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
+ * LIBVIRT_DEVICE_EXISTS, LIBVIRT_NO_FREE_PORT, LIBVIRT_ADDRESS_REFUSED, LIBVIRT_TAP_REFUSED, LIBVIRT_NOT_RUNNING,
+ * LIBVIRT_UNSUPPORTED, LIBVIRT_BUSY, LIBVIRT_MIGRATING, LIBVIRT_UNPLUG_PENDING, LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST,
+ * LIBVIRT_REFUSED.
  */
 export interface HypervisorConnection {
   /** Source: libvirt virDomainLookupByName, virDomainGetState. */
   findDomain(name: string): Promise<DomainInfo | undefined>;
   /**
-   * Returns the domain's XML. `moving` means the live domain in the format for migrations. Source: libvirt virDomainGetXMLDesc,
-   * VIR_DOMAIN_XML_INACTIVE, VIR_DOMAIN_XML_MIGRATABLE.
+   * Returns the domain's XML. `moving` returns the live domain in the format for a migration to another daemon. Source: libvirt
+   * virDomainGetXMLDesc with VIR_DOMAIN_XML_INACTIVE for `config`, VIR_DOMAIN_XML_MIGRATABLE for `moving`.
    */
   readDomainXml(name: string, part: DeviceTarget | "moving"): Promise<string>;
   /** Source: libvirt virDomainDefineXMLFlags. */
@@ -192,8 +198,8 @@ export interface HypervisorConnection {
   /** Source: libvirt virDomainUpdateDeviceFlags. */
   updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
   /**
-   * Returns at most 256 NICs in the guest agent's order. Waits at most 2 s. Source: libvirt virDomainInterfaceAddresses with
-   * VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
+   * Returns at most 256 NICs that the guest agent reports, in the agent's order. Waits at most 2 s for the reply. Source:
+   * libvirt virDomainInterfaceAddresses with VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, or with a code that {@link HypervisorConnection} lists
    */
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]>;
@@ -204,16 +210,17 @@ export interface HypervisorConnection {
    */
   readGuestSystem(name: string): Promise<GuestSystem>;
   /**
-   * Returns at most 1024 entries. Waits at most 2 s per reply. `routes` needs four replies. Source: libvirt virDomainGetGuestInfo,
-   * virDomainQemuAgentCommand.
+   * Returns the guest agent's report on one topic, at most 1024 entries. Waits at most 2 s for each reply. `routes` requires
+   * four replies. Source: libvirt virDomainGetGuestInfo, virDomainQemuAgentCommand.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, or with a code that {@link HypervisorConnection} lists
    */
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;
   /**
-   * Migrates a running domain, which arrives paused and is defined on both sides. Blocks the connection without a deadline; `abortJob`
-   * works on another connection. Source: libvirt virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
-   * @throws AppError with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST, or with another code that {@link HypervisorConnection} lists. After a
-   * lost connection, callers must check both sides.
+   * Migrates a running domain to another daemon, which defines the domain and leaves it paused. On this daemon the domain is shut off
+   * but remains defined. The call has no deadline and blocks the connection until the migration ends; `abortJob` on another
+   * connection aborts it. If the connection to a daemon breaks, callers must check the domain on both sides. Source: libvirt
+   * virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
+   * @throws AppError with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST, or with another code that {@link HypervisorConnection} lists
    */
   migrateDomain(name: string, migration: Migration): Promise<void>;
   /** Source: libvirt virDomainGetJobStats. */
@@ -224,7 +231,7 @@ export interface HypervisorConnection {
   setMaxDowntime(name: string, downtimeMs: number): Promise<void>;
   /** Source: libvirt virDomainMigrateSetMaxSpeed. */
   setMaxSpeed(name: string, mibPerSecond: number): Promise<void>;
-  /** Reports events until the returned function is called. Listeners must be registered before any other call. */
+  /** Calls `listener` for each event until the returned function is called. Listeners must be registered before any other call. */
   onEvent(listener: (event: HypervisorEvent) => void): () => void;
   /** Resolves when the connection has ended. A connection is never reopened. */
   readonly closed: Promise<ConnectionEnd>;

@@ -17,7 +17,7 @@ export interface Launcher {
   close(): void;
 }
 
-/** Pod of an expected launcher. The UID is untrusted until the container runtime confirms it. */
+/** Pod in which a launcher is expected. Its UID is not trusted until the container runtime confirms it. */
 export interface LauncherPod {
   readonly uid: string;
   readonly namespace: string;

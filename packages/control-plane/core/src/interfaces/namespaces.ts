@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Network namespace by open descriptor, because the kernel may reuse PIDs. */
+/** A network namespace, identified by an open descriptor. A PID would be unsafe, because the kernel may reuse PIDs. */
 export interface NetnsHandle {
   readonly fd: number;
   readonly inode: string;
 }
 
 export interface Namespaces {
-  /** Returns undefined if `path` does not exist or is no longer a mounted namespace. */
+  /** Opens the namespace at `path`. Returns undefined if `path` does not exist or is no longer a mounted namespace. */
   open(path: string): OpenNetns | undefined;
 }
 

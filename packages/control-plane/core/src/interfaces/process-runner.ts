@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** An open descriptor, with the file's inode to detect a reused descriptor number. */
+/** An open descriptor and the inode of its file. The inode shows whether the descriptor's number was reused after a close. */
 export interface InheritedFd {
   readonly fd: number;
   /** Inode of the file as decimal text. */
@@ -13,11 +13,12 @@ export interface Command {
   readonly stdin?: string;
   /** Complete environment of the program. Unset: only PATH is set. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Descriptors that the program inherits as 3, 4, ... in this order. */
+  /** Descriptors that the program inherits as 3, 4, ... in this order. Their inodes are verified immediately before the start. */
   readonly inheritFds?: readonly InheritedFd[];
   /**
-   * Group of programs, killed by {@link ProcessRunner.killProcessFamily} or when this process dies.
-   * A program's exit also kills its descendants.
+   * Name of a group of programs, which {@link ProcessRunner.killProcessFamily} kills, even after this process was restarted. A program of a
+   * family is killed when this process dies. When the program exits, its descendants are killed before the result is returned. Exception:
+   * after exit code 0, descendants that have left the process group and closed the pipes may run a few seconds longer.
    */
   readonly processFamily?: string;
   /** Time limit in milliseconds. At the deadline the process group receives SIGTERM, and SIGKILL one second later. */

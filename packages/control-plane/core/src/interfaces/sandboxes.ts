@@ -12,6 +12,6 @@ export interface Sandbox {
 
 export interface Sandboxes {
   find(podUid: string): Promise<Sandbox | undefined>;
-  /** Returns whether the runtime reports the sandbox as ready. Its network namespace may be invisible here. */
+  /** Returns whether the runtime reports the sandbox as ready, even if this process cannot see its network namespace. */
   isReady(id: string): Promise<boolean>;
 }

@@ -41,9 +41,8 @@ export interface DeleteOptions extends CallOptions {
 }
 
 /**
- * Client of the API server.
- * @throws AppError with KUBE_CONFLICT, also for a failed `test` of a JSON patch, KUBE_NOT_FOUND,
- * KUBE_ALREADY_EXISTS, KUBE_REFUSED for 4xx with causes, KUBE_UNREACHABLE
+ * Calls the API server. A call that fails throws {@link AppError} with a `KUBE_` code: KUBE_CONFLICT (also for a failed `test` of a
+ * JSON patch), KUBE_NOT_FOUND, KUBE_ALREADY_EXISTS, KUBE_REFUSED (4xx with causes), KUBE_UNREACHABLE.
  */
 export interface Store {
   find<T extends KubeObject>(

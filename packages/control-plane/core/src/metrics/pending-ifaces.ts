@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of interfaces that are being plugged, swapped or unplugged, and of their blocked reasons.
+// Metrics of interfaces that are being plugged, swapped or unplugged, and of the reasons that delay these operations.
 import {
   IFACE_PHASES,
   isAbsent,
@@ -19,7 +19,7 @@ export interface PendingIface {
   readonly since: string | undefined;
 }
 
-/** A swap is pending if the guest does not use the interface's second attachment yet. */
+/** Returns whether a network swap is pending: the interface has a second attachment, which the guest does not use yet. */
 function isSwap(ifaceStatus: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>
@@ -62,7 +62,7 @@ function findNewReason(oldHotplug: Hotplug, newHotplug: Hotplug): readonly strin
   return oldHotplug?.reason !== newHotplug.reason || hasMoreAttempts ? [newHotplug.reason] : [];
 }
 
-/** Returns blocked reasons that have changed, or whose number of attempts has grown, since `oldVmi`. */
+/** Returns the blocked reason of each interface whose reason has changed, or whose number of attempts has grown, since `oldVmi`. */
 export function newReasons(
   oldVmi: VirtualMachineInstance | undefined,
   newVmi: VirtualMachineInstance,
@@ -95,7 +95,7 @@ export function findEndedPhases(
   });
 }
 
-/** Each phase has a sample without a reason, even if its value is 0. */
+/** Counts interfaces by phase and reason. Each phase also has a sample without a reason, even if its value is 0. */
 export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
   const hotplugs = vmis.flatMap(({ status }) =>
     (status?.interfaces ?? []).flatMap(({ hotplug }) => (hotplug === undefined ? [] : [hotplug])),
@@ -116,7 +116,7 @@ export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): Metri
   };
 }
 
-/** `seconds` is 0 if no interface is pending. */
+/** Builds the metric for the age of the oldest pending interface. `seconds` is 0 if no interface is pending. */
 export function oldestPendingFamily(seconds: number): MetricFamily {
   return {
     name: "patchbay_oldest_pending_iface_seconds",

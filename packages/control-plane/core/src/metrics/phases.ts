@@ -88,7 +88,10 @@ function toObservation(
   return seconds === undefined ? [] : [{ name, labels, seconds }];
 }
 
-/** Measures the time to a new phase from the last phase, creation and deletion request. */
+/**
+ * Measures how long the VMI took to reach its new phase: from its previous phase, from its creation and from its deletion request. Returns
+ * an empty list if the phase is unchanged.
+ */
 export function observeVmiPhase(
   previous: VirtualMachineInstance,
   { metadata, status }: VirtualMachineInstance,

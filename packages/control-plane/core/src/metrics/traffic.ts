@@ -31,7 +31,7 @@ export interface NicCounts {
   readonly sent: DirectionCounts;
 }
 
-/** Returns NIC counters in the order of the taps. Omits NICs whose tap does not exist. */
+/** Returns the counters of each NIC, in the order of the taps. Omits a NIC whose tap does not exist. */
 export function nicCounts({ taps, links }: Omit<VmTraffic, "vmi">): readonly NicCounts[] {
   return [...taps].flatMap(([name, tap]) => {
     const link = links.find((candidate) => candidate.name === tap);

@@ -34,7 +34,7 @@ function placeLabels({ metadata, status }: VirtualMachineInstance): Labels {
   return { node: status?.nodeName, namespace: metadata.namespace, name: metadata.name };
 }
 
-/** A guest blocks a drain if its strategy is LiveMigrate and it cannot migrate. */
+/** Checks whether a drain can evict the guest. The guest blocks the drain if its strategy is LiveMigrate and it cannot migrate. */
 function isEvictable(vmi: VirtualMachineInstance, clusterStrategy: EvictionStrategy): boolean {
   return findEvictionStrategy(vmi, clusterStrategy) !== "LiveMigrate" || isMigratable(vmi);
 }
@@ -231,7 +231,7 @@ const TOTAL_BYTES = "data_bytes_total";
 
 const MIGRATION_FAMILIES: Readonly<Record<string, readonly [help: string, read: ReadJob]>> = {
   [TOTAL_BYTES]: ["All that is to be moved, in bytes.", ({ totalBytes }) => totalBytes],
-  // Name before KubeVirt 1.9, because KubeVirt's recording rules still provide this name.
+  // Name of the metric before KubeVirt 1.9. Patchbay reports it too, because KubeVirt's recording rules still provide the old name.
   data_total_bytes: [
     "Deprecated: kubevirt_vmi_migration_data_bytes_total.",
     ({ totalBytes }) => totalBytes,

@@ -46,7 +46,7 @@ export type EvacuationStep =
   | { readonly kind: "createMigration"; readonly migration: Migration }
   /** Removes the eviction request from the VMI, unless the request is for another node. */
   | { readonly kind: "clearMark"; readonly node: string }
-  /** Records the node's cordon, so that uncordoning the node ends the eviction request. */
+  /** Records that the node was cordoned during the eviction request, so that uncordoning the node ends the request. */
   | { readonly kind: "recordDrain"; readonly node: string }
   /** Removes a record that `recordDrain` wrote for an eviction request that no longer exists. */
   | { readonly kind: "clearDrain" }
@@ -54,7 +54,7 @@ export type EvacuationStep =
 
 const MIGRATING_STRATEGIES: readonly string[] = ["LiveMigrate", "LiveMigrateIfPossible"];
 
-/** Lists failed evacuations, oldest first. Ignores an earlier VMI with the same name. */
+/** Lists the failed evacuations of this VMI from the node, oldest first. Ignores evacuations of an earlier VMI with the same name. */
 function listFailed(
   node: string,
   vmi: VirtualMachineInstance,
@@ -82,7 +82,7 @@ function computeRetryDelayMs(failed: readonly Migration[], nowMs: number): numbe
   return Math.max(0, findEndMs(lastFailure) + pauseMs - nowMs);
 }
 
-/** Derives the name from the last failed attempt, so that no attempt is created twice. */
+/** Builds a migration. Each attempt has its own name, derived from the last failed attempt, so that no attempt is created twice. */
 function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,
@@ -90,8 +90,7 @@ function buildMigration(
 ): Migration {
   const { namespace = "", name: vmiName, uid = "" } = vmi.metadata;
   const lastFailedUid = failed.at(-1)?.metadata.uid ?? "";
-  // Longer than a `generateName` suffix, because a collision would not be retried with another
-  // name.
+  // This suffix is longer than a suffix from `generateName`, because virt-controller does not choose another name after a collision.
   const suffix = sha256Hex(`${uid} ${node} ${lastFailedUid}`).slice(0, 10);
   return {
     apiVersion: "kubevirt.io/v1",
@@ -109,13 +108,14 @@ function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
   const failed = listFailed(node, vmi, migrations);
   const forMs = computeRetryDelayMs(failed, nowMs);
-  // Failed attempts are retried only while the node is unschedulable, that is, during a drain.
+  // A failed attempt is retried only while the node is unschedulable, that is, being drained. Otherwise, the eviction request
+  // is removed, and only a new request starts another migration.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
   if (forMs > 0) return { kind: "wait", forMs };
   return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
-/** Records a cordoned node in `drainedNodeName`. After an uncordon, clears `evacuationNodeName`. */
+/** Plans to record in `drainedNodeName` that the node is cordoned. After the node is uncordoned, plans to clear `evacuationNodeName`. */
 function planDrainRecord(
   node: string,
   { vmi, isNodeSchedulable }: EvacuationFacts,

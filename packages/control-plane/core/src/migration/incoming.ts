@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the target node's steps. The guest resumes only after the source has stopped it.
+// Plans the target node's steps for an incoming guest. The guest resumes only after the source has stopped it.
 import type { MigrationState } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import type { DomainInfo } from "../interfaces/hypervisor.ts";
@@ -8,12 +8,12 @@ import type { NewCondition } from "../status/conditions.ts";
 export interface IncomingFacts {
   readonly migration: MigrationState;
   readonly isWired: boolean;
-  /** State of the migration's relay. `reported`: the VMI's status contains its address and ports. */
+  /** State of the migration's relay on this node. `reported`: the VMI's status contains the relay's address and ports. */
   readonly relay: "none" | "unreported" | "reported";
   /** Domain in this node's pod. Undefined until libvirt receives the domain. */
   readonly domain: DomainInfo | undefined;
   readonly isIncoming: boolean;
-  /** True after the source's stop report over the relay, or after the source pod's end. */
+  /** Whether the guest has stopped at the source. True if the source node reported the stop over the relay, or the source pod has ended. */
   readonly isOffAtSource: boolean;
   /** Whether the guest was paused at the source by a user or a disk error. */
   readonly wasPausedAtSource: boolean;
@@ -31,7 +31,7 @@ export type IncomingStep =
   | { readonly kind: "announce" }
   | { readonly kind: "reportReady" }
   | { readonly kind: "stopRelay" }
-  /** Reports the differing devices that keep the guest paused. An empty list clears earlier reports. */
+  /** Reports the differing devices that keep the guest paused until a user acts. An empty list clears an earlier report. */
   | { readonly kind: "reportFaults"; readonly faults: readonly string[] }
   | { readonly kind: "wait"; readonly for: "wiring" | "guest" | "source" | "person" | "end" };
 
@@ -46,7 +46,7 @@ function prepare(facts: IncomingFacts): readonly IncomingStep[] {
   return [...listen(facts), { kind: "wait", for: "guest" }];
 }
 
-/** Plans the last steps for a guest that runs, or stays paused, on the target. */
+/** Plans the last steps when the guest runs on the target, or is paused there because it was paused at the source. */
 function planFinish({ migration, relay }: IncomingFacts): readonly IncomingStep[] {
   const isReported = migration.targetNodeDomainReadyTimestamp !== undefined;
   const relaySteps = relay === "none" ? [] : [{ kind: "stopRelay" } as const];
@@ -63,8 +63,7 @@ function planGuestResume(facts: IncomingFacts): readonly IncomingStep[] {
   const { migration, isIncoming, isOffAtSource, wasPausedAtSource, faults } = facts;
   if (migration.targetNodeDomainReadyTimestamp !== undefined) return planFinish(facts);
   if (isIncoming) return [{ kind: "wait", for: "source" }];
-  // The relay receives the source's stop report. A restarted virt-handler must start the relay
-  // again.
+  // The source reports over the relay that the guest has stopped. `listen` starts the relay again if virt-handler was restarted.
   if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
   if (faults.length > 0) return [...reportFaults(facts), { kind: "wait", for: "person" }];
   if (wasPausedAtSource) return [...reportFaults(facts), ...planFinish(facts)];
@@ -130,10 +129,10 @@ export function findIncomingFaults(
   ].sort();
 }
 
-/** Condition type while the guest is paused on the target because of unexpected devices. */
+/** Condition type of a VMI and its migration. Set while the guest is paused on the target because of unexpected devices. */
 export const GUEST_PAUSED_ON_TARGET = "GuestHeld";
 
-/** Returns a message if the guest's devices differ from what the target prepared. */
+/** Returns a message if the guest is paused because its devices differ from what the target prepared. Otherwise returns undefined. */
 export function findPausedGuestMessage(state: MigrationState | undefined): string | undefined {
   const { targetNodeDomainFaults: faults = [], targetNode = "" } = state ?? {};
   if (faults.length === 0) return undefined;

@@ -22,7 +22,7 @@ export interface MigrationLimits {
   readonly allowsUnsafe: boolean;
 }
 
-/** Parses bytes per second, where 0 means no limit. libvirt's minimum is 1 MiB/s. */
+/** Parses a bandwidth in bytes per second; 0 means no limit. Raises limits below libvirt's minimum to 1 MiB/s. */
 function parseBandwidth(quantity: string | number): Pick<MigrationLimits, "bandwidthMibPerSecond"> {
   const bytes = parseQuantity(String(quantity)) ?? 0;
   return bytes > 0 ? { bandwidthMibPerSecond: Math.max(1, Math.floor(bytes / BYTES_PER_MIB)) } : {};
@@ -65,15 +65,16 @@ export function mayDisruptNow(
 const DOWNTIME_DIVISORS = [9, 9, 9, 4, 2] as const;
 
 /**
- * Returns the downtime limit in milliseconds. `iteration` counts passes over the guest's memory
- * from 1. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova
+ * Returns the downtime limit in milliseconds for an iteration. An iteration is a pass over the guest's memory; the first has number 1. QEMU
+ * pauses the guest when it expects to transfer the remaining memory within the limit. The limit is low at first, so that an idle guest is
+ * paused only briefly. An emulated guest gets the whole limit from the start, so that it needs few iterations: QEMU before 9.0 may lose
+ * some of the guest's writes in each iteration. Source: QEMU migration.c `migration_iteration_run`; OpenStack Nova
  * live_migration_downtime_steps; docs/migration.md, "Emulated guests".
  */
 export function downtimeAt(
   iteration: number,
   { maxDowntimeMs, isEmulated }: { readonly maxDowntimeMs: number; readonly isEmulated: boolean },
 ): number {
-  // Emulated guests need few iterations, because QEMU before 9.0 may lose writes in each.
   const part = isEmulated ? 1 : (DOWNTIME_DIVISORS[iteration - 1] ?? 1);
   return Math.max(1, Math.round(maxDowntimeMs / part));
 }

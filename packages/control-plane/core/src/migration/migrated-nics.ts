@@ -21,14 +21,14 @@ import type { PodWiring } from "../nics/bindings/pod-wiring.ts";
 /** Bindings for which Patchbay creates the tap. */
 const OWN_TAP_BINDINGS: readonly BindingKind[] = ["bridge", "masquerade", "managedTap"];
 
-/** Lists interfaces that the source reports as guest devices, including those being unplugged. */
+/** Lists interfaces that have a device in the guest according to the source node. Includes interfaces that are being unplugged. */
 export function listMigratingIfaces({ status }: VirtualMachineInstance): readonly IfaceStatus[] {
   return (status?.interfaces ?? []).filter(
     ({ name, queueCount }) => name !== undefined && queueCount !== undefined,
   );
 }
 
-/** Returns the target's tap name or socket path. Undefined for plugins' taps and unattached NICs. */
+/** Returns the target's tap name or path of the vhost-user socket. Undefined if a plugin creates the tap or no NIC is attached. */
 function findTapName(
   vmi: VirtualMachineInstance,
   name: string,
@@ -46,7 +46,7 @@ function findTapName(
   return OWN_TAP_BINDINGS.includes(kind) ? buildTapName(name, podInterfaceName) : undefined;
 }
 
-/** Lists expected NICs. Other components' taps may have any name, so `incoming` provides theirs. */
+/** Lists the NICs that the target expects. Taps of other components may have any name, so their names are copied from `incoming`. */
 export function listExpectedNics(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
@@ -62,7 +62,7 @@ export function wasPausedAtSource({ status }: VirtualMachineInstance): boolean {
   return findCondition(status?.conditions, PAUSED)?.status === "True";
 }
 
-/** Lists the NICs to announce: those with a bridge between tap and pod NIC. */
+/** Returns the NICs to announce after the guest resumes in another pod: those with a bridge between tap and pod NIC. */
 export function listAnnouncedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] {
   return ifaces
     .filter((iface) => isInPod(iface) && iface.links.hasPodInterface)
@@ -90,7 +90,7 @@ export function listIncomingWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return listWirings(facts).map(withoutAwaitedIn);
 }
 
-/** Lists wirings without flooding to the tap and without the guest's MAC, because the guest left. */
+/** Lists the wirings to apply after the guest has left this pod. These wirings do not flood frames to the tap or use the guest's MAC. */
 export function listOutgoingWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
   return listWirings(facts).map((wiring) => ({ ...wiring, incomingPodUid: podUid }));
 }

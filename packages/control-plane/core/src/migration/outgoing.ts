@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the source node's steps. Never starts a migration that has a recorded start time.
+// Plans the source node's steps of a live migration. Never starts a migration whose start time the VMI's status already records.
 import type { MigrationState } from "@patchbay/api";
 import type { DomainInfo, JobStats } from "../interfaces/hypervisor.ts";
 
@@ -9,7 +9,7 @@ export interface OutgoingFacts {
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;
   readonly hasRelay: boolean;
-  /** State of this process's libvirt call that migrates the guest. Undefined before the call. */
+  /** State or result of the libvirt call with which this process migrates the guest. Undefined if it has made no such call. */
   readonly call: undefined | "running" | "arrived" | { readonly failure: string };
   readonly isStalled: boolean;
   /** Whether the completion timeout has passed and the configuration allows disruption. */
@@ -29,7 +29,7 @@ export type OutgoingStep =
   /** Raises the downtime limit, so that QEMU pauses the guest during the remaining transfer. */
   | { readonly kind: "disrupt" }
   | { readonly kind: "abort" }
-  /** Resumes a guest that libvirt paused for the final transfer before losing the job. */
+  /** Resumes the guest on this node, after libvirt had paused it for the final transfer and lost the job. */
   | { readonly kind: "resume" }
   /** Reports to the target that the guest has stopped on this node. */
   | { readonly kind: "reportStopped" }
@@ -43,7 +43,10 @@ export type OutgoingStep =
 
 const WAIT_FOR_END: readonly OutgoingStep[] = [{ kind: "wait", for: "end" }];
 
-/** Reports the failure before the resume, so that the guest never runs on both nodes. */
+/**
+ * Plans to resume the guest on the source after libvirt crashed in the final transfer and lost the job. Reports the failure
+ * before the resume, so that the target does not resume the guest too.
+ */
 function planSourceResume(facts: OutgoingFacts): readonly OutgoingStep[] {
   if (facts.migration.failed === true) return [{ kind: "resume" }, ...WAIT_FOR_END];
   const reason = "its libvirt ended before the handover, and the guest continues here";
@@ -57,8 +60,8 @@ function planSourceFailure(facts: OutgoingFacts, reason: string): readonly Outgo
 }
 
 /**
- * Reports the guest's stop. The relay stays open, because a restarted target needs the report
- * again.
+ * Plans the report that the guest has stopped on this node, after which the target resumes the guest. The relay stays open
+ * until the guest runs on the target, because a restarted virt-handler of the target needs the report again.
  */
 function planHandover(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { abortRequested, sourceNodeDomainLeft, targetNodeDomainReadyTimestamp } = facts.migration;
@@ -79,7 +82,7 @@ function begin({ migration, hasRelay }: OutgoingFacts): readonly OutgoingStep[] 
   const relaySteps = hasRelay ? [] : [{ kind: "startRelay" } as const];
   return [
     ...relaySteps,
-    // This node announces again, because a CNI plugin on the target may have announced the MACs.
+    // A CNI plugin on the target may have announced the guest's MACs, so this node announces them again.
     { kind: "announceMacs" },
     { kind: "reportStart" } as const,
     { kind: "migrate" } as const,
@@ -92,8 +95,7 @@ function decideBeforeStart(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, call } = facts;
   if (typeof call === "object") return planSourceFailure(facts, call.failure);
   if (migration.abortRequested === true) return planSourceFailure(facts, "it was cancelled");
-  // An earlier process started the migration, and the guest is still here: the migration has
-  // failed.
+  // An earlier virt-handler process started the migration. The guest is still on this node, so the migration has failed.
   if (migration.startTimestamp !== undefined)
     return planSourceFailure(facts, "it ended, and the guest is here");
   return begin(facts);
@@ -106,7 +108,7 @@ function decideWhileMigrating(facts: OutgoingFacts): readonly OutgoingStep[] {
   return isLate && migration.mode !== "Paused" ? [{ kind: "disrupt" }, waitStep] : [waitStep];
 }
 
-/** Considers process, libvirt job and domain, because their reports may differ briefly. */
+/** Checks whether this process, the libvirt job or the domain reports an outgoing migration. These reports may differ briefly. */
 function isMigratingOut({ domain, job, call }: OutgoingFacts): boolean {
   return call === "running" || job.move === "out" || domain?.move === "leaving";
 }
@@ -119,7 +121,7 @@ export function planOutgoing(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, domain, call } = facts;
   if (isPausedWithoutJob(facts)) return planSourceResume(facts);
   if (migration.failed === true) return WAIT_FOR_END;
-  // The call's result takes precedence, because a launcher that has ended has no `domain`.
+  // The result of the libvirt call takes precedence, because the launcher may have ended after the call, and `domain` is then undefined.
   if (call === "arrived" || domain?.move === "left") return planHandover(facts);
   if (domain === undefined) return [{ kind: "wait", for: "guest" }];
   if (isMigratingOut(facts)) return decideWhileMigrating(facts);

@@ -6,17 +6,20 @@ import { isNicMac } from "@patchbay/api/values";
 import { sha256Hex } from "../nics/sha256.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 
-/** Leaves room for the prefix and a suffix of 6 characters. Source: Kubernetes names. */
+/**
+ * Maximum length of the VMI's name in the name of a launcher pod. The whole name has at most 253 characters, including a suffix of 6
+ * characters. Source: Kubernetes names.
+ */
 const VMI_PART_MAX = 253 - "virt-launcher-".length - 6;
 
-/** The name is deterministic, so that a second create fails with "already exists". */
+/** Builds the launcher pod's name. Repeated calls return the same name, so a second create fails with "already exists". */
 export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: string): string {
   const { uid = "", name } = vmi.metadata;
   const uids = migrationUid === undefined ? uid : `${uid} ${migrationUid}`;
   return `virt-launcher-${name.slice(0, VMI_PART_MAX)}-${sha256Hex(uids).slice(0, 5)}`;
 }
 
-/** Undefined if there is no migration, or virt-controller has marked it as `completed`. */
+/** Returns the state of an open migration. Returns undefined if there is none, or if virt-controller has marked it as `completed`. */
 export function migrationIn(migration: MigrationState | undefined): MigrationState | undefined {
   if (migration?.migrationUid === undefined || migration.completed === true) return undefined;
   return migration;
@@ -42,17 +45,17 @@ export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): 
   return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
 }
 
-/** In pods without this label, users may change the annotations that report networks. */
+/** Returns whether the pod has the launchers' label. In other pods, virt-api lets users change the annotations that report networks. */
 export function hasLauncherLabel({ metadata }: Pod): boolean {
   return metadata.labels?.[names.KUBEVIRT_LABEL] === names.LAUNCHER_LABEL_VALUE;
 }
 
-/** Identifies the guest's pod by controller and name, because pod authors can set any labels. */
+/** Returns whether the pod is the guest's pod on the owning node. Ignores labels, because pod authors can set any labels. */
 export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
   return isControlledBy(pod, vmi) && pod.metadata.name === ownerPodName(vmi);
 }
 
-/** The owner starts, changes and stops the guest. The target prepares for an incoming guest. */
+/** Role of a node. The owner starts, changes and stops the guest. The target prepares for an incoming guest. */
 export type NodeRole = "owner" | "target";
 
 interface NodeLauncher {
@@ -67,7 +70,7 @@ function findRole(vmi: VirtualMachineInstance, node: string): NodeRole | undefin
   return openMigration(vmi)?.targetNode === node ? "target" : undefined;
 }
 
-/** Undefined if the node is neither the VMI's owner nor the target of an open migration. */
+/** Returns the VMI's pod on the node. Undefined if the node is neither the owner nor the target of an open migration. */
 export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLauncher | undefined {
   const role = findRole(vmi, node);
   const pods = Object.entries(vmi.status?.activePods ?? {});
@@ -78,7 +81,7 @@ export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLaunc
   return { uid, name, role };
 }
 
-/** Sets missing MACs, because the target would use the MAC of its own pod NIC. */
+/** Sets the guest's MAC in each interface whose spec has none. Otherwise, the target would use the MAC of its own pod NIC. */
 function withGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   return ifacesOf(vmi.spec).map((iface) => {
     const mac = findByName(vmi.status?.interfaces, iface.name)?.mac ?? "";
@@ -86,7 +89,7 @@ function withGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   });
 }
 
-/** Returns the target's view of the VMI: the target's attachments and no reported interfaces. */
+/** Returns the target node's view of the VMI, which has the target pod's attachments and no reported interfaces. */
 export function targetView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const { migrationState, ...status } = vmi.status ?? {};
   const attachments = [...(migrationState?.targetAttachments ?? [])];

@@ -33,7 +33,7 @@ export function migrationProblem(
   return `Cannot migrate VMI, Reason: ${reason}, Message: ${message}`;
 }
 
-/** Returns an error message. `migrations` contains all migrations of the VMI's namespace. */
+/** Returns an error message if a migration of the VMI is in flight. `migrations` contains the migrations of the VMI's namespace. */
 export function inFlightProblem(
   { metadata: { name } }: VirtualMachineInstance,
   migrations: readonly VirtualMachineInstanceMigration[],
@@ -58,7 +58,7 @@ export interface EvictionResponse {
   readonly evacuates?: string;
 }
 
-/** Rejects the eviction and requests a migration once. Undefined if the VMI has no node. */
+/** Returns a response that rejects the eviction, and requests a migration if none is requested yet. Undefined if the VMI has no node. */
 function startEvacuation({
   metadata,
   status,
@@ -78,7 +78,7 @@ export function findEvictionStrategy(
   return spec.evictionStrategy ?? clusterStrategy;
 }
 
-/** Undefined if the eviction is allowed. A running guest then shuts down. */
+/** Returns the response that rejects an eviction. Returns undefined if the eviction is allowed; a running guest then shuts down. */
 export function respondToEviction(
   vmi: VirtualMachineInstance,
   podName: string,

@@ -18,7 +18,7 @@ const PASSWORD_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
 const PASSWORD_BYTES = 16;
 const GROUP_LENGTH = 4;
 
-/** Creates a password that is easy to copy. Each random byte selects one of 31 characters. */
+/** Creates a password that is easy to copy from a screen. Each random byte selects one of 31 characters. */
 export function makePassword(randomBytes: RandomBytes): string {
   const random = randomBytes(PASSWORD_BYTES);
   const letters = [...random].map((byte) => PASSWORD_LETTERS[byte % PASSWORD_LETTERS.length] ?? "");
@@ -48,10 +48,10 @@ const HOTPLUG_NETWORK = {
     "",
   ].join("\n"),
 };
-/** Ignores failures, because guests with another network manager need no reload. */
+/** Command that makes systemd-networkd reload its files. Ignores failures, because guests with another network manager need no reload. */
 const RELOAD_NETWORKS = ["sh", "-c", "networkctl reload || true"];
 
-/** Returns cloud-config fields. Without `login`, the SSH keys apply to the image's default user. */
+/** Returns the cloud-config fields for the login. If `login` is undefined, the SSH keys apply to the image's default user. */
 function makeLogins(login: Login | undefined, keys: readonly string[]): object {
   const keyList = keys.length > 0 && { [KEYS_FIELD]: keys };
   if (login === undefined) return { ...keyList };
@@ -81,10 +81,10 @@ interface NewNic {
   readonly mac: string;
 }
 
-/** Default-route metric of secondary NICs. The pod network's route has networkd's preferred metric of 1024. */
+/** Metric of secondary NICs' default routes. The pod network's route has networkd's lower default of 1024, so it takes precedence. */
 const ROUTE_METRIC = 2048;
 
-/** Uses DHCP on every NIC. Matches NICs by MAC, because names depend on the guest's system. */
+/** Creates network data with DHCP on every NIC. Matches NICs by MAC, because their names depend on the guest's operating system. */
 function makeNetworkData(nics: readonly NewNic[]): string {
   const ethernets = nics.map(({ name, mac }, index) => {
     const isFirst = index === 0;
@@ -108,7 +108,7 @@ function withNewMacs(
   return macs;
 }
 
-/** Creates network data for several NICs, because cloud-init configures only the first NIC by default. */
+/** Assigns MACs and creates network data if there are several NICs, because cloud-init configures only the first NIC by default. */
 export function makeNetwork(
   networks: readonly string[],
   assigned: ReadonlyMap<string, string>,

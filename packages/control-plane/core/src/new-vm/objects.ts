@@ -24,7 +24,7 @@ export interface NewVm {
   readonly namespace: string | undefined;
   /** Volumes, at least one. Their disks precede all other disks of the guest. */
   readonly volumes: readonly NewVolume[];
-  /** Size of the claim filled once from volume {@link ROOT}. If unset, each start recreates the disk. */
+  /** Size of a claim that is filled once from the image of volume {@link ROOT}. Unset if each start recreates the disk from the image. */
   readonly rootSize?: string;
   /** Memory and CPUs; undefined if an instancetype defines them. */
   readonly size: { readonly memory: string; readonly cpus: number } | undefined;
@@ -73,7 +73,7 @@ function objectHead<T extends KubeObject>(
   return { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }) } };
 }
 
-/** In the guest, an additional disk's name is its serial number. */
+/** Returns the names of the additional disks. In the guest, each disk has its name as serial number. */
 function diskNames({ disks }: NewVm): readonly string[] {
   return disks.map((_, index) => `disk-${String(index + 1)}`);
 }
@@ -157,7 +157,7 @@ export interface NewVmProblem {
   readonly name: string;
 }
 
-/** Finds the first duplicate disk name and the first duplicate interface name. */
+/** Returns the first duplicate name among the disks and the first among the interfaces. Empty if there are no duplicates. */
 export function findNewVmProblems(newVm: NewVm): readonly NewVmProblem[] {
   const disk = findDuplicate([
     ...newVm.volumes.map(({ name }) => name),
@@ -237,7 +237,7 @@ export function createVmObjects(newVm: NewVm): VmObjects {
   return { claims: buildClaims(newVm), vm, secret: buildSecret(newVm) };
 }
 
-/** Makes the returned VM the owner, so that deleting the VM deletes the secret. */
+/** Sets the secret's owner to the VM that the API server returned, so that deleting the VM deletes the secret. */
 export function withOwner(
   { apiVersion, kind, metadata }: KubeObject,
   secret: NewSecret,
@@ -246,7 +246,7 @@ export function withOwner(
   return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
 }
 
-/** Lists the VM after the objects that it refers to. */
+/** Returns the objects in the order of a manifest: the VM after the objects that it refers to. */
 export function listVmObjects({ claims, vm, secret }: VmObjects): readonly KubeObject[] {
   return [...claims, secret, vm];
 }

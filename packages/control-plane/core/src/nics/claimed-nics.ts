@@ -34,14 +34,14 @@ interface ClaimedDevice {
   readonly ips: readonly string[];
 }
 
-/** Reason for a missing device. `mayFollow`: the guest's start waits for the driver's report. */
+/** Reason why an interface has no device. If `mayFollow` is set, the guest's start waits for the claim's driver to report a device. */
 type MissingDevice = ReasonMessage & { readonly mayFollow: boolean };
 
 type ClaimedNic = ClaimedDevice | MissingDevice;
 
 export type ClaimedNics = ReadonlyMap<string, ClaimedNic>;
 
-/** Maximum wait of the guest's start for devices after the launcher's start. */
+/** Maximum time after the launcher's start for which the guest's start waits for devices. Drivers usually report them sooner. */
 const REPORT_WAIT_MS = 10_000;
 
 type ClaimedNetwork = Network & { readonly resourceClaim: NonNullable<Network["resourceClaim"]> };
@@ -55,7 +55,7 @@ function isAttachedToRunningGuest({ status }: VirtualMachineInstance, name: stri
   return isAttached && status?.phase === "Running";
 }
 
-/** Omits networks that are attached to a running guest, because their devices do not change. */
+/** Lists networks whose device must be read. Omits networks attached to a running guest, because their devices do not change. */
 function listNetworksToRead(vmi: VirtualMachineInstance): readonly ClaimedNetwork[] {
   return networksOf(vmi.spec)
     .filter(isClaimed)
@@ -65,14 +65,14 @@ function listNetworksToRead(vmi: VirtualMachineInstance): readonly ClaimedNetwor
     });
 }
 
-/** Returns the ResourceClaim's name. Undefined if none is declared or created from the template yet. */
+/** Returns the ResourceClaim's name. Undefined if the pod has no such claim, or if no claim has been created from its template yet. */
 function findClaimObject({ spec, status }: Pod, claimName: string): string | undefined {
   const declared = findByName(spec.resourceClaims, claimName);
   if (declared?.resourceClaimName !== undefined) return declared.resourceClaimName;
   return findByName(status?.resourceClaimStatuses, claimName)?.resourceClaimName;
 }
 
-/** Empty until the launcher runs, because drivers report only devices of running pods. */
+/** Lists the names of the ResourceClaims to read. Empty until the launcher runs, because drivers report only devices of running pods. */
 export function listResourceClaimNames(vmi: VirtualMachineInstance, pod: Pod): readonly string[] {
   if (pod.status?.phase !== "Running") return [];
   const found = listNetworksToRead(vmi).flatMap(
@@ -121,7 +121,7 @@ function findReportedNic(
   return reported ?? deviceNotReported(object ?? claimName, devices[0]?.driver ?? "");
 }
 
-/** Rejects a device whose link is in use or whose MAC is not the requested MAC. */
+/** Rejects a device that cannot be the guest's NIC: its link has another use, or its MAC is not the requested MAC. */
 function checkDevice(
   network: ClaimedNetwork,
   device: ClaimedDevice,
@@ -174,7 +174,7 @@ export function readClaimedNics(
   );
 }
 
-/** Returns the remaining wait for missing devices. Undefined if no running launcher waits. */
+/** Returns the remaining time until missing devices are reported; undefined if no running launcher waits for a device. */
 export function findReportWaitMs(
   nics: ClaimedNics,
   pod: Pod | undefined,
@@ -185,7 +185,7 @@ export function findReportWaitMs(
   return isAwaited ? Math.max(REPORT_WAIT_MS - readRunningMs(pod, nowMs), 0) : undefined;
 }
 
-/** If `nic` was not observed, returns the previous attachment, or else a requested attachment. */
+/** Builds the attachment of a device. If `nic` was not observed, returns the previous attachment, or else a requested one. */
 export function toClaimedAttachment(
   name: string,
   nic: ClaimedNic | undefined,
@@ -209,7 +209,7 @@ export function toClaimedAttachment(
   };
 }
 
-/** Returns claims that template and running VMI share. Their devices can be plugged. */
+/** Returns the template's claims that the running VMI has too. Their devices can be plugged, because the launcher holds them. */
 export function listHeldClaims(template: VmiSpec, running: VmiSpec): ReadonlySet<string> {
   const held = (template.resourceClaims ?? []).filter((claim) =>
     isEqual(claim, findByName(running.resourceClaims, claim.name)),
@@ -237,7 +237,7 @@ export function withClaimSlots(
   return { ...spec, resourceClaims: [...resourceClaims, ...added] };
 }
 
-/** Removes unused claims of {@link withClaimSlots}, so that these do not count as template changes. */
+/** Removes unused slots, so that the claims of {@link withClaimSlots} do not count as a difference from the template. */
 export function withoutUnusedSlots(running: VmiSpec, template: VmiSpec): VmiSpec {
   const { resourceClaims, ...rest } = running;
   if (resourceClaims === undefined) return running;

@@ -16,16 +16,16 @@ export interface LinkFacts {
   readonly isWired: boolean;
   /** Whether the rules at the tap differ from the network policies. */
   readonly isPolicyOutdated?: true;
-  /** Whether QEMU has this tap open, and not a deleted tap with the same name. */
+  /** Whether QEMU has this tap open. False if QEMU has a deleted tap with the same name open. */
   readonly isTapOpen: boolean;
-  /** MTU of the pod NIC in bytes, or of a plugin's tap. 0 if neither exists. */
+  /** MTU of the pod NIC in bytes, or of the tap if a CNI plugin created it. 0 if neither exists. */
   readonly mtu: number;
   readonly mac?: string;
   readonly index?: number;
   /** Whether the pod NIC has addresses that wiring must still move to the guest. */
   readonly hasAddresses?: boolean;
   readonly addresses?: readonly string[];
-  /** Name of the tap that the device opens. Unset for the pod NIC's default tap name. */
+  /** Name of the tap that the device opens. Unset if it is the default name for the pod NIC. */
   readonly tapName?: string;
   readonly tapIndex?: number;
   /** Whether a tap created by a CNI plugin has one queue pair or several. */
@@ -67,7 +67,7 @@ export interface IfaceFacts {
   readonly name: string;
   readonly iface?: Iface;
   readonly network?: Network;
-  /** Binding or refusal, inferred from the links if the spec no longer contains the interface. */
+  /** Binding, or why it is refused. For an interface that was deleted from the spec, the binding is inferred from the links. */
   readonly binding: Binding | BindingRefusal;
   readonly security?: ClusterSecurity;
   readonly policy?: NicPolicy;
@@ -87,7 +87,7 @@ export interface IfaceFacts {
   /** Pod NICs of earlier networks whose bridges still exist after a network swap. */
   readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
-  /** Addresses that the guest announced at its tap, if any. Only the status may use them. */
+  /** Addresses that the guest announced at its tap. Unset if there are none. Only the status may use them. */
   readonly learned?: readonly string[];
 }
 
@@ -103,7 +103,10 @@ function findMinMtu({ remembered, links }: MtuFacts): number {
   return addresses.some((address) => address.includes(":")) ? IPV6_MTU_MIN : 0;
 }
 
-/** Returns the requested MTU, at most the pod NIC's and at least 1280 with IPv6. 0 if unknown. */
+/**
+ * Returns the MTU of the interface: the requested MTU, at least 1280 if the pod NIC has IPv6 addresses, and at most the pod NIC's MTU.
+ * 0 if neither MTU is known.
+ */
 export function findMtu(facts: MtuFacts): number {
   const { mtu = 0 } = facts.links ?? {};
   const requested =

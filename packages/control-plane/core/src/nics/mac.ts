@@ -29,7 +29,7 @@ export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
   readonly links?: Pick<LinkFacts, "mac">;
 };
 
-/** Normalizes the MAC from the spec, or else the pod NIC, or else the attachment. */
+/** Returns the guest's MAC as lower case with colons: from the spec, or else the pod NIC, or else the attachment. */
 export function findMac({ iface, attachment, links }: MacFacts): string {
   const mac = iface?.macAddress ?? links?.mac ?? attachment?.mac ?? "";
   return normalizeMac(mac);
@@ -60,7 +60,7 @@ export function chooseMac(inUse: ReadonlySet<string>, randomBytes: RandomBytes):
 interface MacSources {
   readonly namespace: string;
   readonly bindings: BindingRegistry;
-  /** Earlier specs of the VM, preferred first, from which interfaces on the same network retain MACs. */
+  /** Earlier specs of the same VM, the preferred spec first. An interface retains its MAC from an earlier spec with the same network. */
   readonly earlier: readonly VmiSpec[];
   readonly randomBytes: RandomBytes;
 }
@@ -112,15 +112,13 @@ function hasMac({ macAddress = "" }: Iface): boolean {
   return macAddress !== "";
 }
 
-/**
- * Patchbay must choose a secondary interface's MAC that neither the spec nor the network provides.
- */
+/** Checks whether Patchbay must choose the MAC of a secondary interface. It must if the spec sets no MAC and the network reports none. */
 export function needsRandomMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
   if (hasMac(iface) || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return false;
   return findMacSource(iface, spec, bindings) === "random";
 }
 
-/** Adds missing MACs that Patchbay must choose: from an earlier spec, or else at random. */
+/** Returns all interfaces. Adds a MAC where Patchbay must choose one: the MAC from an earlier spec, or else a random MAC. */
 export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
   const inUse = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
   return ifacesOf(spec).map((iface) => {
@@ -171,7 +169,7 @@ function listMacLocations(
   });
 }
 
-/** Finds MACs that other VMs use on the same segment. Prefers VMs that are not halted. */
+/** Returns interfaces of `own` whose MAC another VM has on the same segment. Of several such VMs, prefers one that is not halted. */
 export function findMacConflicts(
   own: MacOwner,
   others: readonly MacOwner[],
@@ -206,7 +204,7 @@ interface OwnMacConflict {
   readonly networks: readonly [later: string, earlier: string];
 }
 
-/** Finds equal MACs on different networks of one segment. Validation already covers each single network. */
+/** Finds NICs of one VM with the same MAC on different networks of one segment. Validation already rejects equal MACs on one network. */
 export function findOwnMacConflicts(
   own: MacOwner,
   findSegment: FindSegment,
@@ -227,7 +225,7 @@ export function findOwnMacConflicts(
   });
 }
 
-/** Omits a VM's name in another namespace, which the user may not be allowed to read. */
+/** Describes a VM for a message. Omits the name of a VM in another namespace, which the user may not be allowed to read. */
 export function describeMacOwner(owner: string, namespace: string): string {
   return owner.startsWith(`${namespace}/`) ? `VM ${owner}` : "a VM of another namespace";
 }
@@ -241,7 +239,8 @@ interface MacOnNetwork {
 }
 
 /**
- * Undefined if Patchbay chooses the MAC at random, the interface is absent, or its binding refused.
+ * Returns the source and network of the interface's MAC if the VM's status must retain the MAC. Undefined if Patchbay chooses the MAC
+ * at random, if the interface is absent, or if its binding is refused.
  */
 function findRetainableMac(
   vm: VirtualMachine,
@@ -253,15 +252,15 @@ function findRetainableMac(
   const source = findMacSource(iface, spec, bindings);
   if (network === undefined || source === undefined || source === "random" || isAbsent(iface))
     return undefined;
-  // Records a specified MAC too, because the user may delete the field `macAddress` later.
+  // A MAC in the specification is recorded too, so that the interface retains this MAC if the user deletes the field `macAddress`.
   if (network.pod !== undefined) return { source };
   const networkName = networkNameOf(network, vm.metadata.namespace ?? "");
   return networkName === undefined ? undefined : { source, networkName };
 }
 
 /**
- * Prefers the running guest's MACs to recorded MACs. Drops interfaces that were removed or changed
- * networks.
+ * Returns the MACs to record in the VM's status: the running guest's MACs, or else the recorded MACs. Drops interfaces that
+ * were removed or moved to another network.
  */
 export function collectRetainedMacs(
   vm: VirtualMachine,
@@ -285,7 +284,7 @@ export function collectRetainedMacs(
   });
 }
 
-/** Adds recorded MACs to interfaces without a MAC in the spec. */
+/** Returns the VM's spec. An interface that has no MAC in the spec gets the MAC that the VM's status records for it. */
 export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): VmiSpec {
   const { template } = spec;
   const { macAddresses: recorded = [] } = status ?? {};
@@ -301,7 +300,7 @@ export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): Vm
   return withNics(template.spec, networksOf(template.spec), ifaces);
 }
 
-/** Whether the default network passes any source MAC, so that pod NICs may have unassigned MACs. */
+/** Whether the pods' default network passes frames with any source MAC, so that a pod NIC may have a MAC that CNI did not assign. */
 export interface PodNetworkPolicy {
   readonly passesAnyMac: boolean;
 }
@@ -327,7 +326,7 @@ function isSetByPatchbay(
   return source === "guest" || (passesAnyMac && networkName === undefined);
 }
 
-/** Sets the previous guest's MAC where Patchbay may set it. For others, see {@link withLastMacs}. */
+/** Sets the previous guest's MAC on interfaces whose MAC Patchbay may set itself. For the others, see {@link withLastMacs}. */
 export function withRetainedMacs(
   vm: VirtualMachine,
   ifaces: readonly Iface[],
@@ -340,7 +339,7 @@ export function withRetainedMacs(
   });
 }
 
-/** Annotates the VMI with the MACs last assigned by networks, to request the same again. */
+/** Annotates the VMI with the MACs that its networks assigned last, so that the same MACs are requested again. */
 export function withLastMacs(
   vmi: VirtualMachineInstance,
   vm: VirtualMachine,
@@ -357,7 +356,10 @@ export function readRetainedMacs(vmi: VirtualMachineInstance): readonly Retained
   return parseRetainedMacs(vmi.metadata.annotations?.[names.RETAINED_MACS_ANNOTATION]);
 }
 
-/** Undefined if no MAC is known. Masquerade needs no particular MAC on the pod network. */
+/**
+ * Returns the MAC to request from the pod's default network. Returns undefined if no MAC is known, or if the interface uses masquerade,
+ * which needs no particular MAC on the pod network.
+ */
 export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefined {
   const { spec, metadata } = vmi;
   const iface = ifacesOf(spec).find(({ name }) => {
@@ -376,7 +378,8 @@ export function findPodNetworkMac(vmi: VirtualMachineInstance): string | undefin
 type RequestedMac = Pick<NetworkSelection, "mac" | "io.patchbay.kept-mac">;
 
 /**
- * Requests the spec's MAC, or else the swapping NIC's. The previous guest's MAC is only preferred.
+ * Returns the MAC to request from a secondary network: the spec's MAC, or else the running NIC's MAC during a network swap, or
+ * else the previous guest's MAC. The network may assign another MAC only in the last case.
  */
 export function requestMac(
   iface: Iface,
@@ -394,7 +397,7 @@ export function requestMac(
   return last === undefined ? {} : { mac: last.macAddress, "io.patchbay.kept-mac": true };
 }
 
-/** Returns a required MAC that the network did not assign. Preferred MACs are never unmet. */
+/** Returns the requested MAC if the network assigned a different one. Otherwise, or if the MAC was only preferred, returns undefined. */
 export function findUnmetMac(
   element: NetworkSelection | undefined,
   assigned: string | undefined,

@@ -5,7 +5,7 @@ import { sha256Hex } from "./sha256.ts";
 
 /** Name of the NIC on the pod's default network. Source: KubeVirt namescheme.PrimaryPodInterfaceName. */
 export const DEFAULT_POD_INTERFACE = "eth0";
-/** Link names have at most 15 characters, and KubeVirt's suffix `-nic` takes 4 of them. */
+/** Number of hex digits in a link name. A name has at most 15 characters (IFNAMSIZ - 1), and KubeVirt's suffix `-nic` takes 4 of them. */
 const HASH_LENGTH = 11;
 const POD_PREFIX = "pod";
 const EXTRA_PREFIX = "bnd";
@@ -26,7 +26,7 @@ function withoutPodPrefix(podInterfaceName: string): string {
     : podInterfaceName;
 }
 
-/** Returns `eth0`, or `pod` and the first digits of the SHA-256 of the network's name. */
+/** Returns the pod NIC's name: `eth0`, or `pod` and the first digits of the SHA-256 of the network's name in the VM. */
 export function buildPodInterfaceName(network: Network): string {
   return isDefaultNetwork(network)
     ? DEFAULT_POD_INTERFACE
@@ -34,14 +34,14 @@ export function buildPodInterfaceName(network: Network): string {
 }
 
 /**
- * Name of the second pod NIC for a binding's additional network, independent of the annotation's
- * order.
+ * Returns the name of the second pod NIC for a registered binding with an additional network. `podInterfaceName` is the first
+ * pod NIC. CNI's default name would depend on the position in the networks annotation, which may change while a pod runs.
  */
 export function buildExtraInterfaceName(podInterfaceName: string): string {
   return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
 }
 
-/** During a swap, the old pod NIC still has the usual name. */
+/** Returns the name of an interface's new pod NIC during a network swap. The old pod NIC still has the usual name. */
 export function buildSwapInterfaceName(ifaceName: string, networkName: string): string {
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }
@@ -50,7 +50,10 @@ export function isOwnPodInterfaceName(name: string): boolean {
   return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);
 }
 
-/** Returns the pod NIC's name for a bridge, tap or limiter. Undefined for foreign names. */
+/**
+ * Returns the name of the pod NIC for a bridge or tap name from {@link buildIfaceNames}, or for the name of the tap's
+ * limiter; undefined for other names.
+ */
 export function parseLinkName(name: string): string | undefined {
   const [, bridgeSuffix, tapSuffix] =
     /^(?:k6t-(eth0|[0-9a-f]{11})|(?:tap|lim)(0|[0-9a-f]{11}))$/.exec(name) ?? [];
@@ -80,10 +83,10 @@ export function parseAlias(alias: string): string | undefined {
   return alias.startsWith(ALIAS_PREFIX) ? alias.slice(ALIAS_PREFIX.length) : undefined;
 }
 
-/** Pod NICs whose links have KubeVirt's names. Drivers of resource claims may choose other names. */
+/** Pod NICs whose bridge and tap have KubeVirt's names. Drivers of resource claims may choose other names for pod NICs. */
 const KUBEVIRT_NIC = /^(?:eth0|net\d{1,8}|pod(?!\d{1,8}$)[\w-]{1,11})$/;
 
-/** Hashes names that do not match {@link KUBEVIRT_NIC}, because link names must be short and unique. */
+/** Returns the name or, if it does not match {@link KUBEVIRT_NIC}, a hash: link names could otherwise be too long or not unique. */
 function toLinkKey(podInterfaceName: string): string {
   return KUBEVIRT_NIC.test(podInterfaceName)
     ? podInterfaceName
@@ -107,7 +110,7 @@ export function buildTapName(ifaceName: string, podInterfaceName: string): strin
     : buildIfaceNames(ifaceName, podInterfaceName).tapName;
 }
 
-/** Returns the name of the ifb link that queues frames above the guest's outbound limit. */
+/** Returns the name of the ifb link in which frames from the tap wait while the guest exceeds its outbound limit. */
 export function buildLimiterName(tapName: string): string {
   return LIMITER_PREFIX + tapName.slice(TAP_PREFIX.length);
 }

@@ -21,7 +21,7 @@ export interface NicsLocation {
   readonly base: string;
 }
 
-/** Returns the template's spec with its JSON pointer, or the VMI's if no VM exists. */
+/** Returns the VM's template spec and its JSON pointer. If the VM does not exist, returns the VMI's spec. */
 export function locateNics(machine: {
   readonly vm?: VirtualMachine | undefined;
   readonly vmi?: VirtualMachineInstance | undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans an interface's wiring, device, network swaps, vhost-user sockets and unplug requests.
+// Plans an interface's wiring in the pod, its NIC device in the domain, network swaps, vhost-user sockets and unplug requests.
 import { type ClusterSecurity, type Attachment, names } from "@patchbay/api";
 import { parseVhostUserInfo } from "@patchbay/api/annotations";
 import type { GuestLease } from "./addresses/lease.ts";
@@ -50,7 +50,7 @@ export type WiredIface = Pick<
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
   };
 
-/** A refused binding uses the module of the existing links, or else bridge. */
+/** Returns the binding's module. If the binding is refused, returns the module for the links that exist, or bridge if there are none. */
 export function findBindingModule({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
   return BINDINGS[binding.kind === "refused" ? (binding.leftover ?? "bridge") : binding.kind];
 }
@@ -59,7 +59,7 @@ export function isMadeByHook({ binding }: Pick<IfaceFacts, "binding">): boolean 
   return binding.kind === "hook";
 }
 
-/** Prefers the device's MAC to the spec's, because the running guest uses the device's. */
+/** Collects the facts for a wiring. The device's MAC takes precedence over the spec's, because the running guest uses it. */
 function toWiringFacts(facts: WiredIface): WiringFacts {
   const { iface, network, links = {}, remembered, isMeshed } = facts;
   const names = buildIfaceNames(facts.name, facts.podInterfaceName);
@@ -78,12 +78,12 @@ function toWiringFacts(facts: WiredIface): WiringFacts {
 }
 
 const NO_PORT_SECURITY: ClusterSecurity = { mode: "Off", enforced: false };
-/** A guest behind NAT may use any link-local address, because only its gateway shares the link. */
+/** All IPv6 link-local addresses. A guest behind NAT may use any of them, because only its gateway shares the link. */
 const ANY_LINK_LOCAL = "fe80::/10";
 
 /**
- * Lists addresses that the guest may use. Ignores pod annotations, because pod editors can change
- * them.
+ * Returns the addresses that the guest may use: with masquerade, its address behind NAT and all link-local addresses, and otherwise the
+ * pod NIC's addresses. Does not read the pod's annotations, because every user who may edit pods can change them.
  */
 function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): readonly string[] {
   if (wiring.kind === "masquerade") {
@@ -139,7 +139,7 @@ function listWirings(iface: ObservedIface): readonly ObservedWiring[] {
     : [];
 }
 
-/** Returns one wiring per pod NIC, including the new pod NIC of a network swap. */
+/** Returns the wirings that should exist, one for each pod NIC. Includes the new pod NIC of a network swap. */
 export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly ObservedWiring[] {
   return ifaces.flatMap((iface) => {
     const { swap } = iface;
@@ -148,12 +148,15 @@ export function listExpectedWirings(ifaces: readonly IfaceFacts[]): readonly Obs
   });
 }
 
-/** Omits a network swap's new NIC, whose policy applies only after the tap has moved. */
+/** Returns the wirings of the pod NICs in use. Omits the new NIC of a network swap, because its policy applies only after the tap moved. */
 export function listCurrentWirings(ifaces: readonly IfaceFacts[]): readonly ObservedWiring[] {
   return ifaces.flatMap(listWirings);
 }
 
-/** Patchbay cannot filter a plugin's tap, or frames that carry a proxy's address. */
+/**
+ * Checks whether Patchbay can apply network policies to the NIC's frames. Patchbay cannot if another program creates the tap or the
+ * device, or if a service mesh's proxy is between guest and peer: frames at the tap then have the proxy's address instead of the peer's.
+ */
 export function canEnforcePolicy({
   binding,
   policy,
@@ -170,7 +173,7 @@ interface ObservedTaps {
   readonly outdated: ReadonlySet<string>;
 }
 
-/** A vhost-user socket has no tap, so `isWired` was set when the socket was observed. */
+/** Sets `isWired` from the wired taps. A vhost-user socket has no tap, so its `isWired` was set when the socket was observed. */
 function withWiredLinks(
   iface: Pick<IfaceFacts, "name" | "podInterfaceName" | "links" | "binding">,
   { wired, outdated }: ObservedTaps,
@@ -183,8 +186,8 @@ function withWiredLinks(
 }
 
 /**
- * Rules of `outdatedTaps` differ from the policies. A NIC with an unenforceable policy counts as
- * not wired.
+ * Sets `isWired` and `isPolicyOutdated` of all interfaces. `wiredTaps` are the taps in complete wirings. `outdatedTaps` are taps whose
+ * rules differ from the network policies. A NIC whose policy cannot be enforced counts as not wired.
  */
 export function withWired(
   ifaces: readonly IfaceFacts[],
@@ -193,7 +196,7 @@ export function withWired(
 ): readonly IfaceFacts[] {
   const taps = { wired: wiredTaps, outdated: outdatedTaps };
   return ifaces.map((iface) => {
-    // A hook's NIC has no wiring and counts as wired if its pod NIC exists.
+    // A NIC that a hook creates has no wiring, so it counts as wired if its pod NIC exists.
     const observed = isMadeByHook(iface)
       ? { ...iface.links, isWired: iface.links.hasPodInterface }
       : withWiredLinks(iface, taps);
@@ -229,7 +232,7 @@ function isOwnLink({ name, kind }: PodLink): boolean {
   return parseLinkName(name) !== undefined && OWN_KINDS.includes(kind);
 }
 
-/** Includes the pod NIC after which the tap is named, because swaps do not rename taps. */
+/** Lists the interface's pod NICs, including the pod NIC after which the tap is named, because a swap does not rename the tap. */
 function listPodNics({
   podInterfaceName,
   links,
@@ -245,7 +248,7 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
     ...ifaces.flatMap(listPodNics),
     ...attachments.map(({ podInterfaceName }) => podInterfaceName),
   ];
-  // Pod NICs with other names than KubeVirt's have links named after a hash.
+  // If a pod NIC's name does not have KubeVirt's form, its links are named after a hash. `parseLinkName` returns this hash.
   const linkKeys = podNics.flatMap(
     (nic) => parseLinkName(buildIfaceNames("", nic).bridgeName) ?? [],
   );
@@ -253,7 +256,7 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
   return new Set([...podNics, ...linkKeys, ...ofTaps]);
 }
 
-/** Ignores wirings with an open tap, and a lone `tap0`, which another program may own. */
+/** Returns wirings that belong to no interface and whose tap is not open. Ignores a lone `tap0`, which another program may own. */
 export function findOrphanedWirings(
   links: readonly PodLink[],
   owners: LinkOwners,
@@ -304,7 +307,7 @@ export function buildNicDefinition(facts: IfaceFacts, options: NicOptions): NicD
   };
 }
 
-/** Undefined if the device or its PCI address is missing. */
+/** Builds the definition of the existing device, with the given link state; undefined if the device or its PCI address is missing. */
 export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition | undefined {
   const { device } = iface;
   const pciAddress = parsePciAddress(device?.pciAddress ?? "");
@@ -314,13 +317,16 @@ export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition 
   return { ...buildNicDefinition(iface, { pciAddress, queues, ...rom }), mac, mtu, linkUp };
 }
 
-/** Moves the tap to the new network's existing bridge, or back if the move fails. */
+/**
+ * Swaps the network: sets the link down, moves the tap to the bridge of the new network, and sets the link up. The new bridge
+ * must already exist. If the move fails, the tap returns to its old bridge.
+ */
 export interface SwapAction {
   readonly kind: "swapNetwork";
   readonly iface: string;
   readonly from: BridgeWiring;
   readonly to: BridgeWiring;
-  /** Device XML by link state. Unset if the spec's link is down or the device is incomplete. */
+  /** Device XML with the link down and up. Unset if the spec wants the link down, or if the device or its PCI address is missing. */
   readonly link?: { readonly down: string; readonly up: string };
 }
 
@@ -330,7 +336,7 @@ export interface RemoveBridgeAction {
   readonly bridgeName: string;
 }
 
-/** Empty if no swap is pending or one of the wirings is not of kind `bridge`. */
+/** Plans a pending network swap. Returns an empty list if no swap is pending or if one of the wirings is not of kind `bridge`. */
 export function planSwapNetwork(
   iface: IfaceFacts,
   wiringOf: (iface: IfaceFacts) => PodWiring | undefined,
@@ -360,7 +366,7 @@ export function planLeftoverBridge({
   ];
 }
 
-/** Creates a symbolic link to a vhost-user socket, with the name that the domain uses. */
+/** Creates a symbolic link in the launcher's directory. The link refers to a vhost-user socket, and has the name that the domain uses. */
 export interface LinkSocketAction {
   readonly kind: "linkSocket";
   readonly iface: string;
@@ -383,7 +389,7 @@ interface GuestFacts {
   readonly useEmulation: boolean;
 }
 
-/** Returns why a vhost-user device cannot work. libvirt checks none of these reasons. */
+/** Returns why a vhost-user device cannot work, or undefined if it can. libvirt checks none of these reasons. */
 export function findVhostUserBlock(
   iface: IfaceFacts,
   { domain, useEmulation }: GuestFacts,
@@ -419,7 +425,7 @@ const FIRST_RETRY_MS = 10_000;
 /** Longest delay between unplug requests, in milliseconds. Requests are repeated until the guest responds. */
 const MAX_RETRY_MS = 60_000;
 
-/** Returns milliseconds between two requests. `count` is the number of requests so far. */
+/** Returns the time from the last request to the next, in milliseconds. `count` is the number of requests so far. */
 export function computeUnplugRetryMs(count: number): number {
   return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, count - UNPLUG_REQUESTS_MAX));
 }

@@ -51,7 +51,7 @@ interface NicSources {
 interface KnownNics {
   readonly name: string;
   readonly attachments: readonly Attachment[];
-  /** NAMESPACE/NAME of the spec's network. Undefined for the pod network or an unwanted interface. */
+  /** NAMESPACE/NAME of the network in the spec. Undefined for the pod network, or if the interface is deleted or `absent`. */
   readonly networkName: string | undefined;
   readonly wantedNic: string | undefined;
   readonly reportedNics: readonly string[];
@@ -85,7 +85,7 @@ function collectKnownNics(name: string, vmi: VirtualMachineInstance): KnownNics 
   return { name, attachments, reportedNics, allNics, ...declared };
 }
 
-/** Searches attachments, status, spec and tap name in this order. Returns "" if unknown. */
+/** Searches the attachments, the status, the spec and the tap's name for the pod NIC, in this order. Returns "" if unknown. */
 function findLastUsedNic(
   { attachments, reportedNics, wantedNic }: KnownNics,
   deviceTap: string | undefined,
@@ -95,7 +95,10 @@ function findLastUsedNic(
   return deviceTap === undefined ? "" : parseTapName(deviceTap);
 }
 
-/** Prefers the NIC whose bridge has the device's tap or, without a device, the spec's NIC. */
+/**
+ * Returns the current pod NIC. With a device, this is the NIC whose bridge contains the device's tap. Without a device, it is the NIC on
+ * the spec's network. If there is no such NIC, returns the result of {@link findLastUsedNic}.
+ */
 function findCurrentNic(known: KnownNics, sources: NicSources): string {
   const { name, attachments, networkName, wantedNic } = known;
   if (!sources.hasDevice) {
@@ -158,7 +161,7 @@ export interface IfaceSources {
   readonly remembered?: readonly RememberedAddresses[];
   /** Whether the guest is known to run. */
   readonly isRunning?: boolean;
-  /** UID of the pod on this node that will receive a migrating guest, if any. */
+  /** UID of the pod on this node that will receive the migrating guest. Unset if no guest is migrating to this node. */
   readonly incomingPodUid?: string;
   readonly isMeshed?: true;
   /** Set if the launcher is unreachable, so that the links and the domain cannot be observed. */
@@ -204,7 +207,7 @@ function findDeviceFacts(name: string, sources: IfaceSources): DeviceFacts | und
   };
 }
 
-/** Lists interfaces in spec order, then all other interfaces by name. */
+/** Returns the names of all known interfaces: the spec's interfaces in spec order, then all other interfaces sorted by name. */
 function listIfaceNames({ vmi, nics }: IfaceSources): readonly string[] {
   const declared = ifacesOf(vmi.spec).map(({ name }) => name);
   const undeclared = [
@@ -266,7 +269,7 @@ function collectGuestFacts(
   };
 }
 
-/** Prefers the attached network to the network in the spec. */
+/** Finds the policy of the network to which the pod NIC is attached, or of the network in the specification if there is no attachment. */
 function findPolicy(
   network: Network | undefined,
   attachment: Attachment | undefined,
@@ -279,7 +282,7 @@ function findPolicy(
   return policy === undefined ? {} : { policy };
 }
 
-/** Omits addresses learned on another network, which has another pod NIC. */
+/** Returns addresses that were learned on the current network. Each network of an interface has another pod NIC. */
 function findLearned(
   { name, podInterfaceName }: Pick<IfaceFacts, "name" | "podInterfaceName">,
   { learned }: IfaceSources,
@@ -354,7 +357,7 @@ function decideUnplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   return facts.attachment === undefined ? undefined : "PodDetaching";
 }
 
-/** Undefined if no swap is pending, no guest uses the tap, or neither NIC is usable. */
+/** Returns the phase of a network swap. Returns undefined if none is pending, no guest uses the tap, or neither pod NIC is usable. */
 function decideSwapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
   if (swap === undefined || device === undefined || !links.isTapOpen) return undefined;
   if (swap.attachment?.state === "Attached" && swap.links.hasPodInterface) return "Switching";
@@ -373,14 +376,15 @@ function decidePlugPhase(facts: PhaseFacts): IfacePhase {
 }
 
 /**
- * Undefined if nothing remains of an unwanted interface. A running unplug always completes first.
+ * Returns the phase of an interface. Returns undefined for an unwanted interface that has no attachment, links or device. A
+ * running unplug completes first, even if the interface is wanted again.
  */
 export function decidePhase(facts: PhaseFacts): IfacePhase | undefined {
   const removing = facts.attachment?.state === "Removing";
   return isWanted(facts) && !removing ? decidePlugPhase(facts) : decideUnplugPhase(facts);
 }
 
-/** Unplugs a device if its interface is unwanted or QEMU uses a deleted tap. */
+/** Returns whether to unplug the device: its interface is unwanted, or its tap was recreated and QEMU still has the deleted tap open. */
 export function mustReleaseDevice(facts: PhaseFacts): boolean {
   const phase = decidePhase(facts);
   return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");

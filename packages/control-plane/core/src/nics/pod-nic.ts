@@ -47,7 +47,10 @@ export function toPodNics(
   );
 }
 
-/** Prefers an existing NIC's name, then KubeVirt's name, then a name specific to the network. */
+/**
+ * Returns the name of the network's pod NIC: an existing NIC's name, or else KubeVirt's name for a new NIC. If a NIC on another
+ * network has that name, the new name also depends on the NetworkAttachmentDefinition.
+ */
 export function choosePodNic(network: Network, sources: PodNicSources): string {
   const { namespace, attachments, nics } = sources;
   const defaultNic = buildPodInterfaceName(network);
@@ -68,8 +71,9 @@ export function choosePodNic(network: Network, sources: PodNicSources): string {
 }
 
 /**
- * Finds a NIC that KubeVirt renamed. Outside a bridge, ignores the NIC if its old name is in use.
- * Source: KubeVirt network/setup/netpod/netpod.go.
+ * Returns the current name of a pod NIC that KubeVirt's virt-handler renamed; undefined if the NIC was not renamed. virt-handler makes the
+ * renamed NIC a bridge port and creates a dummy link with the old name. If another link has the old name and the renamed NIC is not a
+ * bridge port, the renamed NIC is ignored as a leftover. Source: KubeVirt network/setup/netpod/netpod.go.
  */
 export function findRenamedNic(
   links: readonly Pick<Link, "name" | "master">[],

@@ -49,7 +49,7 @@ function findSwappableKind(
   return kind !== "refused" && BINDINGS[kind].live.canSwapNetwork ? kind : undefined;
 }
 
-/** Undefined if the network is unchanged or cannot be swapped while the guest runs. */
+/** Returns the new network of an interface; undefined if the network is unchanged or cannot be swapped while the guest runs. */
 export function findNetworkSwap(
   { desired, actual, bindings }: NicsSyncInput,
   name: string,
@@ -81,7 +81,7 @@ function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
   };
 }
 
-/** Applies all swaps together if valid, and otherwise each swap that keeps the spec valid. */
+/** Applies all network swaps if the result is valid. Otherwise applies them one by one and skips swaps that make the spec invalid. */
 function withNetworkSwaps(input: NicsSyncInput, isAcceptable: (nics: Nics) => boolean): Nics {
   const { desired, actual } = input;
   const swaps = actual.ifaces.flatMap(({ name }) => findNetworkSwap(input, name) ?? []);
@@ -113,8 +113,8 @@ function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
 }
 
 /**
- * The guest's driver cannot exceed the MTU with which the device was created. Source:
- * linux/drivers/net/virtio_net.c, max_mtu
+ * Checks whether a running guest can follow the interface's MTU. The guest's driver cannot exceed the MTU with which the device
+ * was created. Source: linux/drivers/net/virtio_net.c, max_mtu
  */
 export function canFollowMtu(
   { name, mtu }: Iface,
@@ -129,7 +129,7 @@ function withBandwidth(iface: Iface, bandwidth: Iface["bandwidth"]): Iface {
   return { ...(rest as Iface), ...(bandwidth === undefined ? {} : { bandwidth }) };
 }
 
-/** Copies the fields that can change while the guest runs. */
+/** Copies from `wanted` the fields that can change while the guest runs: link state, bandwidth, and an MTU that the guest can follow. */
 function withLiveFields(
   current: Iface,
   wanted: Iface,
@@ -159,7 +159,10 @@ function isOnSameNetwork({ desired, actual }: NicsSyncInput, name: string): bool
   );
 }
 
-/** An interface that the VM lacks becomes `absent`, except on the default network. */
+/**
+ * Returns the VMI's interface with the VM's live fields. An interface that the VM lacks becomes `absent`, except on the default network. If
+ * the VM has a new one of the same name that cannot be plugged or uses another network, `absent` remains until the unplug is done.
+ */
 function syncIface(current: Iface, input: NicsSyncInput): Iface {
   const { desired, actual, bindings } = input;
   const wanted = findByName(desired.ifaces, current.name);
@@ -170,14 +173,13 @@ function syncIface(current: Iface, input: NicsSyncInput): Iface {
   if (wanted === undefined) return withState(current, "absent");
   const sameNetwork = isOnSameNetwork(input, current.name);
   const isBlocked = !sameNetwork || !supportsPlug(wanted, desired.networks, bindings);
-  // The unplug must end before a replacement of the same name can be plugged.
   if (isBlocked && isAbsent(current)) return current;
   return sameNetwork && !isAbsent(wanted)
     ? withLiveFields(current, wanted, input)
     : withState(current, wanted.state);
 }
 
-/** Checks for a device of a resource claim that the running launcher pod lacks. */
+/** Checks whether the network's device belongs to a resource claim that the running launcher pod does not have. */
 function lacksClaim(
   network: Network | undefined,
   { heldClaims }: Pick<NicsSyncInput, "heldClaims">,
@@ -186,7 +188,7 @@ function lacksClaim(
   return resourceClaim !== undefined && heldClaims?.has(resourceClaim.claimName ?? "") !== true;
 }
 
-/** Only interfaces on secondary networks can be plugged into a running guest. */
+/** Checks whether the interface can be plugged into a running guest. Only interfaces on secondary networks can be plugged. */
 export function canPlug(iface: Iface, input: NicsSyncInput): boolean {
   const { desired, bindings } = input;
   const network = findByName(desired.networks, iface.name);
@@ -252,8 +254,9 @@ export interface NicsChange {
 }
 
 /**
- * Appends new interfaces, marks deleted interfaces as `absent` and swaps changed networks.
- * Conflicting new NICs wait.
+ * Plans the NICs of a running VMI from its VM's template: appends new interfaces, marks deleted ones as `absent` until they are
+ * unplugged, and swaps changed networks. On the default network, only fields of {@link withLiveFields} change. A new NIC is not
+ * plugged while it conflicts with another NIC, for example by its MAC.
  */
 export function planNicsChange(
   template: VmiSpec,
@@ -287,7 +290,7 @@ export function planOwnNics(vmi: VirtualMachineInstance): Nics {
   return withoutUnplugged(vmi, nicsOf(vmi.spec));
 }
 
-/** Omits interfaces of state `absent` whose unplug from the VMI is complete. */
+/** Returns the NICs of a VM's template, without interfaces of state `absent` whose unplug from the VMI is complete. */
 export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance | undefined): Nics {
   const nics = nicsOf(template);
   const isUnplugged = (iface: Iface): boolean =>

@@ -16,7 +16,7 @@ export type UnavailableNetworks = ReadonlyMap<string, UnavailableNetwork>;
 /** Extended resource name: a domain outside kubernetes.io, a slash and a name. Source: Kubernetes, "Extended resources". */
 const EXTENDED_RESOURCE =
   /^(?!(?:[a-z0-9.-]*\.)?kubernetes\.io\/)[a-z0-9][a-z0-9.-]{0,252}\/[A-Za-z0-9][\w.-]{0,62}$/;
-/** Reasons that concern a single node. All other reasons concern the definition, and therefore every node. */
+/** Reasons of problems that concern a single node. All other reasons concern the definition and therefore every node. */
 const NODE_PROBLEMS: readonly string[] = ["PluginMissing", "NodeLinkUnfit", "VlanUnsupported"];
 const NAMED_NODES_MAX = 5;
 
@@ -47,8 +47,8 @@ export function isExtendedResource(name: string): boolean {
 }
 
 /**
- * Counts devices by resource. Omits unoffered resources, which would keep the pod Pending.
- * Undefined `offered` omits nothing. Source: KubeVirt, network resources of a VMI.
+ * Counts the devices that a pod's networks need, by resource. Omits resources that no node offers, because a pod that requests them would
+ * stay Pending. Until nodes are known, `offered` is undefined and no resource is omitted. Source: KubeVirt, network resources of a VMI.
  */
 export function networkResources(
   elements: readonly NetworkSelection[],
@@ -75,7 +75,7 @@ function describeOtherNodes(reportingNodes: readonly string[], nodes: readonly s
   return `${listedNodes}${unlistedCount > 0 ? ` and ${String(unlistedCount)} more` : ""} ${otherNodes.length === 1 ? "has" : "have"} it: a VM that is stopped and started there gets it`;
 }
 
-/** Returns networks that the node cannot provide. Messages name nodes of `nodes` that can. */
+/** Returns the networks that the node cannot provide. Each message names the reachable nodes (of `nodes`) that provide the network. */
 export function findUnavailableNetworks(
   node: string,
   definitions: Definitions,

@@ -44,8 +44,8 @@ const ALL_SOCKETS: NodeSockets = {
 };
 
 /**
- * Offers `all-sockets` only if an administrator allows access to the traffic of all vhost-user
- * NICs.
+ * Returns the devices that a node offers. Offers `all-sockets` only if an administrator allows it, because a pod with
+ * this device can read the traffic of all vhost-user NICs.
  */
 export function planNodeOffers(kubevirt: KubeVirt | undefined): readonly NodeOffer[] {
   return [

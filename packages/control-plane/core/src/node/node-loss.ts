@@ -37,7 +37,7 @@ function trimStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]>
   };
 }
 
-/** Removes fields that this package does not read, many of which change with each heartbeat. */
+/** Removes all fields of a node that this package does not read, many of which change with each heartbeat. */
 export function trimNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
   const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE_TAINT);
   return {

@@ -28,8 +28,8 @@ export interface PolicyVm extends Omit<PolicyPod, "addresses"> {
 }
 
 /**
- * Undefined for an ended guest. Ignores addresses in pod annotations, which pod editors could
- * forge.
+ * Returns the fields of a VMI that policies evaluate; undefined for a guest that has ended. Takes the addresses from the VMI's status,
+ * because users who may edit pods could forge addresses in the pods' annotations.
  */
 export function toPolicyVm(vmi: VirtualMachineInstance): PolicyVm | undefined {
   if (isVmiFinal(vmi)) return undefined;
@@ -131,7 +131,8 @@ function toPodOnNetwork({ addresses, ...vm }: PolicyVm, network: string): Policy
 }
 
 /**
- * Peers are address blocks and VMs, but not other pods, because pod authors can forge addresses.
+ * Plans the allowed traffic of a VM on each network that a policy names. Peers are address blocks, and VMs with an address on this network.
+ * Pods without a VM are no peers, because their authors can write any address into their annotations.
  */
 export function planNetworkPolicies(facts: NetworkPolicyFacts): PlannedNetworks {
   const { vm, vms, findNamespaceLabels } = facts;

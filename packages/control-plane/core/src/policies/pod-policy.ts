@@ -29,7 +29,7 @@ export interface TrafficRule {
   readonly ports?: readonly PortRange[];
 }
 
-/** Traffic that policies allow. An empty list allows nothing, and an unset direction allows everything. */
+/** Traffic that policies allow. An empty list allows no traffic in its direction. If a direction is unset, all its traffic is allowed. */
 export interface NicPolicy {
   readonly ingress?: readonly TrafficRule[];
   readonly egress?: readonly TrafficRule[];
@@ -55,7 +55,7 @@ export interface PlannedPolicy {
   readonly oversized: readonly string[];
 }
 
-/** Limits of one policy per direction, for the kernel's memory and the time of updates. */
+/** Limits of one policy in one direction, which bound the kernel's memory and the time of an update. */
 const [RULES_MAX, RANGES_MAX, PORTS_MAX] = [64, 2048, 256];
 /** Maximum number of peers, excepted blocks and ports that a policy may list in one direction. */
 const ENTRIES_MAX = 1024;
@@ -87,7 +87,7 @@ function listRules({ spec }: NetworkPolicy, direction: Direction): readonly Poli
   }));
 }
 
-/** Without `policyTypes`, a policy always isolates ingress, but egress only with egress rules. */
+/** Checks whether the policy isolates pods in the direction. Without `policyTypes`, only a policy with egress rules isolates egress. */
 function isolates({ spec }: NetworkPolicy, direction: Direction): boolean {
   const { policyTypes = [], egress = [] } = spec ?? {};
   if (policyTypes.length > 0)
@@ -173,7 +173,7 @@ function toTrafficRule(
   ];
 }
 
-/** Plans a rule for each port number, because peers may use different numbers for a name. */
+/** Plans one rule for each number of a named port, because a port name can stand for different numbers in different peers. */
 function planNamedEgress(
   ports: readonly PolicyPort[],
   pods: readonly PolicyPod[],
@@ -215,7 +215,7 @@ function countEntries({ peers = [], ports = [] }: PolicyRule): number {
   );
 }
 
-/** Evaluation time grows faster than policy size, so the size is checked first. */
+/** Checks the size of the policy before it is evaluated, because the time of an evaluation grows faster than the size. */
 function hasTooManyEntries(rules: readonly PolicyRule[]): boolean {
   const entries = rules.reduce((count, rule) => count + countEntries(rule), 0);
   return rules.length > RULES_MAX || entries > ENTRIES_MAX;
@@ -249,7 +249,7 @@ function someRule(
   );
 }
 
-/** Key of policies that may select peers in all namespaces. No namespace has this name. */
+/** Key of policies that may select peers in all namespaces. It is no valid name of a namespace. */
 export const ALL_NAMESPACES = "*";
 
 export function listNamespaceSelectors(policy: NetworkPolicy): readonly LabelSelector[] {
@@ -318,7 +318,7 @@ function planDirection(
   };
 }
 
-/** Policies are additive: traffic passes if one policy allows the traffic. */
+/** Plans the allowed traffic of a pod. Policies are additive: traffic passes if one of them allows it. */
 export function planPodPolicy(facts: PolicyFacts): PlannedPolicy {
   const selecting = facts.policies.filter((policy) => isSelectedBy(policy, facts.pod));
   if (selecting.length === 0) return { oversized: [] };

@@ -41,7 +41,7 @@ function subtractRange(ranges: readonly Range[], hole: Range): readonly Range[] 
   );
 }
 
-/** Returns a block without the given parts. Empty if the block or a part is invalid. */
+/** Returns the addresses of a block without the given parts. Returns nothing for an invalid block or part. */
 export function listBlockRanges(cidr: string, except: readonly string[]): readonly AddressRange[] {
   const block = parseRange(cidr);
   const holes = except.map(parseRange);

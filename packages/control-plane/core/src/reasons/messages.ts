@@ -37,7 +37,7 @@ export function pciAddressInUse(pciAddress: string): ReasonMessage {
   return { reason: "PciAddressInUse", message };
 }
 
-/** Maximum number of unanswered unplug requests before refusal. Firmware may lose the first request. */
+/** Maximum number of unanswered unplug requests before the unplug counts as refused. Firmware may lose the first request. */
 export const UNPLUG_REQUESTS_MAX = 2;
 
 interface UnplugRequests {
@@ -49,7 +49,7 @@ export function hasRefusedUnplug({ count, isRefused }: UnplugRequests): boolean 
   return isRefused || count > UNPLUG_REQUESTS_MAX;
 }
 
-/** Describes an unreleased device. `since` is the time of the first unplug request. */
+/** Describes a device that the guest has not released. `since` is the time of the first unplug request. */
 export function unplugPending(
   requests: UnplugRequests,
   { isPaused, since }: { readonly isPaused: boolean; readonly since: string | undefined },
@@ -138,7 +138,7 @@ interface CurrentMtu {
   readonly isRequested: boolean;
 }
 
-/** Describes an outdated MTU of the guest's NIC. Both MTUs are in bytes. */
+/** Describes a difference between the MTU of the guest's NIC and the current MTU. Both MTUs are in bytes. */
 export function mtuDiffers(guestMtu: number, current: CurrentMtu): ReasonMessage<"MtuDiffers"> {
   const direction = current.isRequested ? "to" : "from";
   const advice =
@@ -168,7 +168,7 @@ export function networkNameInvalid(networkName: string): ReasonMessage {
   return { reason: "NetworkInvalid", message };
 }
 
-/** Describes an unexpected MAC. Networks that filter by MAC drop the NIC's frames. */
+/** Describes a NIC whose assigned MAC differs from the requested MAC. Networks that filter by MAC drop its frames. */
 export function macNotAssigned(
   networkName: string,
   requested: string,
@@ -285,7 +285,7 @@ export function requestNotClaimed(
   return { reason: "AddressNotClaimed", message };
 }
 
-/** In a launcher of KubeVirt, only a migration of the VM can swap the network. */
+/** Describes a requested network swap in a launcher of KubeVirt, where only a migration of the VM can swap the network. */
 export function swapNeedsMigration(
   name: string,
   { from, to }: { readonly from: string; readonly to: string },

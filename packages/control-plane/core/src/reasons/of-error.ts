@@ -97,7 +97,7 @@ function findMapped(error: unknown): Reason | AdviceOnly | undefined {
   return isAppError(error) ? (matchPluginMessage(error) ?? REASONS_BY_CODE[error.code]) : undefined;
 }
 
-/** Reasons that persist until a user changes the definition, or what the definition references. */
+/** Reasons that persist until a user changes the network's definition, or a plugin, address range or link that it references. */
 const DEFINITION_REASONS: readonly (Reason | AdviceOnly | undefined)[] = [
   "NetworkInvalid",
   "DefinitionFileMissing",
@@ -112,7 +112,7 @@ export function isDefinitionFault(error: unknown): boolean {
   return DEFINITION_REASONS.includes(findMapped(error));
 }
 
-/** Undefined if only the failed step determines the reason. */
+/** Returns the error's reason. Undefined if the error alone does not determine the reason; callers then use a reason of the failed step. */
 export function reasonOf(error: unknown): Reason | undefined {
   const mapping = findMapped(error);
   return typeof mapping === "string" ? mapping : undefined;

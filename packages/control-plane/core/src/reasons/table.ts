@@ -7,9 +7,9 @@ export interface ReasonEntry {
   readonly meaning: string;
   readonly owner: string;
   readonly from: "net-agent" | "virt-controller" | "virt-handler" | "net-agent, virt-handler";
-  /** Type of the event on VM or VMI. `Normal` means that no user action is required. */
+  /** Type of the event on the VM, or on a VMI without a VM. `Normal` means that no user action is required. */
   readonly event: "Warning" | "Normal" | "none";
-  /** Event that ends the wait, as documentation text. Unset for the phase's next step. */
+  /** Event that ends the wait, as text for docs/reference/reasons.md. Unset if the next step of the current phase ends the wait. */
   readonly next?: string;
   /** Advice for the user, which is appended to error messages. `{network}` is replaced with the network's name. */
   readonly advice?: string;

@@ -84,7 +84,7 @@ interface AddIfaceFacts {
   readonly target: NicTarget;
   readonly request: AddIfaceRequest;
   readonly nadExists: boolean;
-  /** Most similar definition name in the VM's namespace. Set if the requested definition does not exist. */
+  /** Most similar name of a definition in the VM's namespace. Set if the requested definition does not exist. */
   readonly nearestNetwork?: string | undefined;
   readonly bindings: BindingRegistry;
 }
@@ -195,13 +195,13 @@ function toPlan(
   };
 }
 
-/** Finds the interface in the running VMI. The VM's spec must not contain this interface. */
+/** Returns the running VMI's interface with the requested name. Must be called only if the VM's spec does not contain this interface. */
 function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
 }
 
-/** Returns why no PCIe port of the running guest suits the interface. */
+/** Returns why the running guest cannot get the interface: its model needs I/O ports, or no unreserved port is free. */
 function findCapacityProblem(facts: AddIfaceFacts, newIface: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
@@ -216,14 +216,14 @@ function findCapacityProblem(facts: AddIfaceFacts, newIface: Iface): string | un
   return `no free PCIe port: ${noFreePortMessage(vmi).message}${reservedPorts}`;
 }
 
-/** Maps a spec field to a request field, or to "" if no request field corresponds. */
+/** Maps a field of the spec to a field of the request. Returns an empty string if no request field sets the spec's field. */
 function toRequestField(field: string, paths: { iface: string; network: string }): string {
   if (field.startsWith(`${paths.network}.multus`)) return "networkAttachmentDefinitionName";
   if (field.startsWith(`${paths.iface}.`)) return field.slice(paths.iface.length + 1);
   return field.startsWith(paths.network) || field === paths.iface ? "name" : "";
 }
 
-/** Applies admission rules. The new interface and network must be last in the lists. */
+/** Applies the admission rules to the new interface and network, which are last in the lists. Maps problems to the request's fields. */
 function findRuleCauses(
   facts: AddIfaceFacts,
   networks: readonly Network[],
@@ -388,7 +388,7 @@ function findFieldCauses(
   });
 }
 
-/** Reports the path in the request, because schema validation would report the spec's path. */
+/** Reports a missing binding name by its path in the request. Schema validation would report the path in the spec instead. */
 function findBindingNameCauses({ binding }: JsonObject): readonly Cause[] {
   if (!isJsonObject(binding) || typeof binding["name"] === "string") return [];
   const field = "binding.name";

@@ -53,7 +53,7 @@ export function refuse(code: Refusal["code"], causes: readonly Cause[], message?
   return { kind: "refused", refusal: toRefusal(code, causes, message) };
 }
 
-/** Accepts unknown members, as KubeVirt does. A missing body is an empty object. */
+/** Returns the members of a JSON body, or an empty object if there is no body. Accepts unknown members, as KubeVirt does. */
 export function readMembers(body: unknown): Parsed<JsonObject> {
   if (body === undefined || body === null) return { ok: true, value: {} };
   if (isJsonObject(body)) return { ok: true, value: body };

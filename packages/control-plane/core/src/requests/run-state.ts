@@ -19,7 +19,7 @@ import { vmiOf } from "../vm/vm.ts";
 
 export interface RunStateOptions {
   readonly paused?: boolean;
-  /** Seconds for the shutdown, 0 or more. If unset, the spec's grace period applies. */
+  /** Grace period for the shutdown, in seconds, 0 or more. If unset, the grace period in the spec applies. */
   readonly graceSeconds?: number;
 }
 
@@ -92,12 +92,12 @@ export interface RunStateFacts {
   readonly options?: RunStateOptions;
 }
 
-/** virt-api patches the grace period first, so that the stop uses the new period. */
+/** Patch of the VMI's grace period. virt-api applies it before all other writes, so that the stop uses the new period. */
 interface WithGracePeriod {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }
 
-/** Planned writes or a refusal. virt-api returns `message` and logs it, except in a dry run. */
+/** Planned writes for a request, or its refusal. After the writes, virt-api returns `message` and, except in a dry run, logs it. */
 export type RunStatePlan =
   /** Patches the VM's spec, after `requests` are written to its status. */
   | (WithGracePeriod & {
@@ -131,7 +131,7 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
-/** False if the VMI has no phase or its phase is `Unknown`. Source: KubeVirt. */
+/** Returns whether the guest is starting or running. False if the VMI has no phase or its phase is `Unknown`. Source: KubeVirt. */
 function isStarted(facts: RunStateFacts): boolean {
   const phase = facts.vmi?.status?.phase ?? "";
   return hasGuest(facts) && phase !== "" && phase !== "Unknown";
@@ -159,7 +159,7 @@ function requestFromController(
   return { kind: "requestFromController", requests, ...buildBackoffReset(facts), message };
 }
 
-/** Patches the field that the VM uses. Concurrent edits make the patch fail. */
+/** Builds a patch of the field that the VM uses, `running` or `runStrategy`. The patch fails after a concurrent edit. */
 function buildRunningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchOperation[] {
   const { spec } = vm;
   if (spec.running !== undefined) {
@@ -204,7 +204,7 @@ function buildStartRequest({ options }: RunStateFacts): StateChangeRequest {
     : { action: "Start" };
 }
 
-/** A stop request comes first if an ended guest's VMI must be removed. */
+/** Returns the requests for a start. If the VM still has the VMI of an ended guest, a stop request comes first to remove that VMI. */
 function buildStartRequests(facts: RunStateFacts): readonly StateChangeRequest[] {
   const uid = facts.vmi?.metadata.uid;
   const startRequest = buildStartRequest(facts);
@@ -217,7 +217,7 @@ function isRerun({ vm, vmi }: RunStateFacts): boolean {
   return runStrategyOf(vm) === "RerunOnFailure" && vmi?.status?.phase === "Failed";
 }
 
-/** An empty list removes outdated requests. Undefined changes nothing. */
+/** Returns the requests to store for a halted VM. An empty list removes outdated requests; undefined changes nothing. */
 function buildHaltedRequests(facts: RunStateFacts): Pick<PatchVmPlan, "requests"> {
   if (facts.options?.paused === true) return { requests: [buildStartRequest(facts)] };
   return (facts.vm.status?.stateChangeRequests ?? []).length === 0 ? {} : { requests: [] };
@@ -236,7 +236,7 @@ function planGracePeriod({ vmi, options }: RunStateFacts): WithGracePeriod {
   };
 }
 
-/** Returns a conflict if the guest runs or the run strategy starts the guest. */
+/** Plans a start. Returns a conflict if the guest runs or the run strategy starts it, and a refusal if the VM cannot start. */
 export function planStart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be started";
   if (isStarted(facts)) return conflict("VM is already running");
@@ -282,7 +282,7 @@ function planStopRequest(facts: RunStateFacts): RunStatePlan {
   return { ...requestFromController(facts, requests, STOP_MESSAGE), ...planGracePeriod(facts) };
 }
 
-/** Stops a halted VM's guest. As in KubeVirt, the stop must shorten the grace period. */
+/** Plans a stop of a halted VM whose guest still runs. As in KubeVirt, the stop must shorten the grace period. */
 function planShorterStop(facts: RunStateFacts): RunStatePlan {
   if (!hasGuest(facts)) return NOT_RUNNING;
   const { vmiOperations } = planGracePeriod(facts);
@@ -293,7 +293,10 @@ function planShorterStop(facts: RunStateFacts): RunStatePlan {
     : { kind: "shortenGracePeriod", vmiOperations, message: STOP_MESSAGE };
 }
 
-/** Always and Once halt the VM in any case. Other strategies may return a conflict. */
+/**
+ * Plans a stop. With Always and Once, halts the VM in any case. With Manual and RerunOnFailure, stops the guest or cancels a pending start;
+ * returns a conflict if there is neither. With Halted, returns a conflict unless the stop shortens the grace period of a running guest.
+ */
 export function planStop(facts: RunStateFacts): RunStatePlan {
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
@@ -312,7 +315,7 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-/** Refuses strategies Halted and Once, a missing VMI, and a VM that could not start again. */
+/** Plans a restart. Refuses it if the strategy is Halted or Once, if no VMI exists, or if the VM could not start again. */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be restarted";
   const strategy = runStrategyOf(facts.vm);

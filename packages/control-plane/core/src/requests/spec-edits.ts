@@ -41,7 +41,7 @@ function listCauses(
   });
 }
 
-/** Message text that follows a subject, for example `binding`. */
+/** Reason why a binding with a hook cannot be plugged into a running guest. Callers put the subject before it, for example `binding`. */
 export const NEEDS_START =
   "has a hook, which is called only when the guest starts and cannot join a running pod; add the interface to the VM's specification, or while the VM is stopped";
 
@@ -67,7 +67,7 @@ export function listNewIfaceHookCauses(
   });
 }
 
-/** Checks whether the interface exists in all specs and is nowhere marked as absent. */
+/** Checks whether the interface exists in all specs and is not marked as absent in any of them. */
 function isRetained(nics: readonly Nics[], name: string): boolean {
   const ifaces = nics.map((sides) => findByName(sides.ifaces, name));
   return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
@@ -146,7 +146,7 @@ function withoutNics(spec: VmiSpec): VmiSpec {
   return withNics(spec, [], []);
 }
 
-/** Refuses NIC changes of owned VMIs, and other changes except by Patchbay's services. */
+/** Allows all changes by virt-controller. Refuses NIC changes if a VM owns the VMI. Only Patchbay's services may change other fields. */
 export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
   if (user === NIC_WRITER) return undefined;
   const owner = findOwnerVm(old)?.name;

@@ -78,7 +78,7 @@ const IPAM_MEMBERS: readonly string[] = ["subnet", "range", "address"];
 /** Member with comma-separated subnets, in plugin configurations without `ipam`. Source: ovn-kubernetes multi-homing. */
 const SUBNETS_MEMBER = "subnets";
 
-/** Lists the subnets in `ipam` without recursion, because the definition's author controls the depth. */
+/** Lists the subnets in `ipam` as unparsed strings. Uses no recursion, because the author of the definition controls the depth. */
 function listIpamTexts(ipam: JsonObject): readonly string[] {
   const texts: string[] = [];
   const remainingValues: unknown[] = [ipam];

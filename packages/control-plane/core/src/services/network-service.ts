@@ -39,7 +39,7 @@ interface NetworkServicePlan {
   readonly refusal?: string;
 }
 
-/** Number of digits of the UID's hash, so that re-created Services get new slice names. */
+/** Number of hash digits in slice names. The hash of the Service's UID gives the slices of a re-created Service new names. */
 const UID_DIGITS = 10;
 /** Valid hostname of an endpoint. Source: Kubernetes validation (RFC 1123 label). */
 const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -68,7 +68,10 @@ function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): 
   return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
 }
 
-/** Returns addresses that CNI and guest report, or all of CNI's before the guest reports any. */
+/**
+ * Returns the addresses that both CNI and the guest report. Until the guest reports addresses, returns all addresses from CNI. Learned
+ * addresses confirm nothing.
+ */
 function listConfirmedAddresses(
   { status }: VirtualMachineInstance,
   { name, ips = [] }: Attachment,
@@ -81,7 +84,7 @@ function listConfirmedAddresses(
   });
 }
 
-/** Undefined if the interface has no port with the requested name and protocol. */
+/** Returns the port number. Returns undefined if the interface has no port with the requested name and protocol. */
 function resolveTargetPort(
   { port, protocol = "TCP", targetPort = port }: ServicePort,
   vmi: VirtualMachineInstance,
@@ -179,7 +182,7 @@ export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePl
   };
 }
 
-/** All fields from which slices are built. Unchanged fields need no reconcile of Services. */
+/** Returns all fields of a VMI from which slices are built. If the fields are unchanged, no Service needs a reconcile. */
 export function listServiceInputs(vmi: VirtualMachineInstance): unknown {
   const { metadata, spec, status } = vmi;
   return [

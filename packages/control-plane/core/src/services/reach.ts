@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service condition: whether clients on other networks get answers from the guests.
+// Condition of a Service on a secondary network: whether clients on other networks get answers from its guests.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import {
   isJsonObject,
@@ -55,12 +55,12 @@ function readConditions({ status }: Service): Conditions | undefined {
   return status?.conditions && [...status.conditions];
 }
 
-/** A Service that no longer requests a network must lose this condition. */
+/** Returns whether the Service has the condition NetworkReachable, which must be removed if the Service no longer requests a network. */
 export function hasReachCondition(service: Pick<Service, "status">): boolean {
   return service.status?.conditions?.some(({ type }) => type === NETWORK_REACHABLE) === true;
 }
 
-/** Sets or removes the condition according to the Service's request. Retains other conditions. */
+/** Plans a patch that sets condition NetworkReachable, or removes it if the Service requests no network. Retains other conditions. */
 export function planReachCondition(
   service: Service,
   facts: ReachFacts,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network and VM selector in a Service's annotations, whose syntax is checked because tenants write
-// them.
+// Network and VM selector that a Service requests in its annotations. Tenants can write the annotations, so the parser checks their syntax
+// and limits the selector's length.
 import { names } from "@patchbay/api";
 import type { Service } from "@patchbay/api/kubernetes";
 import { omitUndefined } from "@patchbay/base";
@@ -34,7 +34,7 @@ function parseLabel(text: string): readonly [string, string] | undefined {
   return LABEL_KEY.test(key) && LABEL_VALUE.test(value) ? [key, value] : undefined;
 }
 
-/** Parses comma-separated `KEY=VALUE` pairs. Undefined for malformed, empty or overlong text and repeated keys. */
+/** Parses comma-separated `KEY=VALUE` pairs. Returns undefined if the text is malformed, empty or too long, or repeats a key. */
 function parseSelector(text: string): ReadonlyMap<string, string> | undefined {
   if (text.length > SELECTOR_LENGTH_MAX) return undefined;
   const labels = text.split(",").map(parseLabel);
@@ -90,7 +90,7 @@ export function requestedNetworks(service: Service): readonly string[] {
   return request.kind === "requested" ? [request.request.network] : [];
 }
 
-/** A Service without a request retains only its identity and its conditions. */
+/** Trims a Service for the cache. A Service without a request retains only its identity and its conditions. */
 export function trimService({ apiVersion, kind, metadata, spec, status }: Service): Service {
   const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata;
   const { type, selector, ports, publishNotReadyAddresses } = spec;

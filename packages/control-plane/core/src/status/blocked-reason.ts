@@ -69,7 +69,7 @@ export function blockedReasonOfFailure(
   };
 }
 
-/** Returns why the guest is blocked. `defaultReason` applies to errors without a reason. */
+/** Returns why a guest does not start or cannot be managed. `defaultReason` applies to an error without a reason. */
 export function guestBlockedReason(
   { status }: VirtualMachineInstance,
   defaultReason: "GuestNotStarted" | "LauncherUnreachable",
@@ -81,7 +81,7 @@ export function guestBlockedReason(
   return { reason, message: messageWithAdvice(error), attempts: previousAttempts + 1 };
 }
 
-/** Reports why the whole VMI is blocked. `now` is the current time in RFC 3339. */
+/** Builds the status field that reports why the whole VMI is blocked. `now` is the current time in RFC 3339. */
 export function guestBlockedField(
   { status }: VirtualMachineInstance,
   blockedReason: BlockedReason | undefined,

@@ -44,7 +44,7 @@ function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | 
   return Object.hasOwn(bindings, name) && bindings[name]?.migration !== undefined;
 }
 
-/** A bridge without a plugin can migrate only if an annotation allows the migration. */
+/** Checks whether the pod network's interface can migrate. A bridge without a plugin can migrate only if an annotation allows it. */
 function isPodNetworkMigratable({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
   const network = findByName(networksOf(vmi.spec), iface.name);
   const { kind } = resolveBinding(iface, network, bindings);
@@ -74,7 +74,7 @@ function findPluginProblems({ vmi, bindings }: MigrationFacts): readonly string[
   });
 }
 
-/** Reports claimed devices, because the target would give the guest another device and MAC. */
+/** Reports devices of resource claims. Such a device cannot migrate: on the target node, the guest would get another device and MAC. */
 function findClaimProblems({ vmi: { spec } }: MigrationFacts): readonly string[] {
   return networksOf(spec)
     .filter(({ resourceClaim }) => resourceClaim !== undefined)

@@ -42,7 +42,7 @@ export interface IfaceReport {
   readonly portless: ReadonlyMap<string, PortProblem>;
   readonly omissions?: ReadonlyMap<string, readonly string[]>;
   readonly now: string;
-  /** Time when the guest agent stopped responding, in RFC 3339, if the agent is silent now. */
+  /** Time at which the guest agent stopped responding, in RFC 3339. Unset if it responds or has never responded. */
   readonly silentSince?: string;
 }
 
@@ -74,7 +74,7 @@ function findPortBlockedReason(facts: IfaceFacts, report: IfaceReport): BlockedR
   return noPort === undefined ? undefined : { ...noPort, attempts: 0 };
 }
 
-/** Warns if the device's MTU is outdated, or the requested MTU exceeds the pod NIC's. */
+/** Returns a warning if the device's MTU differs from the current MTU, or if the requested MTU exceeds the pod NIC's MTU. */
 function findMtuWarning(facts: IfaceFacts): Omit<BlockedReason, "attempts"> | undefined {
   const { device, iface, links } = facts;
   if (links.mtu === 0) return undefined;
@@ -101,7 +101,7 @@ function findAddressWarning(
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
 
-/** Returns a ready NIC's warning, or why a plug or swap waits. Undefined for an unplug. */
+/** Called if no step failed. Returns a ready NIC's warning, or the reason why a plug or swap waits. Returns undefined for an unplug. */
 function findBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,
@@ -139,7 +139,7 @@ function isReportedByMultus({ attachment, network, reported }: IfaceFacts): bool
   if (network !== undefined && isDefaultNetwork(network)) return false;
   if (network?.resourceClaim !== undefined) return false;
   if (attachment?.state === "Attached") return true;
-  // A removed attachment remains a source only if the status already lists Multus.
+  // During the removal of an attachment, Multus remains a source only if the status already lists it as a source.
   return attachment?.state === "Removing" && reported?.infoSource?.includes(MULTUS_SOURCE) === true;
 }
 
@@ -230,7 +230,7 @@ function isTransient(oldStatus: IfaceStatus | undefined, newStatus: IfaceStatus)
   if (isEqual(oldStatus, newStatus)) return true;
   const { hotplug } = newStatus;
   const isHotplugChangeOnly = isEqual({ ...oldStatus, hotplug }, newStatus);
-  // Changes of other fields, or of a reported reason, must appear in the status immediately.
+  // Changes of fields other than `hotplug`, and changes of a reported reason, must appear in the status immediately.
   if (!isHotplugChangeOnly || oldStatus.hotplug?.reason !== undefined) return false;
   return (
     (isWaitingForPod(oldStatus) && isWaitingForPod(newStatus)) || isFirstUnplugRequest(newStatus)
@@ -257,7 +257,7 @@ export function isTransientChange(
 /** Maximum number of guest-created links to list, which limits the size of the VMI. Source: KubeVirt network/setup/netstat.go. */
 const GUEST_LINKS_MAX = 10;
 
-/** Omits `name`, which refers to an interface in the spec. */
+/** Returns an entry without `name`, because this field refers to an interface in the spec, and the spec has none for the link. */
 function toGuestLinkStatus({ mac, name, ipv4, ipv6 }: LinkView): IfaceStatus {
   const addresses = [...(ipv4.value ?? []), ...(ipv6.value ?? [])];
   const [firstAddress] = addresses;
@@ -269,7 +269,7 @@ function toGuestLinkStatus({ mac, name, ipv4, ipv6 }: LinkView): IfaceStatus {
   };
 }
 
-/** Reports the first {@link GUEST_LINKS_MAX} links that the guest created, for example bridges or tunnels. */
+/** Returns entries for the first {@link GUEST_LINKS_MAX} links that the guest created, for example bridges, tunnels and container NICs. */
 export function buildGuestLinkStatuses(links: readonly LinkView[]): readonly IfaceStatus[] {
   return links.slice(0, GUEST_LINKS_MAX).map(toGuestLinkStatus);
 }
@@ -297,7 +297,7 @@ export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED, PAUSED];
 /** Fields of the status that virt-handler writes. `phase` is unset if virt-controller decides the phase. */
 export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
 
-/** During a reboot, the agent counts as connected until a request stays unanswered. */
+/** Returns whether the guest agent counts as connected. During a reboot, the agent does so until it leaves requests unanswered. */
 function isAgentConnected({ vmi, domain, silentSince }: NodeVmFacts): boolean {
   if (domain?.running !== true || silentSince !== undefined) return false;
   const isReported = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
@@ -360,13 +360,13 @@ function observedVmi(facts: NodeVmFacts): VirtualMachineInstance {
   return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...buildPortFields(facts) } };
 }
 
-/** During a migration, only the source may report, and only while it runs the guest. */
+/** Checks whether this node may report the guest's status. During a migration, only the source may, and only while it runs the guest. */
 export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
   if (role === "target") return false;
   return openMigration(vmi) === undefined || domain?.running === true;
 }
 
-/** `report.guest` is set if the whole VMI is blocked, not just one interface. */
+/** Builds the fields of the status that virt-handler writes. `report.guest` is set if the whole VMI is blocked, not just one interface. */
 export function buildNodeVmStatus(
   facts: NodeVmFacts,
   report: Pick<IfaceReport, "blockedReasons" | "now"> & {

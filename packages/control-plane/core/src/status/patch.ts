@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON patches that test old values, so that concurrent writes are not overwritten.
+// JSON patches that test the old value before each replacement. A patch thus fails instead of overwriting a concurrent write.
 import type { JsonPatchOperation } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isEqual } from "@patchbay/base";
 
-/** A patch that adds a member needs this test, because missing members cannot be tested. */
+/** Builds a test of the resource version. A patch needs this test if it adds a member, because a missing member cannot be tested. */
 export function versionTest({ metadata }: KubeObject): JsonPatchOperation {
   return { op: "test", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
 }
@@ -29,7 +29,8 @@ function buildFieldPatch(
 }
 
 /**
- * Tests old values, or the resource version without a status. Removes members undefined in `next`.
+ * Builds a patch that sets the members of `next` in the object's status, and removes the members that are undefined in `next`.
+ * The patch tests each old value, or the resource version if the object has no status.
  */
 export function statusPatch(
   object: KubeObject & { readonly status?: object },

@@ -32,7 +32,7 @@ function isNamed(entry: unknown): entry is NamedEntry {
   return isJsonObject(entry) && typeof entry["name"] === "string";
 }
 
-/** A removed or moved entry yields the path of the list. */
+/** Returns the paths at which two lists of named entries differ. A removed or moved entry yields the path of the list. */
 function listDifferingEntries(
   wantedEntries: readonly NamedEntry[],
   actualEntries: readonly NamedEntry[],
@@ -67,7 +67,7 @@ function listDifferingLeaves(wanted: unknown, actual: unknown, path: string): re
 /** Interface fields that can be changed in any running guest. */
 const GUEST_INDEPENDENT_FIELDS: readonly string[] = ["state", "bandwidth"];
 
-/** Lists fields that change without a restart, including {@link NETWORK_FIELDS} in a network swap. */
+/** Lists the fields of an interface that change without a restart. A network swap also changes {@link NETWORK_FIELDS}. */
 function listLiveFields(
   wanted: Iface,
   isSwapping: boolean,
@@ -88,7 +88,7 @@ function omitLiveFields(iface: Iface, liveFields: readonly string[]): JsonObject
   return { ...iface, ...mac, ...Object.fromEntries(liveFields.map((field) => [field, undefined])) };
 }
 
-/** Changes during an unplug need no restart, because the next plug uses the new values. */
+/** Checks whether the interface is being unplugged. If so, its changes need no restart, because the next plug uses the new values. */
 function isBeingUnplugged(actual: Nics, name: string): boolean {
   const iface = findByName(actual.ifaces, name);
   return iface !== undefined && isAbsent(iface);
@@ -118,7 +118,7 @@ function listChangedNetworks(sides: NicsSyncInput): readonly string[] {
   });
 }
 
-/** Removing the default network needs a restart, because a running pod retains its default network. */
+/** Lists the paths of a removed default network. Its removal needs a restart, because a running pod retains its default network. */
 function listRemovedDefault(wanted: Nics, actual: Nics): readonly string[] {
   const defaultNetworks = actual.networks.filter(isDefaultNetwork);
   return defaultNetworks.flatMap(({ name }) => [
@@ -127,7 +127,7 @@ function listRemovedDefault(wanted: Nics, actual: Nics): readonly string[] {
   ]);
 }
 
-/** Removes the start strategy and, if `isShortened`, the grace period, which requests set only in VMIs. */
+/** Removes fields that requests set only in the VMI: the start strategy, and the grace period if a stop shortened it (`isShortened`). */
 function withoutRequests(spec: VmiSpec, isShortened: boolean): JsonObject {
   const graceSeconds = isShortened ? undefined : spec.terminationGracePeriodSeconds;
   return { ...spec, startStrategy: undefined, terminationGracePeriodSeconds: graceSeconds };
@@ -142,7 +142,7 @@ function listOtherChanges(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
   return listDifferingLeaves(wantedRest, actualRest, SPEC_PATH);
 }
 
-/** Lists changed NIC fields that wait for the next start. Ignores interfaces that are being unplugged. */
+/** Lists the changed NIC fields of a VM whose NIC changes all wait for the next start. Ignores interfaces that are being unplugged. */
 function listStagedNics({ desired, actual }: NicsSyncInput): readonly string[] {
   const [wantedIfaces, existingIfaces] = [desired, actual].map((nics) =>
     nics.ifaces.filter((candidate) => !isAbsent(candidate)),
@@ -193,7 +193,7 @@ export interface Rollout {
   readonly isStaged: boolean;
 }
 
-/** Lists template fields that differ from the running VMI and need a restart. */
+/** Lists the paths of template fields that differ from the running VMI and take effect only after a restart. */
 export function listRestartRequiredFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,

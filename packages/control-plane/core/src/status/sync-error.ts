@@ -56,7 +56,7 @@ function describeContainerImage(pod: Pod, container: string): string {
   return describeImage(container, initContainer?.image ?? "");
 }
 
-/** Adds the image of the volume that the message names, or else the container's image. */
+/** Adds the image to the message of a waiting container: the image of the volume that the message names, otherwise the container's. */
 function describeWaiting(pod: Pod, container: string, message: string): string {
   const names = message.split(/[\s"',;]+/);
   for (const { name, image } of pod.spec.volumes ?? []) {
@@ -159,7 +159,7 @@ function findUnpreparedError(pod: Pod | undefined): SyncError | undefined {
   return undefined;
 }
 
-/** Undefined after the guest has run, because the guest then needs no sidecar. */
+/** Returns why a hook sidecar failed. Returns undefined after the guest has run, because the guest then needs no sidecar. */
 export function findHookFailure(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
@@ -191,7 +191,7 @@ export interface VmiStatusFacts {
 function findNodeError({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.blockedReason ?? {};
   if (reason === undefined || message === undefined) return undefined;
-  // A reason without an event type needs no user action and is no error.
+  // A reason without an event type is cleared without action by the user, so it is not reported as an error.
   return findEventType(reason) === undefined ? undefined : { reason, message };
 }
 
@@ -221,7 +221,7 @@ export interface VmStatusFacts {
   readonly startProblems: readonly FieldProblem[];
   /** Whether a VMI with the VM's name exists that the VM does not own. */
   readonly hasNameConflict: boolean;
-  /** Whether the other VMI is being deleted or belongs to a deleted VM. */
+  /** Whether the name conflict is temporary, because the other VMI is being deleted or belongs to a deleted VM. */
   readonly isConflictTemporary?: boolean;
   readonly bindings: BindingRegistry;
   readonly isStaged: boolean;
@@ -257,7 +257,7 @@ function findMissingInstancetypeError({ instancetypes }: VmStatusFacts): SyncErr
   );
 }
 
-/** Without a VMI, returns the error that the VM's condition retains after a failed start. */
+/** Returns the VMI's error. If no VMI exists, returns the start error that the VM's condition retains after a failed start. */
 function findVmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
   if (vmi !== undefined) return findSyncError(vmi.status?.conditions);
   const condition = vm.status?.startFailure && findSyncError(vm.status.conditions);

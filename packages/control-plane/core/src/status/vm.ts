@@ -152,13 +152,13 @@ function listConditions(
   return [...withTransitionTimes(ownConditions, vm.status?.conditions, now), ...copiedConditions];
 }
 
-/** Returns the PCI layout version, preferably the VMI's, because the guest may already use this version. */
+/** Returns the version of the PCI layout. The VMI's version takes precedence, because the guest may already use that version. */
 function findTopologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
   const recordedVersion = vmi === undefined ? undefined : readRecordedTopology(vmi)?.version;
   return recordedVersion ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
 }
 
-/** Builds the PCI addresses of interfaces and devices. The VMI's addresses take precedence over the VM's. */
+/** Builds the PCI addresses of interfaces and other devices. The VMI's addresses take precedence over those in the VM's status. */
 function buildTopologyFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -191,7 +191,7 @@ function buildRunFields(
   };
 }
 
-/** Fields of a VM's status from virt-controller. The status patch removes undefined fields. */
+/** Fields of a VM's status that virt-controller writes. The status patch removes each field that is undefined here. */
 export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefined };
 
 export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatus {
@@ -216,7 +216,7 @@ export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatu
   return { ...next, interfaceHistory: buildNextVmHistory({ vm, vmi }, next, now) };
 }
 
-/** Fields whose writes can wait during a plug or unplug, except new addresses. */
+/** Fields whose changes need not be written immediately during a plug or unplug, except new IP addresses, MACs and PCI addresses. */
 const DEFERRABLE_FIELDS: readonly string[] = [
   "ipAddresses",
   "macAddresses",
@@ -241,7 +241,7 @@ function hasNoNewEntry(oldEntries: readonly unknown[] = [], newEntries: readonly
   return newEntries.every((entry) => oldEntries.some((oldEntry) => isEqual(oldEntry, entry)));
 }
 
-/** Checks that the topologies differ at most by removed interfaces, because only a removal can wait. */
+/** Checks whether the topologies differ at most by removed interfaces. Any other change must be written immediately; a removal can wait. */
 function hasNoNewAddress(
   oldTopology: PcieTopology | undefined,
   next: PcieTopology | undefined,
@@ -252,7 +252,7 @@ function hasNoNewAddress(
   return isEqual(others, otherNext) && hasNoNewEntry(oldInterfaces, newInterfaces);
 }
 
-/** Checks whether the write can wait: a NIC is changing, and only deferrable fields differ. */
+/** Checks whether the write of `next` can wait, because a plug or unplug is in progress and only deferrable fields change. */
 export function canDeferVmStatus(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

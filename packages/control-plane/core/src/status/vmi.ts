@@ -104,13 +104,13 @@ function toAttached(
   };
 }
 
-/** Sorts addresses in the order of the pod's status, whose first address is primary. */
+/** Sorts addresses in the order of the pod's status, where the first address is primary. The CNI result may have another order. */
 function sortByPodOrder(ips: readonly string[], podIps: readonly string[]): readonly string[] {
   const primaryFirst = podIps.filter((ip) => ips.includes(ip));
   return [...primaryFirst, ...ips.filter((ip) => !primaryFirst.includes(ip))];
 }
 
-/** Checks whether the pod's primary NIC is on another network. Without `entry`, any pod address counts. */
+/** Checks whether the pod's primary NIC is on a network other than `networkName`. Without `entry`, this holds if the pod has an address. */
 function isOnOtherDefault(
   networkName: string,
   entry: NetworkStatus | undefined,
@@ -215,7 +215,7 @@ function findExtraNetwork(
   return { name, networkName, podInterfaceName: buildExtraInterfaceName(attachedName) };
 }
 
-/** Until the binding's additional network is attached, uses the state and error of that network. */
+/** Returns the attachment. Until its binding's additional network is attached, the result has the state and error of that network. */
 function withExtra(
   attachment: Attachment,
   extraIdentity: Identity | undefined,
@@ -311,7 +311,7 @@ interface AttachmentSources {
   readonly pod: PodNetworkFacts;
 }
 
-/** Excludes a new attachment until CNI returns the result that virt-handler needs. */
+/** Returns whether the status may list the attachment. Omits a new attachment until CNI returns the result that virt-handler needs. */
 function isReportable(attachment: Attachment, previous: readonly Attachment[]): boolean {
   const { name, podInterfaceName } = attachment;
   return (
@@ -347,7 +347,7 @@ function listAttachments(network: Network, sources: AttachmentSources): readonly
   return sortUsedFirst([...retainedAttachments, ...newAttachments], vmi, name);
 }
 
-/** Fails a requested attachment if the node lacks its network and the pod lacks the NIC. */
+/** Marks a requested attachment as failed if the node cannot provide its network and the pod does not have the NIC. */
 function failIfNetworkAbsent(
   { absences }: NetworksOwner,
   pod: PodNetworkFacts,
@@ -366,7 +366,11 @@ function failIfNodeLost(nodeLoss: NodeLoss | undefined, attachment: Attachment):
   return { ...attachment, state: "Failed", ...nodeLoss };
 }
 
-/** Lists attachments of declared interfaces, then those of deleted interfaces that are still in use. */
+/**
+ * Lists attachments of the spec's interfaces in order, then attachments of deleted interfaces. The attachment of a deleted interface is
+ * listed until virt-handler has released it and the pod neither requests nor has it. During a network swap, the old attachment remains
+ * until virt-handler uses the new attachment.
+ */
 export function attachmentStatuses(
   owner: NetworksOwner,
   pod: PodNetworkFacts,
@@ -420,7 +424,7 @@ export function podNetworkFacts(pod: Pod, claimedNics?: ClaimedNics): PodNetwork
   };
 }
 
-/** Returns the final phase after the launcher container has ended, even while other containers run. */
+/** Returns the final phase if the launcher container has ended, even if other containers still run. Otherwise returns undefined. */
 export function findGuestEnd(pod: Pod): VmiPhase | undefined {
   if (isPodFinished(pod)) return pod.status?.phase === "Succeeded" ? "Succeeded" : "Failed";
   const { containerStatuses = [] } = pod.status ?? {};
@@ -430,7 +434,7 @@ export function findGuestEnd(pod: Pod): VmiPhase | undefined {
   return terminated.exitCode === 0 ? "Succeeded" : "Failed";
 }
 
-/** Returns the phase from the guest's pod. Ignores the pod's end during a migration. */
+/** Returns the phase from the guest's pod. Ignores the end of the pod during a migration, because the guest may be in another pod. */
 function findPhaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase {
   const finalPhase = openMigration(vmi) === undefined ? findGuestEnd(pod) : undefined;
   if (finalPhase !== undefined) return finalPhase;
@@ -441,7 +445,7 @@ function findPhaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
 }
 
-/** Returns the VMI's phase, unchanged if it is final or if a migration has no pod. */
+/** Returns the VMI's phase. It does not change if it is final, or if the pod is missing during a migration. */
 function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
   const { vmi } = situation;
   const currentPhase = vmi.status?.phase ?? "";
@@ -547,13 +551,13 @@ function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiS
   return phase === "Failed" && reason !== undefined ? { reason } : {};
 }
 
-/** Ignores a pod that lacks an image before the guest starts, because virt-controller replaces the pod. */
+/** Returns the guest's pod. Before the guest starts, ignores a pod that lacks an image, because virt-controller replaces such a pod. */
 function findLauncher({ vmi, pod }: VmiStatusFacts): Pod | undefined {
   const isReplaced = vmi.status?.activePods === undefined && pod !== undefined;
   return isReplaced && hasMissingImage(pod) ? undefined : pod;
 }
 
-/** Builds `activePods`. Omits the field during a migration, because another patch sets both pods. */
+/** Returns `activePods` with the guest's pod and node. Returns no field during a migration, when another patch sets both pods. */
 function buildActivePodFields(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,

@@ -21,7 +21,7 @@ function buildClaimInfo(claim: PersistentVolumeClaim): ClaimInfo {
   };
 }
 
-/** Builds one status per disk with the disk's claim. A missing claim leaves the status unchanged. */
+/** Builds `volumeStatus` with one entry per disk, which describes the disk's claim. A missing claim leaves the entry unchanged. */
 export function buildVolumeStatuses(
   { spec, status }: VirtualMachineInstance,
   claims: ReadonlyMap<string, PersistentVolumeClaim>,

@@ -64,7 +64,7 @@ interface PrimaryState {
   };
 }
 
-/** State of a NIC's claim. `missing` needs a new claim, `ending` only after the deletion. */
+/** State of a NIC's claim. `missing`: it must be created. `ending`: a new claim can be created after this claim has been deleted. */
 export type IpamClaimState = PrimaryState & ClaimState;
 
 type ClaimState =
@@ -124,8 +124,9 @@ function findDefinition(
 }
 
 /**
- * Adds to each address its subnet's prefix length. Undefined if addresses and subnets do not match. Sources: ipam-extensions
- * VmiInterfaceIPRequests; OVN-Kubernetes validateIPFamilyMatchesNetwork.
+ * Adds to each address the prefix length of the first subnet of its IP version. Returns undefined if a version has no subnet, or if a
+ * primary network has an IP version without an address. Sources: ipam-extensions VmiInterfaceIPRequests; OVN-Kubernetes
+ * validateIPFamilyMatchesNetwork.
  */
 function buildIpRequests(
   network: Network,
@@ -151,7 +152,7 @@ interface ClaimingNic {
   readonly network: Network;
 }
 
-/** Lists NICs without address settings of their own, on secondary networks or the pod network. */
+/** Lists the NICs that may use a claim: those without address settings of their own, on secondary networks or the pod network. */
 function listClaimingNics(spec: VmiSpec): readonly ClaimingNic[] {
   return ifacesOf(spec).flatMap((iface) => {
     const network = findByName(networksOf(spec), iface.name);
@@ -183,7 +184,7 @@ function buildClaimName({ metadata }: KubeObject, networkName: string): string {
   return `${metadata.name}.${networkName}`;
 }
 
-/** Name of the new claim during a network swap. The former claim has the usual name. */
+/** Returns the name of the new network's claim during a swap. The former network's claim still has the usual name. */
 function buildSwapClaimName(owner: KubeObject, networkName: string, configName: string): string {
   const hash = sha256Hex(configName).slice(0, SWAP_HASH_LENGTH);
   return `${buildClaimName(owner, networkName)}.${hash}`;
@@ -273,7 +274,10 @@ function hasNameOf({ metadata, spec }: IpamClaim, owner: KubeObject, networkName
   ].includes(metadata.name);
 }
 
-/** Checks whether a NIC may use the claim. Without a network element, the claim is unknown. */
+/**
+ * Checks whether a NIC has, or could still have, addresses of the claim. An attached NIC's network element names its claim. An attachment
+ * without an element is being detached: its claim is unknown, so it counts for every claim of its interface.
+ */
 function isInUse(claim: IpamClaim, { vmi, pod }: ClaimUsers): boolean {
   if (vmi === undefined) return false;
   const elements = listElements(pod);
@@ -297,8 +301,8 @@ function describeOther(claim: IpamClaim, nic: PersistentNic): string {
 }
 
 /**
- * Checks whether the claim requests the addresses. A claim without requests fits unless other addresses are assigned. ipam-extensions
- * creates such claims.
+ * Returns whether the claim requests these addresses. A claim without requests fits unless it was assigned other addresses, because
+ * ipam-extensions creates claims without requests, and the API server drops `ipRequests` if the claims' definition lacks the field.
  */
 function isForAddresses(
   { spec, status }: IpamClaim,
@@ -320,7 +324,7 @@ function resolveExisting(
   const { name, namespace = "", deletionTimestamp } = claim.metadata;
   const owner = findController(claim);
   if (owner !== undefined && owner.uid !== buildOwner(users.vmi).uid) {
-    // The garbage collector deletes an earlier VM's claim. Only then can the new claim be created.
+    // The garbage collector deletes a claim of an earlier VM with the same name. Then the new claim can be created.
     const isPredecessor =
       OWNER_KINDS.includes(owner.kind) && owner.name === users.vmi.metadata.name;
     if (isPredecessor) return { kind: "missing", claim: buildIpamClaim(users.vmi, nic, name) };
@@ -329,7 +333,7 @@ function resolveExisting(
   }
   const isReplaceable = owner !== undefined && !isInUse(claim, users);
   if (deletionTimestamp !== undefined && isReplaceable) return { kind: "ending" };
-  // Users create claims without an owner. The requests of such a claim need not match.
+  // A claim without an owner was created by a user. Such a claim is usable even if it requests other addresses than the annotation.
   const isMatching = owner === undefined || isForAddresses(claim, nic.network, nic.ipRequests);
   const { requested } = nic;
   if (claim.spec.network === nic.configName && isMatching)
@@ -376,7 +380,7 @@ function findRequestProblem(
     : undefined;
 }
 
-/** Prefers the claim of an earlier network swap, because this claim has the NIC's addresses. */
+/** Resolves a NIC's claim. Prefers a claim that an earlier network swap created, because this claim has the NIC's addresses. */
 function resolveOne(
   nic: PersistentNic,
   users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
@@ -395,7 +399,7 @@ function resolveOne(
     : { kind: "unusable", message: unavailable };
 }
 
-/** Returns the claims' states. `facts` is undefined if no network requires a claim. */
+/** Returns the states of the claims that the VMI's networks require. `facts` is undefined if no network requires a claim. */
 export function resolveIpamClaims(
   users: ClaimUsers & { readonly vmi: VirtualMachineInstance },
   definitions: Definitions,
@@ -415,12 +419,12 @@ export function resolveIpamClaims(
   );
 }
 
-/** Checks whether CNI must wait for the claim, because an attached NIC gets no claim. */
+/** Checks whether CNI must not attach the NIC yet. The claim must exist before, because a NIC that is already attached gets no claim. */
 export function isAwaited(state: IpamClaimState | undefined): boolean {
   return state?.kind === "missing" || state?.kind === "ending";
 }
 
-/** Returns the claims of a source pod's NICs, by each interface's first attachment with a claim. */
+/** Returns the claims of a source pod's NICs, which the target pod then uses too. Of an interface's attachments, the first decides. */
 export function findIpamClaimsInUse(
   attachments: readonly Attachment[],
   elements: readonly NetworkSelection[],
@@ -448,7 +452,7 @@ function findUnmetRequest(
     : requestNotClaimed(networkName, requested, assigned);
 }
 
-/** Returns a warning if an attached NIC lacks its claim or the requested addresses. */
+/** Returns a warning if an attached NIC lacks the claim that its network supports, or if its addresses are not the requested ones. */
 export function findClaimWarning(
   attachment: Attachment,
   states: IpamClaimStates | undefined,
@@ -482,7 +486,10 @@ interface ClaimOwner {
   readonly definitions: Definitions;
 }
 
-/** Checks whether a NIC needs the claim. A NIC whose network definition is missing does. */
+/**
+ * Checks whether the NIC of the claim exists, is on the claim's network, and requests the same addresses as the claim. If the network's
+ * definition is missing, assumes that the network and the requests are unchanged.
+ */
 function isWanted(claim: IpamClaim, { owner, nics, requested, definitions }: ClaimOwner): boolean {
   const { metadata, spec } = claim;
   const nic = listClaimingNics(nics).find(({ network }) => hasNameOf(claim, owner, network.name));
@@ -494,7 +501,7 @@ function isWanted(claim: IpamClaim, { owner, nics, requested, definitions }: Cla
   return findPersistentNetwork(nad) === spec.network && isForAddresses(claim, network, ipRequests);
 }
 
-/** Checks whether an existing owner no longer needs the claim. Claims of deleted owners are garbage-collected. */
+/** Checks whether the owner exists, but none of its NICs needs the claim. The garbage collector deletes the claims of deleted owners. */
 function isObsolete(claim: IpamClaim, { vm, vmi, definitions }: IpamClaimOwners): boolean {
   const uid = findController(claim)?.uid;
   if (uid === undefined || (uid !== vm?.metadata.uid && uid !== vmi?.metadata.uid)) return false;
@@ -508,7 +515,7 @@ function isObsolete(claim: IpamClaim, { vm, vmi, definitions }: IpamClaimOwners)
   });
 }
 
-/** Plans to delete unneeded claims, and to remove Patchbay's finalizer from deleted claims without a user. */
+/** Plans deletions of claims that no NIC needs, and the removal of Patchbay's finalizer from deleted claims that no NIC uses. */
 export function planIpamClaims(
   claims: readonly IpamClaim[],
   owners: IpamClaimOwners,
@@ -533,7 +540,7 @@ function explainUnused(spec: VmiSpec, name: string): string | undefined {
     : undefined;
 }
 
-/** Returns warnings for requested addresses without effect. `base` is the field path of `metadata`. */
+/** Returns a warning for each interface whose requested addresses have no effect. `base` is the field path of `metadata`. */
 export function findUnusedAddresses(
   base: string,
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A namespace's primary network, and requests for its addresses. Sources: OVN-Kubernetes, go-controller/pkg/util/multi_network.go; KubeVirt
-// ipam-extensions, pkg/udn and pkg/ipamclaimswebhook/podmutator.go.
+// Finds a namespace's primary network, which its VMs use as pod network, and builds annotations that request its addresses. Sources:
+// OVN-Kubernetes, go-controller/pkg/util/multi_network.go; KubeVirt ipam-extensions, pkg/udn and pkg/ipamclaimswebhook/podmutator.go.
 import {
   names,
   type Iface,
@@ -24,7 +24,7 @@ export function isPrimaryNetwork({ spec }: NetworkAttachmentDefinition): boolean
   return isJsonObject(config) && config["role"] === PRIMARY_ROLE;
 }
 
-/** Returns the first primary network by name. OVN-Kubernetes accepts only one per namespace. */
+/** Finds the namespace's primary network. OVN-Kubernetes accepts only one. If there are several, returns the first by name. */
 export function findPrimaryNetwork(
   definitions: Iterable<NetworkAttachmentDefinition>,
   namespace: string,
@@ -39,14 +39,14 @@ export function findPodNetwork(spec: VmiSpec): Network | undefined {
   return networksOf(spec).find(({ pod }) => pod !== undefined);
 }
 
-/** Returns undefined with masquerade, because the pod NIC then has a MAC of its own. */
+/** Returns the MAC to request for the pod NIC. Undefined with masquerade, because the pod NIC then has a MAC of its own. */
 function readPodMac({ macAddress, bridge, binding }: Iface): string | undefined {
   return bridge === undefined && binding === undefined ? undefined : macAddress;
 }
 
 /**
- * Requests addresses and MAC of the primary network under the name of the default network's definition. Source: OVN-Kubernetes,
- * overrideActiveNSEWithDefaultNSE.
+ * Builds the element that requests addresses and MAC of the primary network. It names the definition of OVN-Kubernetes' default
+ * network (NAMESPACE/NAME), not that of the primary network. Source: OVN-Kubernetes, overrideActiveNSEWithDefaultNSE.
  */
 export function buildPrimaryRequest(
   iface: Iface,
@@ -99,7 +99,7 @@ export function readPrimaryClaim(pod: Pod | undefined): PrimaryClaim | undefined
   return { name, ...(request !== undefined && { request }) };
 }
 
-/** Removes the request for addresses and MAC, because ipam-extensions rejects pods with a request. */
+/** Removes the request for addresses and MAC of the primary network. ipam-extensions adds its own, and rejects pods with a request. */
 export function withoutPrimaryRequest(pod: Pod): Pod {
   if (readPrimaryClaim(pod)?.request === undefined) return pod;
   const annotations = Object.entries(pod.metadata.annotations ?? {}).filter(

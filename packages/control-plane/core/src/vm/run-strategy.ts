@@ -20,20 +20,23 @@ interface RunDecision {
 
 export interface RunFacts {
   readonly strategy: RunStrategy;
-  /** Recorded strategy. The VM starts without a request after a change to RerunOnFailure or Once. */
+  /** Run strategy in the VM's status. After the spec changes to RerunOnFailure or Once, the VM starts without a start request. */
   readonly lastStrategy: RunStrategy | undefined;
   readonly requests: readonly StateChangeRequest[];
   readonly guest: "none" | "alive" | "succeeded" | "failed" | "leaving";
   readonly uid: string | undefined;
 }
 
-/** `Once` permits no stop. `Halted` permits starts with options, because virt-api changes the strategy later. */
+/**
+ * Returns whether the strategy permits the request. `Once` permits no stop. `Halted` permits only a start with options, because virt-api
+ * writes the request of such a start before it changes the strategy.
+ */
 function isPermitted({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";
 }
 
-/** A stop is complete without its VMI. A start requires a VMI that is not being deleted. */
+/** Checks whether a request is complete. A stop is complete if its VMI is deleted; a start, if a VMI exists and is not being deleted. */
 function isCompleted({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
   if (request.action === "Stop") return guest === "none" || request.uid !== uid;
   return guest !== "none" && guest !== "leaving";
@@ -69,7 +72,7 @@ const WITH_VMI: Readonly<Record<RunStrategy, Rule>> = {
   Once: () => "keep",
 };
 
-/** Decides the step for the VMI. Requests retain a failed guest's rerun across restarts of virt-controller. */
+/** Decides the step for the VMI. The rerun of a failed guest is stored as requests, so that it survives a restart of virt-controller. */
 export function decideRun(facts: RunFacts): RunDecision {
   const requests = listPendingRequests(facts);
   const [request] = requests;
@@ -104,7 +107,10 @@ export function collectRunFacts(
   };
 }
 
-/** For RerunOnFailure and Once, keeps the old value until a VMI exists, to permit one start. */
+/**
+ * Returns the new `status.runStrategy`. For RerunOnFailure and Once, keeps the old value until a VMI exists, because once the new strategy
+ * is recorded, the VM no longer starts without a start request.
+ */
 export function findRecordedStrategy(facts: RunFacts): RunStrategy | undefined {
   const startsOnce = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
   return startsOnce && facts.guest === "none" ? facts.lastStrategy : facts.strategy;

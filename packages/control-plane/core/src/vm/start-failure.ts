@@ -11,7 +11,7 @@ import {
 } from "@patchbay/api";
 import { printTime, toMs } from "@patchbay/base";
 
-/** Time after which a running guest counts as started. In KubeVirt, the time is 0. */
+/** Time after which a running guest counts as started. KubeVirt counts a guest as started as soon as it runs. */
 const SUCCESSFUL_RUN_MS = 60_000;
 /** Backoff after the first failure. The backoff grows with the square of the number of failures. Source: KubeVirt. */
 const FIRST_BACKOFF_MS = 10_000;
@@ -26,7 +26,7 @@ function findPhaseStartMs(
   return toMs(entry?.phaseTransitionTimestamp);
 }
 
-/** Returns milliseconds in phase Running, or 0 if the VMI never had this phase. */
+/** Returns how long the guest has run, in milliseconds. Returns 0 if the VMI never had the phase Running. */
 function computeRunningMs(vmi: VirtualMachineInstance, nowMs: number): number {
   const startMs = findPhaseStartMs(vmi, (phase) => phase === "Running");
   if (startMs === undefined) return 0;
@@ -60,7 +60,7 @@ function hasEndedByItself(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** Checks whether the guest ran long enough, or ran and ended normally or with a reason. */
+/** Returns whether the start succeeded: the guest ran long enough, or it ran and then shut down or failed for a reported reason. */
 function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
   if (computeRunningMs(vmi, nowMs) >= SUCCESSFUL_RUN_MS) return true;
   const hasRun = findPhaseStartMs(vmi, (phase) => phase === "Running") !== undefined;
@@ -68,7 +68,7 @@ function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
   return hasRun && hasEndedByItself(vmi) && (phase === "Succeeded" || reason !== undefined);
 }
 
-/** Returns the new `status.startFailure`. A deletion or restart soon after the start is no failure. */
+/** Returns the new `status.startFailure`. A guest that is deleted or restarted soon after its start has not failed. */
 export function trackStartFailure(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -89,7 +89,7 @@ export function computeStartBackoffMs(failure: StartFailure | undefined, now: st
   return untilMs === undefined ? 0 : Math.max(0, untilMs - (toMs(now) ?? 0));
 }
 
-/** Milliseconds until a running guest counts as started; undefined without a running guest or recorded failure. */
+/** Returns the milliseconds until a running guest counts as started; undefined if no guest runs or no failure is recorded. */
 export function computeSuccessDelayMs(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,

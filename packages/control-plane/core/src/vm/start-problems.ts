@@ -83,7 +83,7 @@ export function findVmiStartProblems(
   ];
 }
 
-/** Returns problems with the VM's field paths. `vmi` is the VMI that a start would create. */
+/** Returns why the VM cannot start, with the VM's field paths. `vmi` is the VMI that a start would create. */
 export function vmStartProblems(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,

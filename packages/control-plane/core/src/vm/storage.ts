@@ -59,7 +59,7 @@ function findFillProblem(where: string, { annotations = {} }: ObjectMeta) {
   return { reason: "DataVolumeNotReady", message };
 }
 
-/** Accepts an unbound claim, because some claims are bound only when a pod uses them. */
+/** Returns why a claim cannot be used. Accepts an unbound claim, because some claims are bound only when a pod uses them. */
 function findClaimProblem(
   disk: GuestDisk,
   { metadata, spec, status }: PersistentVolumeClaim,

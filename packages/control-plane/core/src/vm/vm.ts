@@ -40,7 +40,7 @@ import {
 import { decideRun, collectRunFacts } from "./run-strategy.ts";
 import { computeStartBackoffMs, computeSuccessDelayMs } from "./start-failure.ts";
 
-/** Repeatable action of virt-controller, which fails if its object has changed since the last read. */
+/** Action of virt-controller for a VM. Repeating an action is safe. An action fails if its object has changed since it was read. */
 export type VmAction =
   | { readonly kind: "setMacAddresses" }
   /** Stores revisions of the current instancetype and preference for the VM. */
@@ -57,13 +57,13 @@ export interface VmFacts {
   readonly now: string;
   readonly startProblems: readonly FieldProblem[];
   readonly hasNameConflict: boolean;
-  /** Whether the other VMI is being deleted or belongs to a deleted VM. */
+  /** Whether the name conflict is temporary, because the other VMI is being deleted or belongs to a deleted VM. */
   readonly isConflictTemporary?: boolean;
   readonly missingDataVolumes: readonly DataVolume[];
   readonly bindings: BindingRegistry;
   /** Claims for NICs that are plugged later. Unset if the namespace has no template for them. */
   readonly claimSlots?: ClaimSlots;
-  /** If unset, the default network is assumed to drop frames whose MAC CNI did not assign. */
+  /** If unset, the pods' default network is assumed to drop frames with any source MAC other than the MAC that CNI assigned. */
   readonly podNetwork?: PodNetworkPolicy;
   readonly isStaged: boolean;
   readonly waitsForBinding: boolean;
@@ -86,8 +86,9 @@ function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): Virt
 }
 
 /**
- * Builds the VMI from the template, without absent interfaces. Sets previous MACs if Patchbay may choose MACs. Annotations record the other
- * previous addresses.
+ * Builds the VMI from the VM's template, without interfaces that have `state: absent`. A MAC of the previous guest is set in the VMI's spec
+ * if Patchbay may choose the MAC, or in an annotation if the network must assign the MAC. Other annotations contain the NICs' last IP and
+ * PCI addresses, the PCI addresses of other devices, and the version of the PCI layout at the VM's first start.
  */
 export function vmiOf(
   vm: VirtualMachine,
@@ -147,7 +148,7 @@ export function findOwnerVm(vmi: VirtualMachineInstance): ReturnType<typeof find
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
-/** Checks whether the VMI is being deleted or belongs to a deleted VM of this name. */
+/** Returns whether the VMI will not exist for long: it is being deleted, or its owner is an earlier, deleted VM of the same name. */
 export function willReleaseName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const owner = findOwnerVm(vmi);
   const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
@@ -168,7 +169,7 @@ function planTemplate(
   return isEqual(currentNics, plannedNics) ? [] : [{ kind: "patchTemplateNics", to: plannedNics }];
 }
 
-/** Plans the VMI's NICs. Staged changes or a missing instancetype or preference prevent plugs. */
+/** Plans the VMI's NICs. Plans no plugs if changes are staged, or if the instancetype or preference, which may set models, is missing. */
 function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { planned: planOwnNics(vmi), plugs: [] };
   const change = planNicsChange(findExpandedVm(facts).spec.template.spec, vmi, facts.bindings);
@@ -207,7 +208,7 @@ function planStopped(facts: VmFacts): readonly VmAction[] {
   const { step, requests } = decideRun(collectRunFacts(vm, undefined));
   const isStartable = startProblems.length === 0 && isExpanded(facts) && !hasNameConflict;
   const mayStart = isStartable && computeStartBackoffMs(vm.status?.startFailure, now) === 0;
-  // The VMI must wait for DataVolumes, because an unrelated claim may have a DataVolume's name.
+  // The VMI must wait for the DataVolumes. Otherwise it could use an unrelated claim with the name of a DataVolume.
   const mustStart = step === "start" && mayStart && missingDataVolumes.length === 0;
   return [
     ...planTemplate(vm, undefined),
@@ -234,7 +235,7 @@ function planStarted(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
   return isVmiFinal(vmi) ? [] : planRunning(facts, vmi);
 }
 
-/** Plans the actions for a VM. The garbage collector deletes the VMI of a deleted VM. */
+/** Plans the actions for a VM. A deleted VM needs no action, because the garbage collector deletes its VMI. */
 export function planVm(facts: VmFacts): readonly VmAction[] {
   const { vm, vmi } = facts;
   if (vm.metadata.deletionTimestamp !== undefined) return [];
@@ -246,7 +247,7 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
   return refs === undefined ? planStopped(facts) : refActions;
 }
 
-/** Returns the milliseconds until the next reconcile; undefined if the VM can wait for an event. */
+/** Returns the delay in milliseconds after which the VM must be reconciled without an event; undefined if it can wait for an event. */
 export function nextReconcileMs({ vm, vmi, now }: VmFacts): number | undefined {
   if (vmi !== undefined) return computeSuccessDelayMs(vm, vmi, now);
   const { step } = decideRun(collectRunFacts(vm, undefined));

@@ -84,7 +84,7 @@ function toDeletion(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
   return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
 }
 
-/** Checks whether the pod's deletion respects the grace period, which a stop request may have shortened. */
+/** Returns whether the pod is being deleted with at most the guest's grace period, which a later stop request may have shortened. */
 function isDeletedInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
   return (
@@ -101,7 +101,7 @@ function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   return isDeletedInTime(vmi, pod) ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Returns an empty list for a malformed annotation, so that the annotation is replaced. */
+/** Returns the elements of the network selection annotation. Returns an empty list for a malformed annotation, which is then replaced. */
 export function readPodNetworkElements(pod: Pod): readonly NetworkSelection[] {
   const annotation = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return annotation.ok ? annotation.elements : [];
@@ -169,7 +169,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: buildLauncherPod(vmi, request) }];
 }
 
-/** Returns a launcher pod for a dry run that tests the API server's image volume support. */
+/** Returns the next launcher pod if it has image volumes. A dry run with this pod shows whether the API server supports image volumes. */
 export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, supportsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
@@ -178,14 +178,17 @@ export function buildImageVolumeTestPod(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** Deletes a launcher without image files before its guest runs. The next launcher copies the files. */
+/**
+ * Plans the deletion of a launcher that lacks an image's files, unless its guest runs. The missing files show that the cluster does not
+ * support image volumes, so the next launcher copies the files instead of mounting them.
+ */
 function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
   const isDeletedOrRunning =
     pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
   return isDeletedOrRunning ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Deletes the pod of an ended guest if running hooks still occupy the pod's resources. */
+/** Deletes the pod of an ended guest if hooks still run in it, because they would otherwise keep occupying the pod's resources. */
 function planHookShutdown({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
   return hasRunningHook(pod) ? [toDeletion(vmi, pod)] : [];
@@ -202,7 +205,7 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   if (isVmiFinal(vmi)) return planHookShutdown(facts);
   if (pod === undefined) return planPod(facts);
   if (hasMissingImage(pod) && !isPodFinished(pod)) return planRecreation(facts, pod);
-  // Other changes wait for the migration's end, so that only the final pod receives them.
+  // Changes other than the label wait until the migration has ended, so that only the final pod receives them.
   if (isMigrating) return planLabel(vmi, pod);
   const ipamClaims = resolveIpamClaims(facts, facts.definitions, facts.ipamClaims);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences, ipamClaims };

@@ -32,7 +32,7 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   processEntities: true,
-  // This option also decodes numeric references, with which Go hooks escape quotes and line breaks.
+  // This option also decodes numeric character references, with which hooks written in Go escape quotes and line breaks.
   // oxlint-disable-next-line typescript/no-deprecated -- its successor requires a custom decoder
   htmlEntities: true,
   ignoreDeclaration: true,
@@ -47,7 +47,7 @@ function readAttributes(value: unknown): ReadonlyMap<string, string> {
   return new Map(Object.entries(value).map(([name, text]) => [name, String(text)]));
 }
 
-/** Converts nodes, each with its children under the element's name and its attributes under `:@`. */
+/** Converts the parser's nodes. In each node, one member has the element's name and contains its children; `:@` contains the attributes. */
 function listElements(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
   if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
   return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
@@ -104,7 +104,7 @@ export interface DomainChange {
   readonly path: readonly string[];
   /** Path as messages show it: each element with its alias, address or position. */
   readonly where: string;
-  /** Text of the changed attribute or element. Empty for an added or missing `element`. */
+  /** Text of the changed attribute or element. Empty if a whole element was added or is missing, which `element` then contains. */
   readonly newValue: string;
   readonly oldValue: string;
   readonly element?: XmlElement;
@@ -129,7 +129,7 @@ function findAlias(element: XmlElement): string | undefined {
   return findAttribute(findChild(element, "alias"), "name");
 }
 
-/** Returns the text that distinguishes the element from siblings, such as an alias, address or name. */
+/** Returns the text that distinguishes the element from siblings with the same tag, such as its alias, address or name. */
 function identifyElement(element: XmlElement): string | undefined {
   const { attributes } = element;
   const alias = findAlias(element);

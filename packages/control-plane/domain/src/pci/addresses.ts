@@ -3,7 +3,7 @@
 
 /** PCI address in PCI domain 0, the only PCI domain in use. Source: libvirt formatdomain, "Device addresses", type pci. */
 export interface PciAddress {
-  /** Bus number, 0 to 255. On PCIe, the bus number is the port's controller index. */
+  /** Bus number, 0 to 255. On PCIe, the bus number is the controller index of the device's port. */
   readonly bus: number;
   readonly slot: number;
   readonly function: number;
@@ -16,7 +16,7 @@ export interface RootPort {
   readonly multifunction: boolean;
 }
 
-/** Bridge to a conventional PCI bus with slots 1 to 31. `index` is the bus number. */
+/** Bridge to a conventional PCI bus with slots 1 to 31. Its controller index is the number of that bus. */
 export interface PciBridge {
   readonly index: number;
   readonly address: PciAddress;
@@ -57,7 +57,7 @@ export function printPciAddress(address: PciAddress): string {
   return `0000:${hex(address.bus, 2)}:${hex(address.slot, 2)}.${address.function.toString(16)}`;
 }
 
-/** Returns undefined if the text is malformed or the PCI domain is not 0. */
+/** Parses an address in upper or lower case. Returns undefined if the text is malformed or the PCI domain is not 0. */
 export function parsePciAddress(text: string): PciAddress | undefined {
   const match = ADDRESS_SYNTAX.exec(text.toLowerCase());
   if (match === null) return undefined;
@@ -80,7 +80,7 @@ export const LAST_ROOT_COMPLEX_SLOT = LAST_SLOT - 1;
 
 const PORTS_MAX = (LAST_ROOT_COMPLEX_SLOT - FIRST_SLOT + 1) * FUNCTIONS_PER_SLOT;
 
-/** Returns root ports, eight per slot. A port's address must not depend on `count`. */
+/** Returns `count` root ports, eight per slot. The address of a port depends only on its index, so a larger count changes no address. */
 export function buildRootPorts(count: number): readonly RootPort[] {
   return Array.from({ length: count }, (_unused, position) => ({
     index: position + 1,
@@ -101,7 +101,7 @@ const PORT_ADDRESSES: readonly PciAddress[] = buildRootPorts(PORTS_MAX).map(({ i
 }));
 const PC_ADDRESSES = listSlotAddresses(0, FIRST_SLOT);
 const ROOT_COMPLEX_ADDRESSES = listSlotAddresses(0, FIRST_SLOT, LAST_ROOT_COMPLEX_SLOT);
-/** Addresses for devices other than root ports, descending because root ports use the lowest slots. */
+/** Addresses for devices other than root ports. The order is descending, because root ports use the lowest slots. */
 const ADDRESSES_BESIDE_PORTS = ROOT_COMPLEX_ADDRESSES.toReversed();
 const DISPLAY_ADDRESSES = listSlotAddresses(0, FIRST_SLOT - 1, FIRST_SLOT - 1);
 
@@ -114,7 +114,7 @@ export function listDefaultAddresses(machine: Machine): readonly PciAddress[] {
   return machine.family === "pc" ? PC_ADDRESSES : ROOT_COMPLEX_ADDRESSES;
 }
 
-/** Returns addresses for devices that need conventional PCI or I/O ports instead of root ports. */
+/** Returns addresses for devices that cannot be behind a root port, because they need conventional PCI or I/O ports. */
 export function listAddressesBesidePorts(machine: Machine): readonly PciAddress[] {
   return hasPorts(machine) ? ADDRESSES_BESIDE_PORTS : listDefaultAddresses(machine);
 }
@@ -125,8 +125,8 @@ export function listDisplayAddresses(machine: Machine): readonly PciAddress[] {
 }
 
 /**
- * The bridge to `bus` is on the preceding bus, because firmware numbers buses depth first. Source: SeaBIOS src/fw/pciinit.c, observed with
- * QEMU 7.2.
+ * Returns the address of the bridge whose secondary bus is `bus`. The bridge is on the preceding bus, so that firmware,
+ * which numbers buses depth first, assigns this number. Source: SeaBIOS src/fw/pciinit.c, observed with QEMU 7.2.
  */
 export function buildBridgeAddress(bus: number): PciAddress {
   return { bus: bus - 1, slot: 0, function: 0 };
@@ -137,8 +137,8 @@ export function isBehindBridge({ bus, slot }: PciAddress, machine: Machine): boo
 }
 
 /**
- * Firmware ignores a slot without function 0, so a bus cannot replace a slot's first port. Source: PCI Local Bus Specification 3.0 section
- * 3.2.2.3.4.
+ * Checks whether a conventional bus can replace the root port with this bus number. It cannot replace the first port of a slot,
+ * because firmware ignores a slot without function 0. Source: PCI Local Bus Specification 3.0 section 3.2.2.3.4.
  */
 function canBeConventional(bus: number): boolean {
   return (bus - 1) % FUNCTIONS_PER_SLOT !== 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places devices as KubeVirt does, so that VMs from KubeVirt keep their PCI addresses. Source: KubeVirt, documentation of its PCI topology.
-// Order of the devices: libvirt, qemuDomainAssignDevicePCISlots.
+// Places devices where KubeVirt's launchers placed them, so that a VM taken over from KubeVirt keeps its PCI addresses.
+// Source: KubeVirt, documentation of its PCI topology. Order of the devices: libvirt, qemuDomainAssignDevicePCISlots.
 import type { PciAddress } from "./addresses.ts";
 import type { FixedDevice } from "./topology.ts";
 
@@ -9,7 +9,7 @@ interface KubeVirtMachine {
   readonly nics: readonly string[];
   readonly devices: readonly FixedDevice[];
   readonly memoryMiB: number;
-  /** Number of used and free ports for NICs. If unset, KubeVirt's default applies. */
+  /** Number of ports for NICs, used or free. The ports of other devices follow. If unset, KubeVirt's default applies. */
   readonly slotCount?: number;
 }
 
@@ -23,15 +23,18 @@ export interface KubeVirtLayout {
 const DEFAULT_SLOT_COUNT = 4;
 /** Highest index of a root port that KubeVirt adds. */
 const PORT_INDEX_MAX = 31;
-/** Maximum memory for {@link SMALL}. {@link LARGE} applies to a VM with more memory. */
+/** Maximum memory of a VM to which {@link SMALL} applies. {@link LARGE} applies to a VM with more memory. */
 const SMALL_MEMORY_MIB = 2048;
-/** `total` is the intended number of root ports. At least `free` ports must be free. */
+/** `total`: intended number of root ports. `free`: minimum number of free ports; more root ports are added if necessary. */
 const SMALL = { total: 8, free: 3 };
 const LARGE = { total: 16, free: 6 };
 
-/** Device with a root port in KubeVirt. Ports of balloons and missing SCSI controllers stay empty. */
+/**
+ * Device with a root port in KubeVirt's layout. Patchbay leaves the port of the balloon empty, and also the port of the SCSI controller if
+ * the VM has none.
+ */
 type Occupant = FixedDevice | "balloon";
-/** KubeVirt counts the SCSI, virtio-serial and USB controllers, even if the VM has no USB controller. */
+/** Number of controllers that KubeVirt counts: SCSI, virtio-serial and USB, even if the VM has no USB controller. */
 const CONTROLLER_COUNT = 3;
 
 function listOccupants(devices: readonly FixedDevice[]): readonly Occupant[] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCI addresses of a new domain's ports and devices, the same at every start.
+// Assigns PCI addresses to the ports and devices of a new domain. A domain has the same addresses at every start.
 import {
   type PciBridge,
   type RootPort,
@@ -32,11 +32,11 @@ export type FixedDevice =
   | `disk:${string}`
   | `input:${string}`;
 
-/** Rules of a layout version. Entries must not change, because VMs retain their first version. */
+/** Rules of a layout version. A VM retains the version of its first start, so existing entries must not change. */
 interface Layout {
   readonly requiredDevices: readonly FixedDevice[];
   readonly sharesMemory: boolean;
-  /** Whether KubeVirt's defaults apply to the display, CPU model, CPU topology and boot ROMs. */
+  /** Whether unset fields for the display, the CPU model, the CPU topology and boot ROMs get KubeVirt's defaults. */
   readonly hasKubeVirtDefaults: boolean;
 }
 
@@ -54,7 +54,7 @@ const LAYOUTS: Readonly<Record<number, Layout>> = {
   [TOPOLOGY_VERSION]: NEWEST_LAYOUT,
 };
 
-/** Returns a version's rules, or the newest known rules for a newer Patchbay's version. */
+/** Returns the rules of a version. If a newer Patchbay wrote the version, returns the newest known rules. */
 export function findLayout(version: number): Layout {
   return LAYOUTS[version] ?? NEWEST_LAYOUT;
 }
@@ -76,11 +76,11 @@ export interface UnplacedDevice extends Preferences {
 interface TopologyRequest extends Machine {
   readonly version: number;
   readonly vcpus: number;
-  /** Number of free ports for hot-plug. Machines of family `pc` use free slots instead. */
+  /** Number of free ports to add for hot-plug. Machines of family `pc` have no ports; their free slots support hot-plug. */
   readonly reserve: number;
   /** Intended total number of ports. If it is set, `reserve` is ignored. Devices may require more ports. */
   readonly portCount?: number;
-  /** Devices beyond the layout's required devices. They get addresses in this order, before the NICs. */
+  /** Devices in addition to those that the layout requires. They get addresses in this order, before the NICs. */
   readonly devices: readonly UnplacedDevice[];
   readonly nics: readonly UnplacedNic[];
 }
@@ -215,7 +215,7 @@ class Placement {
   #addBridge(bus: number): string | undefined {
     if (this.bridges.has(bus)) return undefined;
     const address = buildBridgeAddress(bus);
-    // The bridge replaces the root port with this bus number, so this port has no device.
+    // The bridge replaces the root port with this bus number, so no device can be behind that port.
     const bridgeAddresses = [address, { bus, slot: 0, function: 0 }].map(printPciAddress);
     for (const place of bridgeAddresses) {
       const holder = this.#ownerByAddress.get(place);
@@ -239,7 +239,7 @@ class Placement {
   #placePrevious(placement: DevicePlacement): void {
     if (placement.previous === undefined) return;
     const previousText = printPciAddress(placement.previous);
-    // A device may retain a conventional slot if a bridge still provides the slot's bus.
+    // A device may retain a slot on a conventional PCI bus if a bridge still provides this bus.
     const isBridged = placement.previous.slot > 0 && this.bridges.has(placement.previous.bus);
     const isSuitable =
       isBridged || placement.candidates.some((place) => printPciAddress(place) === previousText);
@@ -366,13 +366,13 @@ function findKind(device: FixedDevice): DeviceKind {
   return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Plans ports up to the last used port, then `reserve` ports or ports up to `portCount`. */
+/** Plans all ports up to the last used port. Then adds `reserve` ports, or ports up to `portCount`, as far as slots and vectors suffice. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
   const portAddresses = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge with bus N needs root port N - 1, and replaces root port N.
+  // A bridge with bus number N needs root port N - 1 and takes the place of root port N. Both ports count as used, but port N is not built.
   const buses = [
     ...portAddresses.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),
@@ -393,7 +393,7 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   return buildRootPorts(count).filter(({ index }) => !bridges.has(index));
 }
 
-/** Plans the domain's addresses. A device retains its previous address despite added devices and restarts. */
+/** Plans the domain's addresses. A device retains its previous address after other devices are added and after a restart. */
 export function planTopology(request: TopologyRequest): PlannedTopology {
   const placement = placeDevices(request);
   const ports = planPorts(request, placement);

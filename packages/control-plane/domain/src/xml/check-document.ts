@@ -2,7 +2,7 @@
 // Checks untrusted XML before it is parsed.
 import { SyntaxValidator } from "fast-xml-validator";
 
-/** Maximum characters of a document. A domain with 128 ports and NICs has under 200 000. */
+/** Maximum length of a document, in characters; a domain with 128 ports and NICs has less than 200 000. */
 const MAX_LENGTH = 256 * 1024;
 /** Maximum length of a reason, in characters, because a reason may quote the document. */
 const MAX_REASON_LENGTH = 200;
@@ -15,7 +15,7 @@ export function checkDocument(xml: string): void {
   SyntaxValidator.validate(xml);
 }
 
-/** Returns why the document was rejected. Any parser error counts, even a stack overflow. */
+/** Returns why the document was rejected. Any error of a parser counts as a fault of the document, even a stack overflow. */
 export function describeParseError(error: unknown): string {
   const reason = error instanceof Error ? error.message : "it is not well-formed";
   return reason.slice(0, MAX_REASON_LENGTH);

@@ -7,7 +7,7 @@ import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/a
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, describeParseError } from "./check-document.ts";
 
-/** Elements whose paths {@link DomainFacts} omits. libvirt sets these paths, or {@link NicFacts} contains these paths. */
+/** Elements whose paths {@link DomainFacts} omits. {@link NicFacts} contains the paths of NICs; libvirt sets all other omitted paths. */
 const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
   "interface",
   "emulator",
@@ -173,7 +173,7 @@ function parseNic(device: XmlNode): NicFacts {
   };
 }
 
-/** Returns the devices' PCI addresses in the guest, without nested addresses on the host's bus. */
+/** Returns the devices' addresses in the guest. Omits nested addresses, such as a host device's address on the host's bus. */
 function listPciAddresses(devices: XmlNode | undefined): readonly PciAddress[] {
   return Object.values(devices ?? {})
     .flat()
@@ -219,7 +219,7 @@ function isConnectedAgent(channel: XmlNode): boolean {
   return readText(target, "@name") === AGENT_CHANNEL && readText(target, "@state") === "connected";
 }
 
-/** The parser returns a string for an element without attributes, and otherwise an object. */
+/** Returns the number of vCPUs. The parser returns a string if the element has no attributes, otherwise an object. */
 function parseVcpus(root: XmlNode): number {
   const text = readText(root, "vcpu") ?? readText(findChild(root, "vcpu"), "#text") ?? "1";
   return parseNumber(text, "vcpus");
@@ -235,8 +235,9 @@ function listArguments(root: XmlNode): readonly string[] {
 }
 
 /**
- * Checks whether QEMU survives a lost tap. QEMU 7.2 survives. QEMU 10.0 exits with TUNSETVNETHDRSZ. Versions in between count as exiting.
- * Source: measurements.
+ * Checks whether QEMU continues to run when a NIC is reset or removed after the deletion of its tap. QEMU 7.2 continues; 10.0
+ * exits with "TUNSETVNETHDRSZ ioctl() failed" (both measured). Assumes that QEMU continues if the machine type has a version up
+ * to 7.2 or none, and exits otherwise.
  */
 function survivesTapDeletion(machine: string): boolean {
   const [, major, minor] = /-(\d+)\.(\d+)$/.exec(machine) ?? [];
@@ -273,7 +274,7 @@ function readDomain(xml: string): DomainFacts {
   return toFacts(root);
 }
 
-/** Parses a live domain. Rejects malformed or oversized documents, a DOCTYPE and numbers out of range. */
+/** Parses a live domain. Rejects malformed or too long documents, and those with a DOCTYPE, a number out of range or too many NICs. */
 export function parseDomain(xml: string): ParsedDomain {
   try {
     return { ok: true, domain: readDomain(xml) };

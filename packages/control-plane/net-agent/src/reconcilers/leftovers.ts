@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases attachments that Multus did not release after the end of a pod or sandbox.
+// Releases attachments that Multus did not release when a pod ended or lost its sandbox, for example because Multus' daemon was down.
 import { PODS } from "@patchbay/api";
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { RememberedAttachment } from "@patchbay/cni";
@@ -26,7 +26,10 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
   return pod !== undefined && pod.metadata.uid === uid && !isPodFinished(pod);
 }
 
-/** Checks whether another sandbox has replaced this unready sandbox, or the pod ended without a sandbox. */
+/**
+ * Returns whether the attachment's sandbox has ended: it is not ready and the pod has another sandbox, or the pod itself has ended.
+ * If the runtime lists no sandbox of a living pod, returns false, because the runtime may still be creating the sandbox.
+ */
 async function hasSandboxEnded(
   containerId: string,
   { uid, ...key }: Owner,
@@ -59,7 +62,7 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   }
 }
 
-/** Releases attachments of ended sandboxes, of one pod if `uid` is set. The next sweep retries. */
+/** Releases leftover attachments of ended sandboxes. `uid` limits the sweep to one pod. The next sweep retries failed releases. */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   for (const entry of await deps.multusCache.list()) {
     const owner = parseOwner(entry);
@@ -71,7 +74,7 @@ export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
 /** Queue key for all pods; other keys are uids of pods. */
 const ALL_PODS = "*";
 const SWEEP_INTERVAL_MS = 3_600_000;
-/** Delay in milliseconds, during which Multus may still remove attachments itself. */
+/** Delay in milliseconds from the end of a pod or sandbox to the sweep. During this delay, Multus may still remove attachments itself. */
 const SETTLE_MS = 10_000;
 
 /** Returns the pod's addresses on the pod network, which change when the runtime replaces the sandbox. */
@@ -84,7 +87,7 @@ function hasChangedSandbox(previous: Pod, current: Pod): boolean {
   return addresses !== undefined && !isEqual(addresses, readAddresses(previous));
 }
 
-/** Returns the uid of a pod that has ended or has a replaced sandbox. */
+/** Returns the pod's uid if the pod has ended or the runtime has replaced its sandbox; otherwise undefined. */
 export function findReleasedPod(change: Change<Pod>): string | undefined {
   if (change.kind === "deleted") return change.previous.metadata.uid;
   const { current } = change;

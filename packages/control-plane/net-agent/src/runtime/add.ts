@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches a new sandbox's networks. A failure detaches all, and the kubelet creates another sandbox.
+// Attaches the networks of a new sandbox. If one fails, detaches all; the kubelet then creates another sandbox.
 import { AppError, messageOf } from "@patchbay/base";
 import {
   findPodNetworkMac,
@@ -112,7 +112,10 @@ function parseElement(text: string, facts: PodFacts): NetworkSelection {
   return element;
 }
 
-/** Rejects an element that names another interface than the container runtime requested. */
+/**
+ * Converts the only element of the default-network annotation to the wanted attachment. Rejects an element that names another interface
+ * than the container runtime requested.
+ */
 function toWanted(
   element: NetworkSelection,
   { interfaceName }: PluginCall,
@@ -132,7 +135,7 @@ function toWanted(
   return { network, interfaceName, selection: element };
 }
 
-/** Arguments from the annotation override arguments of the runtime's call. */
+/** Returns the default network that the annotation names. Arguments from the annotation override arguments of the runtime's call. */
 async function readNamedNetwork(
   text: string,
   { call, facts }: { readonly call: PluginCall; readonly facts: PodFacts },
@@ -172,7 +175,7 @@ function resolveDefaultNetwork(
     : readNamedNetwork(text, { call, facts }, deps);
 }
 
-/** Detaches former sandboxes' networks, because the runtime sends no DEL for sandboxes lost in a crash. */
+/** Detaches the networks of the pod's former sandboxes, because the runtime sends no DEL for a sandbox that it lost in a crash. */
 async function releaseFormer({ key, uid, sandbox }: PodFacts, deps: RuntimeDeps): Promise<void> {
   const rows = await deps.journal.list(uid);
   const former = rows.filter(({ request }) => request.containerId !== sandbox?.id);
@@ -193,7 +196,10 @@ async function attachAnnotated(facts: PodFacts, deps: RuntimeDeps): Promise<ActR
 
 const NO_ADDRESS: Reason = "AddressesExhausted";
 
-/** Throws if an attachment failed. Patchbay's VMs may start without networks that have no free address. */
+/**
+ * Throws if a network could not be attached. For a VM of Patchbay, accepts that networks have no free address: the VM starts without their
+ * NICs, and net-agent attaches them in a later reconcile pass.
+ */
 async function assertAllAttached(
   { key, pod, attachments }: PodFacts,
   { errors }: ActResult,
@@ -211,7 +217,7 @@ async function assertAllAttached(
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: key, reasons: reasons.join("; ") });
 }
 
-/** Releases the sandbox, then writes the errors to the pod's status. Only logs its own failures. */
+/** Releases the sandbox, and then writes the errors to the pod's status. Logs a failed release or write instead of throwing. */
 async function undoAll(
   facts: PodFacts,
   actResult: ActResult | undefined,
@@ -228,7 +234,10 @@ async function undoAll(
   }
 }
 
-/** Attaches the default network, preferably with the guest's MAC. A MAC from the runtime takes precedence. */
+/**
+ * Attaches the default network. If the runtime requests no MAC for a launcher, requests the guest's MAC. If the network rejects that MAC,
+ * attaches the network without a requested MAC.
+ */
 async function addPreferringMac(
   network: DefaultNetwork,
   facts: PodFacts,
@@ -284,7 +293,7 @@ async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): 
   }
 }
 
-/** Replaces the agent's namespace path with the runtime's path of the same namespace. */
+/** Replaces the namespace path in the result with the runtime's path. The agent's path of the same namespace may differ. */
 function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
   const { netnsPath = "" } = call;
   if (result.interfaces === undefined) return result;
@@ -295,9 +304,9 @@ function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): 
 }
 
 /**
- * Attaches a new sandbox's networks, writes the pod's status, and returns the default network's result.
+ * Attaches all networks of a new sandbox, writes them to the pod's status, and answers ADD with the result of the default network.
  * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_POD_NOT_ATTACHED, and
- * the errors of the default network's plugins
+ *   the errors of the default network's plugins
  */
 export function addPod(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   return deps.podMutex.runExclusive(call.pod?.uid ?? "", async () => {

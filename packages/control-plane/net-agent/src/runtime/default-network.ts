@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the pods' default network for each pod, because the file may change at any time.
+// Reads the pods' default network. The file is read for each pod, because it may change at any time.
 import { parseNetworkConfig } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Files, NetworkConfigList } from "@patchbay/core/interfaces";
@@ -50,7 +50,7 @@ async function findInDirectory(
 export const NO_DEFAULT_NETWORK = "none";
 
 /**
- * Reads the default network from a file, a directory, or a name in `confDir`. {@link NO_DEFAULT_NETWORK} throws.
+ * Reads the default network of pods. `source` is a file, a directory, a name in `confDir`, or {@link NO_DEFAULT_NETWORK}.
  * @throws AppError with CNI_DEFAULT_NETWORK_MISSING
  */
 export function readDefaultNetwork(

@@ -77,7 +77,10 @@ function buildRemoval(call: PluginCall): AttachmentRequest {
   };
 }
 
-/** Uses the cached configuration, or the call's after a policy check, because calls may be forged. */
+/**
+ * Detaches a network that has no journal row. Uses the configuration that the runtime cached, or else the call's configuration. The latter
+ * may be forged, so it is first checked against the policy.
+ */
 async function removeForeign(
   call: PluginCall,
   { namespace }: CalledPod,

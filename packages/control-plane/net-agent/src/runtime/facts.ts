@@ -14,7 +14,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badEnvironment });
 }
 
-/** Adds the path below the host's root, because the namespace may be mounted only there. */
+/** Returns the path and, if `hostProcess` is set, the path below the host's root, because the namespace may be mounted only on the host. */
 function listPaths(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
   return hostProcess === undefined ? [path] : [path, `/proc/${String(hostProcess)}/root${path}`];
 }

@@ -19,7 +19,7 @@ export interface InstallDeps {
 }
 
 const CONFIG_FILE = "00-patchbay.conflist";
-/** Plugins that attach a pod's annotated networks, as Patchbay does, and must not run beside Patchbay. */
+/** Plugins that attach the networks of a pod's annotation. Patchbay, which does the same, must not run beside such a plugin. */
 const META_PLUGINS: readonly string[] = ["multus", "multus-shim"];
 /** Capabilities for which runtimes pass values to the plugin of the default network. Source: containerd go-cni; CNI CONVENTIONS. */
 const CAPABILITIES = {

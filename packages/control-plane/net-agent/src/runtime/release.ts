@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases a sandbox by journal rows, because the pod and the network namespace may be gone.
+// Releases a sandbox by its journal rows alone, because the pod, the networks' definitions and the network namespace may no longer exist.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
 import { isAppError, messageOf } from "@patchbay/base";
@@ -49,7 +49,7 @@ function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
 }
 
-/** Deletes `removed` journal rows, but a pod's last rows only after the pod's status is written. */
+/** Deletes the pod's `removed` journal rows. If it has no other rows, they are deleted only after the pod's status is written. */
 export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise<void> {
   const facts = toFacts(row);
   const rows = await deps.journal.list(facts.uid);
@@ -85,7 +85,7 @@ export async function releaseSandbox(
   }
 }
 
-/** Lists all tracked pods too, because a call of an old runtime may omit the pod. */
+/** Returns the uids of the call's pod and of all tracked pods, because a call of an old runtime may omit the pod. */
 function listUids({ pod }: PluginCall, { trackedPods }: RuntimeDeps): readonly string[] {
   const trackedUids = trackedPods.keys().flatMap((key) => trackedPods.listUids(key));
   return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...trackedUids])];
@@ -95,14 +95,14 @@ function listUids({ pod }: PluginCall, { trackedPods }: RuntimeDeps): readonly s
 export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   for (const uid of listUids(call, deps)) {
-    // An ADD in progress for the call's pod may not have written the row yet.
+    // An ADD of the call's pod may be in progress, and may not have written the sandbox's row yet.
     const ownsSandbox = uid === pod?.uid || (await listRows({ uid, containerId }, deps)).length > 0;
     if (!ownsSandbox) continue;
     await deps.podMutex.runExclusive(uid, () => releaseSandbox({ uid, containerId }, deps));
   }
 }
 
-/** Releases sandboxes missing from the runtime's GC call, except each pod's ready sandbox. Returns the errors. */
+/** Releases sandboxes that the runtime's GC call does not list, except each pod's ready sandbox. Returns the errors. */
 async function releaseUnlisted(call: PluginCall, deps: RuntimeDeps): Promise<readonly unknown[]> {
   const valid = new Set(call.validAttachments.map(({ containerId }) => containerId));
   const failures: unknown[] = [];
@@ -123,7 +123,7 @@ async function releaseUnlisted(call: PluginCall, deps: RuntimeDeps): Promise<rea
   return failures;
 }
 
-/** Runs GC for the network. Postpones GC if the list of valid attachments may be incomplete. */
+/** Runs GC for the network. Postpones GC if the list of the network's valid attachments may be incomplete. */
 async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
   try {
     await freeUnused(network, deps);

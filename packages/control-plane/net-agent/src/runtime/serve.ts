@@ -30,7 +30,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CHECK_FAILED });
 }
 
-/** Answers CHECK. For launchers, only checks that the NICs exist, because the guests have the addresses. */
+/** Answers CHECK. For a launcher, checks only that the NICs exist, because their addresses have moved to the guest. */
 function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   const uid = pod?.uid ?? "";
@@ -49,7 +49,7 @@ function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   });
 }
 
-/** Returns limited connectivity if the plugin reported this code, otherwise not available. */
+/** Converts an error of STATUS to a CNI code: limited connectivity if the plugin reported this code, otherwise not available. */
 function toReadinessCode(error: unknown): number {
   const isLimited = isAppError(error) && error.details["cniCode"] === CNI_CODES.limitedConnectivity;
   return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;
@@ -151,12 +151,12 @@ export async function handleRequest(
   return handleCall(request, path === "/cni" ? answerCall : delegate, deps);
 }
 
-/** Maximum bytes of a request: the environment and 1 MB of configuration in base64. */
+/** Maximum size of a request in bytes, enough for the environment and a configuration of 1 MB in base64. */
 const BODY_MAX_BYTES = 2 * 1024 * 1024;
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum concurrent calls. After a reboot, the runtime may start all pods at once. */
+/** Maximum number of concurrent calls. After a reboot, the runtime may start all pods of the node at once. */
 const CONNECTIONS_MAX = 1024;
-/** Interval for touching the socket. patchbay-cni considers an agent removed after 10 minutes without a touch. */
+/** Interval for touching the socket, in milliseconds. patchbay-cni considers an agent removed after 10 minutes without a touch. */
 const SOCKET_TOUCH_INTERVAL_MS = 60_000;
 
 /** Reads the body. Returns undefined if the body is too long. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission checks that RBAC cannot express: of VMI status writes by virt-handler, and of launcher writes.
+// Admission checks that RBAC cannot express: which VMI status a virt-handler may write, and who may write a launcher.
 import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import { isNodePhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
@@ -14,7 +14,7 @@ function readStatus(object: unknown): Readonly<Record<string, unknown>> {
   return asObject(asObject(object)["status"]);
 }
 
-/** Returns the VMI's node before this write, or without `nodeName` the nodes of its pods. */
+/** Returns the VMI's node before this write. If `nodeName` was unset, returns the nodes of the VMI's pods. */
 function findOwnerNodes(oldObject: unknown): readonly unknown[] {
   const { nodeName, activePods } = readStatus(oldObject);
   return nodeName === undefined ? Object.values(asObject(activePods)) : [nodeName];
@@ -126,7 +126,7 @@ export async function guardStatus(pods: PodLookup, request: AdmissionRequest): P
   return checkAgent(request, await findAgentNode(user, pods));
 }
 
-/** Trusted fields of launcher pods. The launcher webhook's match conditions must list the same fields. */
+/** Fields of a launcher pod that Patchbay trusts. The match conditions of the webhook for launchers must list the same fields. */
 const TRUSTED_FIELDS = [
   ["labels", names.KUBEVIRT_LABEL],
   ["annotations", names.NETWORK_STATUS_ANNOTATION],
@@ -142,7 +142,10 @@ function isLauncher(object: unknown): boolean {
   return readMetadata(object, "labels", names.KUBEVIRT_LABEL) === names.LAUNCHER_LABEL_VALUE;
 }
 
-/** The label is a trusted field, because a user could forge annotations before labeling a launcher. */
+/**
+ * Rejects changes of a launcher's trusted fields, and new launchers that already report networks. The launcher label is a trusted field, so
+ * that a user cannot forge a pod's annotations first and then make it a launcher.
+ */
 export function guardLauncher({ operation, object, oldObject }: AdmissionRequest): Verdict {
   if (!isLauncher(object) && !isLauncher(oldObject)) return ALLOWED;
   const changedField = TRUSTED_FIELDS.find(

@@ -38,7 +38,7 @@ function findPriorityProblem(
   };
 }
 
-/** Finds a current migration on the API server, because a cache may lack the newest migration. */
+/** Returns an error message if the VMI is already migrating. Reads the API server, because a cache may lack the newest migration. */
 async function findInFlight(
   { store }: Pick<Deps, "store">,
   vmi: VirtualMachineInstance,
@@ -71,7 +71,7 @@ type MigrationDeps = Pick<
   "cachedReader" | "findByLauncher" | "evictionStrategy" | "log" | "store"
 >;
 
-/** Marks the VMI for evacuation by virt-controller. The patch fails if the guest has moved. */
+/** Marks the VMI, so that virt-controller evacuates it from the node. The patch fails if the guest has left the node. */
 async function markEvacuation(
   { store, log }: MigrationDeps,
   { metadata }: VirtualMachineInstance,
@@ -87,7 +87,7 @@ async function markEvacuation(
   log.info("marked a guest for evacuation", { vmi, node: nodeName });
 }
 
-/** Denies the eviction after an error, because the API server evicts the pod if the webhook fails. */
+/** Validates an eviction. Denies the eviction after an error, because the API server evicts the pod if the webhook fails. */
 async function validateEviction(
   deps: MigrationDeps,
   { namespace, name, dryRun }: AdmissionRequest,

@@ -58,7 +58,7 @@ function buildMatcherOperations(
   return [{ op: "add", path: `${path}/kind`, value: findDefaultKind(role) }];
 }
 
-/** Completes instancetype and preference matchers, and removes the VM's memory if an inferred instancetype sets memory. */
+/** Builds operations that complete instancetype and preference matchers, and remove the VM's memory if an inferred instancetype sets it. */
 function buildMatcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
   if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
   const path = `${findBasePath(subject)}/domain/memory`;
@@ -121,7 +121,7 @@ function buildNicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly Js
   ];
 }
 
-/** Returns a new default NIC, or the existing object's default NIC, which an update must retain. */
+/** Returns the default NIC to add: a new NIC for a new object, or the existing object's default NIC, so that an update retains that NIC. */
 function findDefaultNic(
   deps: Deps,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
@@ -131,7 +131,10 @@ function findDefaultNic(
     : findAutoNic(vmiSpecOf(old));
 }
 
-/** Adds the default NIC, except for Patchbay's own writes and objects that opt out. */
+/**
+ * Adds the default NIC to an object without NICs. Skips objects that Patchbay's services write, and objects that opt out themselves or
+ * through a preference.
+ */
 async function addDefaultNic(
   deps: Deps,
   { namespace, user }: AdmissionRequest,
@@ -152,7 +155,7 @@ function withNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
   return { ...vm, metadata: { ...vm.metadata, namespace } };
 }
 
-/** Milliseconds to read the VMI. After a timeout, NICs without an old MAC get new MACs. */
+/** Time limit for reading the VM's VMI, in milliseconds. After a timeout, a NIC gets a new MAC if the VM's old object has none for it. */
 const LOOKUP_TIMEOUT_MS = 1000;
 
 /** Returns the specification of the VM's VMI, so that the VM's NICs retain their MACs. */

@@ -164,7 +164,7 @@ export function createDecisionCounter(
   };
 }
 
-/** The mutating webhook must read only fields that findSubject checks, because schema validation follows later. */
+/** VM or VMI in a request. The mutating webhook runs before schema validation, so it must read only fields that findSubject checks. */
 export type Subject =
   | { readonly kind: "vm"; readonly vm: VirtualMachine }
   | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
@@ -184,7 +184,7 @@ function isListOf(value: unknown, isValid: (entry: JsonObject) => boolean): bool
   );
 }
 
-/** Checks a list of interfaces, but only the fields that webhooks read: name, MAC and state. */
+/** Checks whether the value is a list of interfaces. Checks only the types of the fields that webhooks read: name, MAC and state. */
 function isIfaceList(value: unknown): boolean {
   return isListOf(
     value,
@@ -192,7 +192,7 @@ function isIfaceList(value: unknown): boolean {
   );
 }
 
-/** Checks a list of networks, but only the fields that webhooks read: name and networkName. */
+/** Checks whether the value is a list of networks. Checks only the types of the fields that webhooks read: name and networkName. */
 function isNetworkList(value: unknown): boolean {
   return isListOf(value, ({ multus }) =>
     isOptional(
@@ -237,11 +237,11 @@ function readTemplateSpec(spec: unknown): unknown {
   return isJsonObject(template) ? template["spec"] : undefined;
 }
 
-/** Returns undefined for other kinds, and if a field that webhooks read is invalid. */
+/** Returns the VM or VMI; undefined for other kinds and for objects in which a field that webhooks read is invalid. */
 export function findSubject(kind: string, object: unknown): Subject | undefined {
   if (!isJsonObject(object) || !isJsonObject(object["metadata"])) return undefined;
   const spec = object["spec"];
-  // The casts are safe because metadata is validated, and isVmSpec and isVmiSpec check all used fields.
+  // The casts are safe: the API server has validated metadata, and isVmSpec and isVmiSpec check all fields that webhooks read.
   if (kind === VIRTUAL_MACHINES.kind && isVmSpec(spec)) {
     return { kind: "vm", vm: object as unknown as VirtualMachine };
   }
@@ -260,7 +260,7 @@ export function readText(fields: Readonly<Record<string, unknown>>, name: string
   return typeof text === "string" ? text : "";
 }
 
-/** Rejects lists that would make the other rules slow. Returns undefined without such a list. */
+/** Rejects lists whose length would make the other rules slow. Returns undefined if no list is too long. */
 export function denyOversizedLists(subject: Subject): Verdict | undefined {
   const base = subject.kind === "vm" ? "spec.template.spec" : "spec";
   const causes = findOversizedLists(vmiSpecOf(subject), base);

@@ -84,7 +84,7 @@ interface MacCheck {
   readonly spec: VmiSpec;
   readonly old: VmiSpec | undefined;
   readonly base: string;
-  /** Whether the VM is off and does not start automatically. Its MAC conflicts only cause warnings. */
+  /** Whether the VM has no guest and does not start automatically. A MAC conflict of a halted VM causes a warning only. */
   readonly isHalted?: boolean;
   /** Whether the stored VM was halted. If it was, this update may start the VM. */
   readonly wasHalted?: boolean;
@@ -106,7 +106,7 @@ function findMac(spec: VmiSpec | undefined, name: string): string {
   return normalizeMac(iface?.macAddress ?? "");
 }
 
-/** Returns for each interface whether its MAC is new or this update starts the VM. */
+/** Returns for each interface whether to check its MAC. A MAC is checked if it is new or if this update starts the VM. */
 function listNewMacs({ spec, old, isHalted, wasHalted }: MacCheck): readonly boolean[] {
   const isStarting = wasHalted === true && isHalted !== true;
   return ifacesOf(spec).map(({ name }) => isStarting || findMac(old, name) !== findMac(spec, name));
@@ -132,7 +132,7 @@ export function listMacConflictCauses(deps: MacDeps, check: MacCheck): readonly 
     }));
 }
 
-/** Equal MACs within a VM cause only warnings, because ports of a bond share a MAC. */
+/** Warns of equal MACs within a VM. Equal MACs are not an error, because the ports of a bond share a MAC. */
 function listOwnMacConflictWarnings(deps: MacDeps, check: MacCheck): readonly string[] {
   const { spec, base } = check;
   const areNew = listNewMacs(check);
@@ -145,7 +145,7 @@ function listOwnMacConflictWarnings(deps: MacDeps, check: MacCheck): readonly st
     });
 }
 
-/** Warns of new MACs that halted VMs share, and of equal MACs within the VM. */
+/** Warns of new MACs that a halted VM shares with another VM, and of equal MACs within the VM. Shared MACs of running VMs are an error. */
 export function listMacConflictWarnings(deps: MacDeps, check: MacCheck): readonly string[] {
   const vmWarnings = findNewMacConflicts(deps, check)
     .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)
@@ -168,7 +168,10 @@ interface ExpandedVmUpdate extends VmUpdate {
   readonly causes: readonly Cause[];
 }
 
-/** Applies instancetypes and preferences, except for Patchbay's services. Returns causes that the old VM lacks. */
+/**
+ * Applies instancetype and preference to the old and the new VM. Returns only causes that the old VM did not have. Returns the VMs
+ * unchanged if a Patchbay service made the write.
+ */
 async function expandBoth(
   deps: Deps,
   update: VmUpdate,
@@ -232,7 +235,7 @@ function buildMacCheck(deps: Deps, { namespace }: AdmissionRequest, update: VmUp
   };
 }
 
-/** Lists the reasons to reject the VM. `vmi` is the running VMI that gets an interface. */
+/** Lists the reasons to reject the VM. `vmi` is the running VMI to which the update adds an interface. */
 async function listCauses(
   deps: Deps,
   request: AdmissionRequest,
@@ -295,7 +298,7 @@ async function validateVm(
   if (matcherCauses.length > 0) return toVerdict(matcherCauses);
   const { name } = request.user;
   const expanded = await expandBoth(deps, update, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
-  // virt-api has already checked its own writes against the VMI.
+  // For its own writes, virt-api does not read the VMI, because it has already checked these writes against the VMI.
   const isWriteByVirtApi = name === OWN_ACCOUNT;
   const vmi = isWriteByVirtApi ? undefined : await findVmiToPlug(deps, vm, toSpecs(expanded));
   const causes = [...expanded.causes, ...(await listCauses(deps, request, { ...expanded, vmi }))];
@@ -344,7 +347,7 @@ async function validateVmi(
             bindings,
           ),
         ]),
-    // Admission of the VM has already validated the MACs and PCI addresses of its VMI.
+    // A VMI of a VM is not checked again, because admission of the VM has already validated its MACs and PCI addresses.
     ...(isOwned
       ? []
       : [
@@ -406,7 +409,7 @@ function validateOtherKind(request: AdmissionRequest): Verdict | undefined {
   return Object.hasOwn(VALIDATORS, kind) ? VALIDATORS[kind]?.(asObject(object)["spec"]) : undefined;
 }
 
-/** Only warns about an unusable definition, because other programs may use the definition. */
+/** Warns about a definition that Patchbay cannot use. Does not reject the definition, because other programs may use it. */
 function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
   const spec = asObject(asObject(object)["spec"]);
   if (isEqual(spec, asObject(oldObject)["spec"])) return ALLOWED;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warnings about accepted VMs and VMIs: fields without effect, missing networks, and start problems.
+// Warnings about VMs and VMIs that are accepted: fields without effect, missing networks, and reasons why a guest cannot start.
 import {
   names,
   type BindingRegistry,
@@ -40,7 +40,7 @@ const NO_WARNINGS: FieldWarnings = { unbuilt: [], harmless: [], unavailable: [] 
 
 type SubjectMetadata = Parameters<typeof validateHookSidecars>[0];
 
-/** Finds a hooks annotation in the VM's metadata, where the annotation has no effect. */
+/** Finds a hooks annotation in the VM's own metadata. Only an annotation of the template has an effect. */
 function findIgnoredHooks(metadata: SubjectMetadata): readonly string[] {
   const name = names.HOOK_SIDECARS_ANNOTATION;
   return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// virt-api's own certificate in a Secret, and the front proxy's CA in a ConfigMap.
+// Certificates in the cluster: virt-api's own in a Secret, and the CA of the front proxy in a ConfigMap.
 import {
   API_SERVICES,
   CONFIG_MAPS,
@@ -55,7 +55,7 @@ export function createCertificateSource(secrets: Cache<Secret>): Source<KeyPair>
   return { read, onChange: followCache(secrets) };
 }
 
-/** Returns undefined for malformed text. An empty list allows every client certificate of the CA. */
+/** Parses the allowed client names. Returns undefined for malformed text. An empty list allows every client certificate of the CA. */
 function parseNames(text: string | undefined): readonly string[] | undefined {
   const parsed = parseJson(text ?? "[]");
   const isValid = Array.isArray(parsed) && parsed.every((name) => typeof name === "string");

@@ -5,7 +5,7 @@ const MS_PER_DAY = 24 * 3_600_000;
 export const SERVING_VALID_DAYS = 90;
 /** Remaining lifetime at which virt-api renews a serving certificate, in milliseconds. */
 const SERVING_RENEW_BEFORE_MS = (SERVING_VALID_DAYS / 3) * MS_PER_DAY;
-/** Remaining CA lifetime, in milliseconds, at which virt-api replaces the CA. Signed certificates have shorter lifetimes. */
+/** Remaining lifetime at which virt-api replaces the CA, in milliseconds. All certificates that the CA signs are valid for less time. */
 const AUTHORITY_RENEW_BEFORE_MS = 365 * MS_PER_DAY;
 
 /** Object that contains the CA bundle for the API server: an APIService or a webhook configuration. */
@@ -17,7 +17,7 @@ export interface CertificateFacts {
   readonly authorityEndMs?: number;
   /** Expiry of the serving certificate; unset if the certificate is missing or invalid. */
   readonly servingEndMs?: number;
-  /** Unset if no Secret exists for virt-handlers. `endMs` is unset without a valid certificate. */
+  /** Secret for virt-handlers' certificate; unset if no such Secret exists. `endMs` is the expiry; unset without a valid certificate. */
   readonly handlers?: { readonly endMs?: number };
   /** Existing APIServices and webhook configurations. `isCurrent` is true if the object contains exactly the current bundle. */
   readonly targets: readonly { readonly target: Target; readonly isCurrent: boolean }[];
@@ -34,7 +34,7 @@ export interface CertificatePlan {
   readonly nextCheckMs: number;
 }
 
-/** Milliseconds until the next check after a write, if no watch event starts a check sooner. */
+/** Delay in milliseconds until the next check after a write. Usually, the watch event of the write starts a check sooner. */
 const RECHECK_AFTER_WRITE_MS = 60_000;
 
 /** Returns the milliseconds until the renewal; 0 if the certificate is missing or due for renewal. */
@@ -42,7 +42,7 @@ function msUntilRenewal(endMs: number | undefined, beforeMs: number, nowMs: numb
   return endMs === undefined ? 0 : Math.max(0, endMs - beforeMs - nowMs);
 }
 
-/** Plans to distribute a new CA before issuing certificates, so that the API server trusts virt-api. */
+/** Plans the next writes. Distributes a new CA before it issues certificates, so that the API server always trusts virt-api. */
 export function planCertificates(facts: CertificateFacts): CertificatePlan {
   const { nowMs, targets } = facts;
   const msUntilAuthorityRenewal = msUntilRenewal(

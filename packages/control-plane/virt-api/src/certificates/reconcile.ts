@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciles virt-api's certificates without a lock, because conflicting writes of replicas fail.
+// Reconciles virt-api's certificates. Replicas need no lock, because a write fails if another replica has changed the Secret.
 import {
   API_SERVICES,
   MUTATING_WEBHOOKS,
@@ -191,7 +191,7 @@ async function issueHandlers(
   await writeData(handlers, printContents({ bundlePem, certPem, keyPem }), deps);
 }
 
-/** Builds a patch of all webhooks' CA bundles that fails if the webhooks' order has changed. */
+/** Builds a patch that writes the CA bundle to all webhooks. The patch uses their indexes, and fails if the webhooks' order has changed. */
 function buildWebhookOperations(
   webhooks: NonNullable<WebhookConfiguration["webhooks"]>,
   caBundle: string,

@@ -41,7 +41,7 @@ export type Contents = Readonly<Record<keyof typeof SECRET_KEYS, string>>;
 
 export interface ValidCertificates {
   readonly contents: Contents;
-  /** The bundle's first CA. Unset if the CA is missing, invalid or does not match `caKeyPem`. */
+  /** CA that signs new certificates: the bundle's first CA. Unset if that CA is missing or invalid, or has another private key. */
   readonly authority?: IssuedCertificate & { readonly endMs: number };
   readonly serving?: KeyPair & { readonly endMs: number };
 }
@@ -98,7 +98,10 @@ export function readCertificates(secret: Pick<Secret, "data">): ValidCertificate
   return { contents, authority, ...(serving !== undefined && { serving }) };
 }
 
-/** Returns when virt-handlers' certificate expires; undefined if the certificate, CA or bundle is invalid or outdated. */
+/**
+ * Returns when virt-handlers' certificate expires. Undefined if the certificate or its CA is invalid, or the Secret's CA bundle is
+ * outdated.
+ */
 export function findHandlersEnd(
   secret: Pick<Secret, "data">,
   { authority, contents }: ValidCertificates,

@@ -37,7 +37,7 @@ function isRunning({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && status?.phase === "Running";
 }
 
-/** Finds virt-handler's pod by a list request at each call, because calls are rare. */
+/** Finds virt-handler's pod on the node. Lists pods at each call instead of watching them, because calls are rare. */
 export function findByPods(store: Store): FindHandler {
   return async (node) => {
     const { items } = await store.list(PODS, {

@@ -36,7 +36,7 @@ export function createFileCredentials(files: Files, paths: CredentialFiles): Rea
 const CERTIFICATE_VALID_DAYS = 2;
 const RENEW_BEFORE_MS = 24 * 3_600_000;
 
-/** Returns a function that issues and caches certificates, or throws KUBE_NOT_FOUND if no CA exists. */
+/** Returns a function that issues and caches certificates. The function throws AppError with KUBE_NOT_FOUND if no CA exists. */
 export function createIssuedCredentials(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,

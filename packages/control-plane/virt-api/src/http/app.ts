@@ -109,7 +109,7 @@ export function countRequests(
 
 /** Maximum size of a body. An AdmissionReview contains two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
-/** Parses text bodies. Must run after client authentication, so that unknown clients cannot send bodies. */
+/** Reads bodies as text. Routes must authenticate clients before they call this parser, so that unknown clients cannot send bodies. */
 const parseTextBody = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 

@@ -39,7 +39,7 @@ function parseExtra(headers: IncomingMessage["headersDistinct"]): Pick<User, "ex
   return claims.length === 0 ? {} : { extra: Object.fromEntries(claims) };
 }
 
-/** Returns the user that the front proxy sent; undefined for other clients or without a user. */
+/** Returns the user in the front proxy's headers; undefined if another client sent the request or the headers contain no user. */
 export function findRemoteUser(
   frontProxy: ClientAuthority | undefined,
   request: Pick<IncomingMessage, "socket" | "headersDistinct">,
@@ -57,7 +57,7 @@ export interface TokenPod {
   readonly uid: string;
 }
 
-/** Returns undefined if the pod does not exist or is not scheduled. */
+/** Finds the node of a pod. Returns undefined if the pod does not exist or is not scheduled. */
 export type FindPodNode = (pod: TokenPod) => Promise<string | undefined>;
 
 /** Maximum number of cached virt-handler pods: one per node of a large cluster. Source: Kubernetes "Considerations for large clusters". */
@@ -109,7 +109,7 @@ function findTokenPod({ extra }: User): TokenPod | undefined {
     : { namespace: names.SERVICES_NAMESPACE, name, uid };
 }
 
-/** Returns the node from the credentials or the token's pod; undefined for several nodes or none. */
+/** Returns the virt-handler's node; undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
 export async function findAgentNode(
   user: User,
   { findPodNode }: PodLookup,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds routes to handlers, and contains handlers for version, health and rejected requests.
+// Binds each route to its handler. Contains the handlers for version and health, and the handlers that reject requests.
 import { KUBEVIRTS } from "@patchbay/api";
 import { messageOf } from "@patchbay/base";
 import { configHealth } from "@patchbay/daemon";
@@ -57,7 +57,7 @@ const guestfs: CallHandler = () => {
   return Promise.resolve(toFailureAnswer({ code: 400, message }));
 };
 
-/** Responds with 400 for a feature that Patchbay lacks, like KubeVirt for a disabled feature gate. */
+/** Handles routes of features that Patchbay lacks. Responds with 400, as KubeVirt does if a feature gate is disabled. */
 function rejectFeature(feature: string): CallHandler {
   const message = `Patchbay does not have ${feature}; nothing was changed`;
   return () => Promise.resolve(toFailureAnswer({ code: 400, message }));

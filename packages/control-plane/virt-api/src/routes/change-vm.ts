@@ -76,7 +76,7 @@ async function findVmWithVmi(
   return vmi !== undefined && isOwnedBy(vmi, vm) ? { vm, vmi } : { vm };
 }
 
-/** Returns the VMI's owner VM; undefined if there is no owner or the owner was replaced. */
+/** Returns the VM that owns the VMI; undefined if the VMI has no owner or the owner was replaced. */
 async function findOwner(
   reader: Reader,
   vmi: VirtualMachineInstance,
@@ -109,7 +109,7 @@ function findServerMessage(conflict: unknown): string {
   return typeof message === "string" ? message : "";
 }
 
-/** Calls `attempt` again after a conflict or "again", at most ATTEMPTS_MAX times. `count` starts at 0. */
+/** Repeats `attempt`, at most ATTEMPTS_MAX times, after a conflict or the result "again". `count` is the number of earlier attempts. */
 async function retryOnConflict(
   attempt: (count: number) => Promise<Answer | "again">,
   { log }: Pick<Deps, "log">,
@@ -150,14 +150,14 @@ type PlannedChange =
   | { readonly kind: "write"; readonly target: NicTarget; readonly plan: PatchPlan };
 type PatchPlan = Extract<NicPlan, { kind: "patch" }>;
 
-/** Returns the owner VM if the target VMI has one, because virt-controller copies NICs to VMIs. */
+/** Returns the object to write. For a VMI with an owner, this is the VM, because virt-controller copies NICs from VM to VMI. */
 async function resolveWriteTarget(reader: Reader, target: NicTarget): Promise<NicTarget> {
   if (target.kind === "vm") return target;
   const vm = await findOwner(reader, target.vmi);
   return vm === undefined ? target : { kind: "vm", vm, vmi: target.vmi };
 }
 
-/** Removes the VMI for rollout strategy Stage, because changes then apply at the next start. */
+/** Removes the VMI from the target if the rollout strategy is Stage, because changes then apply at the next start. */
 function applyRollout(target: NicTarget, { isStaged }: NetworkConfig): NicTarget {
   return isStaged && target.kind === "vm" ? { kind: "vm", vm: target.vm } : target;
 }
@@ -210,7 +210,11 @@ async function execute(
   return toAcceptedAnswer(planned.plan.message);
 }
 
-/** Returns true only for live changes of VMs and ownerless VMIs. Patches for the next start do not detect a guest's start. */
+/**
+ * Returns whether a change that was planned from the cache may be written. Returns false for a change at the next start,
+ * because its patch would not fail if a guest has started meanwhile. Also returns false for a change of a VMI that a VM
+ * owns, because the VM should be changed instead.
+ */
 function isSafeOnCache(planned: PlannedChange): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;
@@ -396,17 +400,17 @@ function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise
   );
 }
 
-/** Responds with 202, 409 if the VM runs or starts automatically, 422 if it cannot start. */
+/** Starts the VM. Responds with 202; with 409 if the guest already runs or the run strategy starts it; with 422 if the VM cannot start. */
 export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }
 
-/** Stops the VM or cancels a start. Responds with 202, or 409 if nothing can be stopped. */
+/** Stops the VM or cancels a pending start. Responds with 202, or with 409 if there is nothing to stop. */
 export function stop(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStopBody, plan: planStop });
 }
 
-/** Responds with 202, 409 if no guest runs, or 422 if the VM cannot start again. */
+/** Restarts the VM. Responds with 202; with 409 if no guest runs; with 422 if the VM cannot start again. */
 export function restart(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
 }
@@ -425,7 +429,10 @@ function buildMigration(
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
 }
 
-/** Responds with 202, 404 without a VM, 409 if it is stopped, 400 if migration is impossible. */
+/**
+ * Creates a migration. Responds with 202; with 404 if the VM is missing; with 409 if the VM is not running; with 400 if the
+ * body is invalid or the guest cannot migrate.
+ */
 export function migrate(deps: Deps): CallHandler {
   return async (call) => {
     const objectRef = { type: VIRTUAL_MACHINES, name: call.name };

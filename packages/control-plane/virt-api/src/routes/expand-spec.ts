@@ -24,7 +24,7 @@ async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   return causes.length === 0 ? { code: 200, body } : toRejection(causes);
 }
 
-/** Responds with 404 without a VM, and 400 if instancetype or preference are missing or conflict. */
+/** Returns the expanded VM. The response is 404 if no VM exists, or 400 if an instancetype or preference is missing or conflicts. */
 export function expandSpec(deps: Deps): CallHandler {
   return async (call) => {
     const vm = await deps.store.find(VIRTUAL_MACHINES, call);
@@ -60,7 +60,7 @@ function toInvalidVmAnswer(fields: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message, causes });
 }
 
-/** Adds the request's namespace. Returns an invalid VM unchanged if it has nothing to expand. */
+/** Returns the VM with the request's namespace, or an error response. An invalid VM is sent back unchanged if it has nothing to expand. */
 function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer {
   const { spec } = asObject(body);
   const invalidFields = findMistypedFields(spec);

@@ -63,7 +63,7 @@ function toProblemsAnswer(problems: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message: problems.join("; ") });
 }
 
-/** Responds with 400, 404 or 409 for impossible examinations, and 429 if the node is busy. */
+/** Examines an interface. The response is 429 if the node is busy, and 400, 404 or 409 if the interface cannot be examined. */
 export function examine(deps: Deps): CallHandler {
   return async ({ namespace, name, query }) => {
     const objectRef = { type: VIRTUAL_MACHINE_INSTANCES, name };

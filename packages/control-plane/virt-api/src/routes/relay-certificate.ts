@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates for migrations, with the caller's public key and the node from virt-handler's credentials.
+// Certificates for migrations. The request contains the public key, and the credentials of the calling virt-handler determine the node.
 import { createPublicKey } from "node:crypto";
 import { names } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
@@ -19,7 +19,7 @@ import type { Deps } from "../deps.ts";
 /** Lifetime of a certificate in days. It must exceed the duration of a migration. */
 const CERTIFICATE_VALID_DAYS = 2;
 
-/** Reserved common names. A node with such a name could impersonate another component. */
+/** Common names of other certificates of this CA. A node with one of these names could impersonate another component. */
 const RESERVED_NAMES: readonly string[] = [HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME, SERVER_NAME];
 
 /** Parses the public key. Returns undefined unless the key is on curve P-256. */
@@ -63,7 +63,7 @@ async function signCertificate(node: string, { body }: Call, deps: Deps): Promis
   return { code: 200, body: { certificate, authorities: ownAuthority.bundlePem } };
 }
 
-/** Signs the node's key, or responds with 403 for other callers and reserved node names. */
+/** Signs the node's key. Responds with 403 if the caller is not a known node's agent, or if the node's name is reserved. */
 export function relayCertificate(deps: Deps): CallHandler {
   return async (call) => {
     const { user } = call;

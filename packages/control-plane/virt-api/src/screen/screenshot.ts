@@ -77,7 +77,7 @@ async function takeScreenshot(screen: Duplex, options: PictureOptions): Promise<
   }
 }
 
-/** Responds with a picture of the screen. Other clients remain connected. Errors have KubeVirt's messages. */
+/** Responds with a picture of the guest's screen. Other clients of the screen remain connected. Errors have KubeVirt's messages. */
 export function screenshot(deps: Deps): CallHandler {
   return async (call) => {
     const objectRef = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };

@@ -28,7 +28,7 @@ function forwardTcp(address: string, port: number): Promise<Duplex> {
   return promise;
 }
 
-/** Connects to a UDP port. Each message is a datagram. Drops datagrams for slow clients. */
+/** Connects to a UDP port. Each message is a datagram. Drops datagrams if the client reads too slowly. */
 function forwardUdp(address: string, port: number): Promise<Duplex> {
   const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
   const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
@@ -78,7 +78,7 @@ export interface Traffic {
   readonly fromGuest: number;
 }
 
-/** Pings the client, because idle consoles send no data, and terminates the connection without a reply. */
+/** Pings the client, because an idle console sends no data. Terminates the connection if the client does not reply. */
 async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
   const closed = new AbortController();
   let isAlive = true;
@@ -90,14 +90,14 @@ async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
   });
   while (!closed.signal.aborted) {
     await clock.sleep(PING_INTERVAL_MS, closed.signal).catch(() => undefined); // The close event aborts the sleep.
-    // Keeps paused sockets, because their pongs remain unread until the guest reads data again.
+    // A paused socket is not terminated, because its pongs remain unread until the guest reads data again.
     if (!isAlive && !socket.isPaused) socket.terminate();
     isAlive = false;
     if (socket.readyState === socket.OPEN) socket.ping();
   }
 }
 
-/** Pipes data until one side closes. Resolves with the number of bytes in each direction. */
+/** Pipes data between client and guest until one side closes. Resolves with the number of bytes in each direction. */
 export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Promise<Traffic> {
   const { promise, resolve } = Promise.withResolvers<Traffic>();
   const client = createWebSocketStream(socket, { writableObjectMode: true });
@@ -113,7 +113,7 @@ export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Prom
   for (const side of [client, guest]) side.on("error", () => side.destroy());
   client.on("end", () => guest.end());
   client.on("close", () => guest.destroy());
-  // Ends the client first, so that the guest's last output precedes the WebSocket's close.
+  // Ends the client's stream first, so that the guest's last output is sent before the WebSocket is closed.
   guest.on("end", () => {
     client.end();
   });

@@ -39,7 +39,7 @@ interface ParsedPath {
   readonly subresource: string;
 }
 
-/** Does not resolve `..`, because the API server authorized this exact path and its namespace. */
+/** Parses the path exactly as the API server authorized it. A URL parser would resolve `..`, and the result could leave the namespace. */
 function parsePath(path: string): ParsedPath | undefined {
   const match = PATH_PATTERN.exec(path);
   if (match === null) return undefined;

@@ -155,7 +155,9 @@ const WEB_SOCKETS = new WebSocketServer({
   handleProtocols: (offered) => (offered.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
 });
 
-/** Connects a WebSocket to `guest` until one closes. Resolves with `{}` if the upgrade fails. */
+/**
+ * Upgrades the request to a WebSocket and connects it to `guest` until one closes. Resolves with the traffic, or `{}` if the upgrade fails.
+ */
 function joinGuest(
   { request, socket, head }: UpgradeRequest,
   guest: Duplex,

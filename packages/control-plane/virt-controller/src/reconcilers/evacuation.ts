@@ -34,7 +34,7 @@ const DRAIN_PATH = "/status/drainedNodeName";
 
 type MarkStep = Exclude<EvacuationStep, { readonly kind: "wait" | "createMigration" }>;
 
-/** Builds a patch that fails if an eviction changed `evacuationNodeName`, except for `clearDrain`. */
+/** Builds a patch of the evacuation fields. The patch fails if an eviction changed `evacuationNodeName`, unless `step` is `clearDrain`. */
 function buildMarkOperations(
   step: MarkStep,
   { status }: VirtualMachineInstance,

@@ -51,10 +51,10 @@ function findDelayMs(next: Next): number | undefined {
   return next.kind === "after" ? next.ms : undefined;
 }
 
-/** Runs all reconcilers, then throws the first error. The objects may be missing. */
+/** Reconciles a VM, its VMI, migrations, IPAMClaims and evacuation. The objects may be missing. After all steps, throws the first error. */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
   const vm = await settle(reconcileVm(key, deps));
-  // Migrations precede the VMI, because the source pod's end would otherwise count as the guest's end.
+  // Migrations are reconciled before the VMI. Otherwise, the end of the source pod after a migration would count as the guest's end.
   const migrations = await settle(reconcileMigrations(key, deps));
   const claims = await settle(reconcileIpamClaims(key, deps));
   const vmi = await settle(reconcileVmi(key, deps));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observes, creates and deletes the IPAMClaims of NICs.
+// Observes and creates the IPAMClaims for a VMI's NICs, and deletes an IPAMClaim when the VM no longer has the NIC.
 import {
   IPAM_CLAIMS,
   names,
@@ -51,7 +51,10 @@ function explainUnavailable(error: unknown): string {
   throw error;
 }
 
-/** Reads uncached claims from the API server, because claims may be new. New swap claims require a usual claim of another network. */
+/**
+ * Finds a NIC's claims. Reads a claim that the cache lacks from the API server, because it may be new. Reads a swap's claim from the API
+ * server only if the usual claim is for another network: otherwise, no swap can have created a new claim.
+ */
 async function findNicClaims(
   { usual, swap, configName }: IpamClaimNames,
   namespace: string,
@@ -119,7 +122,7 @@ async function performOne({ kind, claim }: IpamClaimAction, { store, log }: Deps
   log.info("released ipam claim", { claim: printKey(key) });
 }
 
-/** Deletes claims that no NIC of the VM or VMI needs, and releases unused deleted claims. */
+/** Deletes claims that no NIC of the VM or VMI needs, and releases deleted claims that no NIC uses. */
 export async function reconcileIpamClaims(key: string, deps: Deps): Promise<Next> {
   const claims = deps.ipamClaims
     .listBy(BY_OWNER, key)

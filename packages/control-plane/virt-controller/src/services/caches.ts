@@ -78,7 +78,7 @@ function toServiceKey(service: Service): string {
   return printKey(keyOf(service));
 }
 
-/** Enqueues Services that select a changed VMI, except if their EndpointSlices cannot change. */
+/** Enqueues Services that select a changed VMI on one of its networks. Skips changes that cannot affect the Services' EndpointSlices. */
 function enqueueByVmis({ services, vmis }: ServiceCaches, add: AddKey): void {
   const selects = (service: Service, vmi: VirtualMachineInstance): boolean => {
     const request = parseServiceRequest(service);
@@ -109,7 +109,7 @@ function enqueueByTrust({ services, kubevirts }: ServiceCaches, add: AddKey): vo
   });
 }
 
-/** Calls `add` for each Service whose EndpointSlices may change after a cache's change. */
+/** Subscribes to the caches. After each change, calls `add` with the key of each Service whose EndpointSlices the change may affect. */
 export function enqueueNetworkServices(caches: ServiceCaches, add: AddKey): void {
   const { services, slices, nads } = caches;
   services.onChange((change) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Store for addresses moved from pod NICs to guests. Each pod has one file per NIC.
+// Store for the addresses that virt-handler has moved from pod NICs to guests. Each pod has a directory with one file per NIC.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { RememberedAddresses } from "@patchbay/core/nics";
@@ -14,7 +14,7 @@ export interface AddressStore {
   retainPods(podUids: ReadonlySet<string>): Promise<void>;
 }
 
-/** Pattern of safe file names, because other components choose UIDs and NIC names. */
+/** Pattern of safe file names. UIDs and NIC names are checked against it, because other components choose them. */
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const SUFFIX = ".json";
 const PRIVATE_DIRECTORY_MODE = 0o700;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses announced at guests' taps. A restarted process restores the addresses from the VMI's status.
+// Listens for announced addresses at the taps of this node's guests. A restarted process restores the addresses from the VMI's status.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { isEqual, messageOf, type Clock, type Logger } from "@patchbay/base";
 import {
@@ -24,7 +24,9 @@ import type {
 export interface LearnedAddresses {
   /** Returns the addresses by interface; before the first `listen`, those in the VMI's status. */
   list(vmi: VirtualMachineInstance): ReadonlyMap<string, LearnedOnNic>;
-  /** Listens on these NICs only, and forgets other NICs' addresses. The next call retries failures. */
+  /**
+   * Listens on exactly these NICs of the VMI, and drops the addresses of other NICs. Only logs failures. The next call retries them.
+   */
   listen(vmi: VirtualMachineInstance, nics: readonly ListenedNic[], options: ListenOptions): void;
   /** Returns the milliseconds until an address is removed; undefined if none is known. */
   nextEndInMs(uid: string): number | undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls hook sidecars, which may change domain and cloud-init data, and reports the guest's shutdown.
+// Calls hook sidecars, which may change the domain and the cloud-init data, and informs them when the guest has shut down.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   applyHookAnswer,
@@ -61,7 +61,7 @@ async function mutateCloudInitOnce(
   return answers;
 }
 
-/** Calls hooks twice and rejects differing answers, because each start attempt would get different data. */
+/** Calls each hook twice. Rejects a hook whose answers differ, because the guest would then get different data at each start attempt. */
 async function mutateCloudInit(
   input: HookedCloudInit,
   request: CloudInitRequest,
@@ -108,7 +108,7 @@ export interface HookRequest extends HookedPod {
   /** Names of interfaces whose NICs the hooks create. */
   readonly hookNics: readonly string[];
   readonly vmi: VirtualMachineInstance;
-  /** Domain XML for the hooks; unset for incoming migrations, whose source node called the hooks. */
+  /** Domain XML for the hooks. Unset for an incoming migration, because the hooks were called on the source node. */
   readonly domainXml: string | undefined;
 }
 
@@ -200,7 +200,7 @@ async function mutateDomainOnce(
   return domains;
 }
 
-/** Rejects hooks with differing answers, because each start attempt would then define another domain. */
+/** Rejects a hook that answered two calls with the same input differently, because each start attempt would then define another domain. */
 function checkStable(
   subscriptions: readonly Subscription[],
   first: readonly XmlElement[],
@@ -234,7 +234,7 @@ async function mutateDomain(
 }
 
 /**
- * Returns changed domain and cloud-init data. Calls each hook twice, to reject hooks whose answers differ.
+ * Returns the domain and the cloud-init data as changed by the hooks. Calls each hook twice, to reject hooks whose answers differ.
  * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_FILE_FAILED, OS_PATH_REFUSED
  */
 export async function callHooks(request: HookRequest, hooks: HookSidecars): Promise<HookAnswers> {

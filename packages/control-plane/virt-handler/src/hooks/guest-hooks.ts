@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls hooks in the background, so that no pass of the loop waits.
+// Calls hooks in the background and stores their answers, so that no pass of the loop waits for a hook.
 import { isAppError, type Clock, type Logger } from "@patchbay/base";
 import type { HookSidecars, LauncherPod } from "@patchbay/core/interfaces";
 import {
@@ -12,7 +12,7 @@ import {
 
 /** Maximum number of concurrent hook calls on the node. Each call takes about 60 MiB of memory. */
 const HOOK_CALLS_MAX = 8;
-/** Maximum concurrent hook calls for a namespace, so that hanging hooks do not block other namespaces. */
+/** Maximum number of concurrent hook calls for one namespace, so that hanging hooks do not block other namespaces. */
 const HOOK_CALLS_PER_NAMESPACE_MAX = 2;
 
 interface WaitingCall {
@@ -20,7 +20,7 @@ interface WaitingCall {
   readonly begin: () => void;
 }
 
-/** Limits concurrent calls. Starts queued calls in order, but skips calls of namespaces at their limit. */
+/** Limits concurrent calls. Queued calls start in order of arrival, except that calls of a namespace at its limit are skipped. */
 export class CallSlots {
   readonly #running: string[] = [];
   readonly #waiting: WaitingCall[] = [];
@@ -58,7 +58,7 @@ export class CallSlots {
   }
 }
 
-/** Retry interval for sidecars that do not listen yet, in milliseconds. KubeVirt uses 1 s. Source: KubeVirt pkg/hooks/manager.go */
+/** Interval between attempts to reach a sidecar that does not listen yet, in milliseconds. KubeVirt uses 1 s in pkg/hooks/manager.go. */
 const HOOK_RETRY_INTERVAL_MS = 500;
 /** Maximum number of attempts to call the hooks. All attempts together take about a minute. */
 const CALL_ATTEMPTS_MAX = 120;
@@ -69,7 +69,7 @@ export type HookState =
   | { readonly kind: "failed"; readonly error: unknown };
 
 export interface GuestHooks {
-  /** Starts hook calls if necessary, returns their state, and calls `wake` when they end. */
+  /** Returns the state of the hook calls for the domain. Starts the calls if necessary, and calls `wake` when they end. */
   ensureCalled(request: HookRequest, wake: () => void): HookState;
   /** Clears a failure, so that the next `ensureCalled` calls the hooks again. */
   retry(pod: LauncherPod): void;

@@ -81,7 +81,10 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Running";
 }
 
-/** Returns for how long the interface has been in its phase; 0 if unknown. */
+/**
+ * Returns for how long the interface has been in its phase; 0 if unknown. The caller uses this time as the estimated age of an operation
+ * that was already pending when this process first observed the VMI.
+ */
 function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }

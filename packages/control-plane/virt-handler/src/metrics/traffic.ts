@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traffic metrics of taps from the kernel, because a launcher could forge libvirt's counters.
+// Metrics of the traffic through taps. The counters come from the kernel, because a launcher could forge the counters of its libvirt.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/base";
 import {
@@ -32,7 +32,7 @@ export async function readTraffic(
   return { metadata: {}, items: nicCounts(traffic) };
 }
 
-/** Returns undefined if the counters cannot be read, for example without a running guest. */
+/** Returns the traffic, or undefined if the counters cannot be read, for example because the guest does not run. */
 async function findTraffic(
   vmi: VirtualMachineInstance,
   counters: LinkCounters,

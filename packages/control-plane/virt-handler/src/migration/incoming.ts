@@ -30,7 +30,8 @@ import { makeCloudInitDisks } from "../hooks/cloud-init-disks.ts";
 const PATH_PLACEHOLDERS = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
 
 /**
- * Returns the planned domain's paths. Plans no NICs, because NICs are compared separately.
+ * Returns the paths of files and sockets in the domain that this node would define for the VMI. Plans the domain without NICs, because
+ * NICs are compared separately.
  * @throws AppError with DOMAIN_XML_INVALID
  */
 function planPaths(vmi: VirtualMachineInstance, network: NetworkConfig): readonly string[] {
@@ -47,14 +48,14 @@ interface IncomingMigration {
   readonly deps: Deps;
 }
 
-/** Returns whether the relay reported the guest's departure or virt-controller the source pod's end. */
+/** Returns whether the relay reported that the guest has left the source, or virt-controller reported that the source pod has ended. */
 function isOffAtSource({ migration, run }: IncomingMigration): boolean {
   return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
 /**
- * Returns whether libvirt copies memory. libvirt refuses job statistics on the target during the copy. Source: libvirt
- * qemuDomainGetJobStats.
+ * Returns whether libvirt still copies memory. During the copy, libvirt refuses to return job statistics on the target,
+ * so a refusal counts as true. Source: libvirt qemuDomainGetJobStats.
  */
 async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<boolean> {
   try {
@@ -68,7 +69,7 @@ async function isStillIncoming({ vmi, launcher }: IncomingMigration): Promise<bo
   }
 }
 
-/** Returns the domain's expected paths, or `actual` with hooks, because hooks may use any path. */
+/** Returns the expected paths of the domain. Returns `actual` for a guest with hooks, because hooks may use any path. */
 function findExpectedPaths(
   { vmi, run, launcher, deps }: IncomingMigration,
   actual: readonly string[],
@@ -108,7 +109,7 @@ async function readGuestNetwork({
   return run.guestNetwork;
 }
 
-/** Caches guest data during the memory copy, because later reads would prolong the guest's pause. */
+/** Reads and caches data about the guest during the memory copy, because reading it later would prolong the guest's pause. */
 async function preloadFacts(incoming: IncomingMigration): Promise<void> {
   const { run, vmi, deps } = incoming;
   if (run.guestNetwork !== undefined) return;
@@ -121,7 +122,7 @@ async function preloadFacts(incoming: IncomingMigration): Promise<void> {
   }
 }
 
-/** Reads as few facts as possible, because the guest is paused during the reads. */
+/** Reads only the facts that the next steps require, because the guest is paused while they are read. */
 async function inspectGuest(
   incoming: IncomingMigration,
   domain: DomainInfo | undefined,
@@ -152,13 +153,13 @@ function findRelayState(incoming: IncomingMigration): IncomingFacts["relay"] {
 
 async function startRelay(incoming: IncomingMigration): Promise<void> {
   const { launcher, run, deps } = incoming;
-  // Caches the expected paths now, because the guest is paused while the paths are compared.
+  // Caches the expected paths in `run` now, because the guest is paused later while the paths are compared.
   findExpectedPaths(incoming, []);
   const relay = await deps.relays.receive(buildRelayRequest(incoming, launcher.session));
   run.useRelay(relay, undefined, launcher.wake);
 }
 
-/** Performs one repair. Only logs failures, because regular passes repair the links later. */
+/** Performs one repair. A failure is only logged, because regular passes repair the links once this node owns the guest. */
 async function tryRepair(
   { vmi, deps }: IncomingMigration,
   act: () => Promise<void>,
@@ -171,7 +172,7 @@ async function tryRepair(
   }
 }
 
-/** Connects the guest's taps and announces its MACs early, so that switches redirect frames sooner. */
+/** Connects the guest's taps, and announces its MACs before QEMU does, so that switches send frames to this node earlier. */
 async function wireAndAnnounce(incoming: IncomingMigration): Promise<void> {
   const { launcher, deps } = incoming;
   const { netns } = launcher.session.launcher;
@@ -232,7 +233,7 @@ async function perform(step: IncomingStep, incoming: IncomingMigration): Promise
   else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
-/** Returns whether the guest stays paused until a user acts. `isWired`: links and disks are ready. */
+/** Runs one pass on the target node. `isWired`: links and disks are ready. Returns true if the guest stays paused until a user acts. */
 export async function receiveGuest(
   incoming: IncomingMigration,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,

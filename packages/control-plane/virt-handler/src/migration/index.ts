@@ -38,7 +38,7 @@ async function tryLinkUpdate(
   }
 }
 
-/** Announces the guest's MACs at the source, because switches may have learned them at the target. */
+/** Announces the guest's MACs from this node, the source, because switches may have learned them at the target. */
 async function announceMacs(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
@@ -49,7 +49,7 @@ async function announceMacs(
   });
 }
 
-/** Returns whether the guest's MACs are released. Two macvlans of one parent cannot share a MAC. */
+/** Releases the guest's MACs for the target, because two macvlans of one parent cannot share a MAC. Returns false on failure. */
 function releaseMacs(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
@@ -61,10 +61,10 @@ function releaseMacs(
   });
 }
 
-/** Check interval in milliseconds for paused incoming guests with faults. Repairs may cause no event. */
+/** Interval for checking an incoming guest that faults keep paused, in milliseconds. The repair of a fault may cause no event. */
 const PAUSED_CHECK_INTERVAL_MS = 10_000;
 
-/** Retry interval for releasing the guest's MACs in milliseconds, short because the target may wait. */
+/** Retry interval for releasing the guest's MACs, in milliseconds. The interval is short, because the target may wait for the MACs. */
 const RELEASE_RETRY_INTERVAL_MS = 500;
 
 type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
@@ -114,7 +114,7 @@ async function reconcileOutgoing(
     : next;
 }
 
-/** Runs regular passes until the incoming domain exists, and from then on, migration steps only. */
+/** Runs the regular pass until the incoming domain exists. From then on, runs only the steps of the migration. */
 async function reconcileIncoming(
   vmi: VirtualMachineInstance,
   launcher: LauncherContext,
@@ -150,7 +150,7 @@ export function reconcileMigration(
     : reconcileIncoming(vmi, launcher, context);
 }
 
-/** Continues a migration after the guest's arrival. Returns whether the pod released the guest's MACs. */
+/** Continues an outgoing migration after the guest's arrival. Returns true if the pod has released the guest's MACs. */
 export async function finishOutgoing(
   vmi: VirtualMachineInstance,
   wake: () => void,

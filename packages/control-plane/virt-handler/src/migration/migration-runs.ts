@@ -35,9 +35,9 @@ export class MigrationRun {
   expectedPaths: readonly string[] | undefined;
   /** Target only: links and MACs of the guest; undefined until read. */
   guestNetwork: GuestNetwork | undefined;
-  /** Source only: whether the pod's links released the guest's MACs for the target. */
+  /** Source only: whether the launcher pod's links no longer use the guest's MACs, so that the target can use them. */
   hasReleasedMacs = false;
-  /** Source only: whether the target's node acknowledged the guest's departure over the current relay. */
+  /** Source only: whether the target's node has acknowledged, over the current relay, the report that the guest has left. */
   isDepartureConfirmed = false;
   #relay: Relay | undefined;
   #endpoint: RelayEndpoint | undefined;
@@ -54,7 +54,7 @@ export class MigrationRun {
     return this.#relay !== undefined && isEqual(this.#endpoint, endpoint);
   }
 
-  /** Replaces the relay. Calls `onChange` when the new relay ends or reports the guest's departure. */
+  /** Replaces the relay. Calls `onChange` when the new relay ends, and when it receives the report that the guest has left the source. */
   useRelay(relay: Relay, endpoint: RelayEndpoint | undefined, onChange: () => void): void {
     this.stopRelay();
     this.#relay = relay;
@@ -81,7 +81,7 @@ export class MigrationRun {
 
 /** Migrations that this node takes part in, at most one for each VMI. */
 export interface MigrationRuns {
-  /** Returns the open migration's run; undefined if none is open. Deletes earlier migrations' runs. */
+  /** Returns the run of the VMI's open migration, or undefined if no migration is open. Deletes the run of an earlier migration. */
   find(vmi: VirtualMachineInstance): MigrationRun | undefined;
   forget(uid: string): void;
   findJob(uid: string): JobStats | undefined;

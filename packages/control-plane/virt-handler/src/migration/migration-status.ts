@@ -42,7 +42,7 @@ export function parsePorts(statusPorts: StatusPorts = {}): Ports {
 
 const STATE_PATH = "/status/migrationState";
 
-/** Part of the migration state that a patch requires unchanged: the UID or all fields. */
+/** Part of the migration state that must be unchanged when a patch is applied: the UID of the migration, or all fields. */
 type TestedPart = "migration" | "all";
 
 function buildTest(current: MigrationState, testedPart: TestedPart): JsonPatchOperation {

@@ -30,7 +30,7 @@ interface OutgoingMigration {
   readonly vmi: VirtualMachineInstance;
   readonly migration: OutgoingFacts["migration"];
   readonly run: MigrationRun;
-  /** Launcher's session; unset after the guest's arrival, because the launcher may have exited. */
+  /** Session of the launcher. Unset after the guest has arrived on the target, because the launcher may have exited. */
   readonly session: Session | undefined;
   readonly wake: () => void;
   readonly announce: () => Promise<void>;
@@ -93,14 +93,20 @@ async function limitDowntime(
   }
 }
 
-/** Describes a failure. For stalled migrations, libvirt's message would report only the abort. */
+/**
+ * Describes why a migration failed. If this process aborted a stalled migration, does not use libvirt's message, because that message
+ * reports only the abort.
+ */
 function describeFailure({ migration, run }: OutgoingMigration, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
   const seconds = readMigrationLimits(migration).stallTimeoutMs / 1000;
   return `no data was transferred for ${String(seconds)} s (progressTimeout)`;
 }
 
-/** Migrates the guest, then reports its departure, which the target awaits. Stores failures in `run.call`. */
+/**
+ * Migrates the guest, and then reports to the target's node that the guest has left. The target's node resumes the guest only after this
+ * report. A failure is recorded in `run.call`.
+ */
 async function migrate(
   outgoing: OutgoingMigration,
   connection: HypervisorConnection,
@@ -122,7 +128,7 @@ async function migrate(
     logOutcome(deps, vmi, { isAcknowledged: run.isDepartureConfirmed });
   } catch (error) {
     const reason = describeFailure(outgoing, error);
-    // If the guest has arrived, only `reportGone` failed, and the next pass repeats the call.
+    // If the guest has already arrived, only the call of `reportGone` failed. The next pass repeats the call.
     if (run.call === "running") run.call = { failure: reason };
     logOutcome(deps, vmi, { reason });
   }
@@ -194,7 +200,7 @@ async function readJob(connection: HypervisorConnection, name: string): Promise<
   }
 }
 
-/** Reads the job first. A migration's end between the reads would otherwise look like a pause. */
+/** Reads the job before the domain. Otherwise, a migration that ends between the reads would look like a paused guest without migration. */
 async function observeMigration({ vmi, session }: OutgoingMigration): Promise<{
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;
@@ -227,7 +233,7 @@ async function notifyTarget({ run }: OutgoingMigration): Promise<void> {
     await run.relay?.reportGone();
     run.isDepartureConfirmed = run.relay !== undefined;
   } catch (error) {
-    // The next pass starts a new relay, because the target may have replaced its relay.
+    // The next pass starts a new relay, because the target may have replaced its relay in the meantime.
     run.stopRelay();
     throw error;
   }
@@ -252,7 +258,7 @@ async function reportStart({ vmi, deps }: OutgoingMigration): Promise<void> {
   await writeMigrationState(vmi, { startTimestamp, mode: "PreCopy" }, { deps, test: "all" });
 }
 
-/** Removes the downtime limit, so that QEMU pauses the guest and completes the migration. */
+/** Removes the downtime limit, so that QEMU pauses the guest at the next iteration and completes the migration. */
 async function disrupt({ vmi, run, session, deps }: OutgoingMigration): Promise<void> {
   if (session === undefined) return;
   run.isDisrupted = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificate for other nodes. Each migration reads the certificate again, because it may be renewed.
+// Certificate that this node presents to other nodes. It is read for each migration, because it is renewed while the process runs.
 import { createPrivateKey, X509Certificate, generateKeyPair } from "node:crypto";
 import { join } from "node:path";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -55,7 +55,7 @@ export function identityFromDirectory(files: Files, directory: string, node: str
 
 const IDENTITY_RETRY_INTERVAL_MS = 30_000;
 
-/** Retries until the certificate is valid, so that logs show problems before the first migration. */
+/** Retries reading the certificate until it is valid, so that problems with it are logged before the first migration. */
 export async function waitForIdentity(
   read: ReadIdentity,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
@@ -81,7 +81,7 @@ const CERTIFICATE_PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICA
 
 const generateKeys = promisify(generateKeyPair);
 
-/** Requests certificates from virt-api, which derives the node's name from the request's token. */
+/** Returns a function that requests a certificate from virt-api, which derives the node's name from the request's token. */
 export function identityFromVirtApi(
   { requestRaw }: Pick<KubeClient, "requestRaw">,
   node: string,

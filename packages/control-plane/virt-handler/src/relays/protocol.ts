@@ -24,7 +24,7 @@ export interface RelayOptions {
   readonly connections: Readonly<Partial<Record<Channel, number>>>;
   /** Names of the sockets in the launcher's directory. The directory's descriptor is sent with token {@link DIRECTORY_TOKEN}. */
   readonly sockets: Readonly<Record<Channel, string>>;
-  /** Socket names in the launcher's directory, whose descriptor is sent with token {@link DIRECTORY_TOKEN}. */
+  /** Time without traffic after which a connection is closed, in milliseconds. Connections of the disks channel have no limit. */
   readonly idleTimeoutMs: number;
   readonly greetingMs: number;
 }
@@ -62,7 +62,10 @@ export type Greeting =
   | { readonly migration: string; readonly channel: Channel }
   | { readonly migration: string; readonly isGuestGone: true };
 
-/** Report that the guest has left, and its confirmation. Older relays use the same texts. */
+/**
+ * Text with which the source reports that the guest has left, and text with which the target confirms the report. The texts must not
+ * change, because relays of older versions use them too.
+ */
 const GUEST_GONE_TEXT = "gone";
 export const DEPARTURE_CONFIRMATION = "heard";
 
@@ -108,7 +111,7 @@ function parseChannelMessage(kind: "joined" | "ended", channel: unknown, reason:
   return kind === "joined" ? { kind, channel } : { kind, channel, reason };
 }
 
-/** Validates an untrusted message of the relay process. Returns undefined if the message is invalid. */
+/** Validates a message of the relay process, which handles untrusted data. Returns undefined if the message is invalid. */
 export function parseRelayMessage(message: unknown): RelayMessage | undefined {
   if (!isJsonObject(message)) return undefined;
   const { kind } = message;
@@ -136,7 +139,7 @@ export function toTlsOptions(identity: RelayIdentity): SecureContextOptions {
   return { cert, key, ca, minVersion: "TLSv1.3" };
 }
 
-/** Returns whether the certificate is the node's relay certificate. Callers must have verified its signature. */
+/** Returns whether the certificate is the relay certificate of the node. The caller must have verified the certificate's signature. */
 export function isPeer({ subject }: Pick<PeerCertificate, "subject">, node: string): boolean {
   return subject.CN === node && subject.O === RELAY_GROUP;
 }

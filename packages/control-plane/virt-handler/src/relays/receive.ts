@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relay on a migration's target node, which accepts the expected connections of each channel.
+// The relay on a migration's target node: accepts the expected number of connections of each channel from the source node.
 import type { AddressInfo, Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { messageOf, UnauthenticatedConnections } from "@patchbay/base";
@@ -16,7 +16,7 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/** Maximum number before the oldest connection closes. At 1000 connections a second, each lasts 0.25 s. */
+/** Number of unauthenticated connections at which the oldest is closed. With 1000 new connections a second, each can last 0.25 s. */
 const UNAUTHENTICATED_MAX = 256;
 
 interface Receiver {

@@ -27,7 +27,7 @@ export interface Relay {
   onMessage(listener: (message: RelayMessage) => void): void;
   /** Reports to the target's node that the guest has left the source. @throws AppError with RELAY_FAILED if the report is not confirmed */
   reportGone(): Promise<void>;
-  /** Resolves with the process's end reason after the relay process and all connections have ended. */
+  /** Resolves after the relay process and all its connections have ended, with the reason why the process ended. */
   readonly ended: Promise<string>;
   close(): void;
 }
@@ -57,7 +57,7 @@ class RunningRelay implements Relay {
     this.#listeners.add(listener);
   }
 
-  /** Waits for one of the replies. Returns a failure if the process exits first. */
+  /** Sends a command and waits for one of the given replies. Returns a failure if the process exits first. */
   async request(
     order: RelayCommand,
     replies: readonly RelayMessage["kind"][],
@@ -120,7 +120,10 @@ export async function startRelay(
   return relay;
 }
 
-/** Socket names in launchers' directories. On targets, QEMU creates the sockets, and libvirt's socket replaces `peer`. */
+/**
+ * Names of sockets in a launcher's directory. On the source, the relay creates these sockets. On the target, QEMU creates `memory` and
+ * `disks`, and the relay uses libvirt's own socket instead of `peer`.
+ */
 export const SOCKETS = {
   peer: "migration-peer.sock",
   memory: "migration-memory.sock",
@@ -134,7 +137,7 @@ export interface RelayRequest {
   readonly disks: number;
   /** Time without traffic after which the libvirt and memory connections are closed, in milliseconds. */
   readonly idleTimeoutMs: number;
-  /** Descriptor of the launcher's socket directory, which callers may close after the relay has started. */
+  /** Descriptor of the directory with the launcher's sockets. The caller may close the descriptor after the relay has started. */
   readonly directoryFd: number;
 }
 

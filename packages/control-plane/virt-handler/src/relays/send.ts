@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relay on a migration's source node, which connects sockets in the launcher's directory to the target.
+// The relay on a migration's source node: creates sockets in the launcher's directory and connects them to the target node.
 import { createServer, type Server, type Socket } from "node:net";
 import { connect, type PeerCertificate, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/base";
@@ -100,7 +100,7 @@ function listen(server: Server, path: string): Promise<void> {
   return promise;
 }
 
-/** Creates the used channels' sockets, replaces old files, and reports when all sockets exist. */
+/** Creates the sockets of all channels that the order uses, replacing files with the same names. Reports when all these sockets exist. */
 export async function send(
   sender: Sender,
   directory: string,

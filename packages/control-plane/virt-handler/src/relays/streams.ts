@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies bytes between two connections until both end, one fails, or both stall too long.
+// Copies bytes between two connections until both have ended, one has failed, or neither has made progress for too long.
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { GREETING_MAX } from "./protocol.ts";
@@ -42,7 +42,7 @@ export function joinSockets({ local, remote }: Pair, idleTimeoutMs: number, onEn
   }
 }
 
-/** Leaves later data unread. Returns undefined if the line is too long, late or incomplete. */
+/** Reads a line, and leaves later data unread. Returns undefined if the line is too long, the socket closes, or `withinMs` has passed. */
 export function readLine(socket: TLSSocket, withinMs: number): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   let received = Buffer.alloc(0);

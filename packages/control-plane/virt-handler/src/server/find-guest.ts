@@ -9,7 +9,7 @@ import type { Deps } from "../deps.ts";
 import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
 import type { Listener } from "../sessions/sessions.ts";
 
-/** Returns undefined if the VMI has no launcher on this node. */
+/** Returns the VMI's launcher pod on this node, or undefined if the VMI has no launcher on this node. */
 export function findLauncher(
   vmi: VirtualMachineInstance,
   { nodeName }: Pick<Deps, "nodeName">,
@@ -19,7 +19,7 @@ export function findLauncher(
   return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
-/** Records a refused unplug, because libvirt reports refusals only in an event. */
+/** Records a refused unplug if the event reports one, because libvirt reports a refusal only in an event. */
 function recordRefusal(
   { metadata }: VirtualMachineInstance,
   event: HypervisorEvent,

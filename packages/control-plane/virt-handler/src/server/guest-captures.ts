@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packet captures at guests' taps, with limits of bytes and time, and an event for each.
+// Packet captures at the tap of a guest's interface. Bytes and time are limited, and an event of the VMI records each capture.
 import { Duplex } from "node:stream";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
@@ -15,10 +15,10 @@ import type {
 import type { Deps } from "../deps.ts";
 import { findGuest } from "./find-guest.ts";
 
-/** Opens a packet capture. Packets wait until the caller reads the returned stream. */
+/** Opens a packet capture for a guest on this node. Packets wait until the caller reads the returned stream. */
 export type OpenCapture = (key: ObjectKey, request: CaptureRequest) => Promise<Duplex>;
 
-/** Maximum captures per node, because each capture is a process that receives all link packets. */
+/** Maximum number of captures on the node. Each capture is a process that receives every packet of a link. */
 const CAPTURES_MAX = 8;
 
 /** Stream of captured packets with backpressure. It discards data that the client sends. */
@@ -96,8 +96,8 @@ async function startCapture(
 }
 
 /**
- * Allows one capture for each interface and {@link CAPTURES_MAX} on the node. Captures throw KUBE_NOT_FOUND, GUEST_STREAM_IN_USE,
- * CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE, and errors of sessions and captures.
+ * Creates the function that opens captures, at most one for each interface and {@link CAPTURES_MAX} on the node. The function throws
+ * AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE, and the errors of sessions and captures.
  */
 export function createOpenCapture(
   deps: Deps,
@@ -126,7 +126,7 @@ export function createOpenCapture(
         usedSlots.delete(slot);
       });
     try {
-      // Opening the session verifies that the pod in the VMI's status is its launcher.
+      // Opening the session verifies that the pod with the UID in the VMI's status is the VMI's launcher.
       const capture = await deps.sessions.use(pod, listener, ({ launcher: { netns } }) =>
         startCapture(stream, request, { captures, netns, link }),
       );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locates frame losses of a guest's interface by node facts, guest agent and packet probes.
+// Diagnoses where frames of a guest's interface are lost, from the node's facts, the guest agent and packet probes.
 import { AppError, toMs } from "@patchbay/base";
 import {
   diagnose,
@@ -24,7 +24,7 @@ export interface NodeDoctor {
   readonly node: NetnsHandle;
 }
 
-/** Maximum examinations per node. Each blocks one of libuv's four threads, which file operations also need. */
+/** Maximum number of concurrent examinations on the node. Each uses one of libuv's four threads, which file operations also need. */
 const EXAMINATIONS_MAX = 2;
 const EXAMINATION_TIMEOUT_MS = 5000;
 const [PROBE_MAX_MS, PROBE_MIN_MS] = [4000, 1000];
@@ -39,7 +39,7 @@ async function ignoreFailure<T>(query: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Queries the agent for links, and for routes if `offersDefaultRoute`. Returns `{}` without an answer. */
+/** Queries the guest agent for links and, if the NIC offers a default route, for routes. Returns an empty object if no agent answers. */
 async function queryGuest(
   { vmi, session }: LauncherContext & Pick<FoundGuest, "vmi">,
   { domain }: NodeVmFacts,
@@ -54,7 +54,7 @@ async function queryGuest(
   return { answer, ...(routes === undefined ? {} : { routes }) };
 }
 
-/** Returns the time since the guest's last start, or `{}` if that time is unknown. */
+/** Returns the time since the guest's last start. Returns an empty object if the status lacks the time of the start. */
 function measureRunning(
   { status }: FoundGuest["vmi"],
   nowMs: number,
@@ -128,8 +128,9 @@ async function withDeadline<T>(
 }
 
 /**
- * Allows one examination for each interface and {@link EXAMINATIONS_MAX} on the node. Examinations throw KUBE_NOT_FOUND, DOCTOR_BUSY,
- * DOCTOR_LATE, LAUNCHER_UNREACHABLE, and errors of sessions and probes.
+ * Creates the function that examines interfaces. Concurrent examinations are limited to one for each interface, and to
+ * {@link EXAMINATIONS_MAX} on the node.
+ * The function throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes.
  */
 export function createExamineGuest(
   deps: Deps,
@@ -162,7 +163,7 @@ export function createExamineGuest(
       })
       .finally(() => {
         usedSlots.delete(slot);
-        // Wakes the loop, because the examination marked unhandled events as observed.
+        // Wakes the VMI's reconcile loop, because the examination marked events as observed before the loop could handle them.
         listener.wake();
       });
     const timeoutError = new AppError("DOCTOR_LATE", {

@@ -20,7 +20,7 @@ import type { Deps } from "../deps.ts";
 import { readTraffic } from "../metrics/traffic.ts";
 import { findGuest } from "./find-guest.ts";
 
-/** Executes a request to a guest of this node. Returns `{}` if the request has no result. */
+/** Executes a request to a guest of this node. Returns the requested data, or `{}` if the request returns no data. */
 export type RequestGuest = (key: ObjectKey, request: GuestRequest) => Promise<object>;
 
 type Handler = (connection: HypervisorConnection, domain: string) => Promise<object>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Consoles and screens of this node's guests, each with one client unless clients share a screen.
+// Serial consoles and screens of this node's guests. Each serves one client at a time, unless clients request to share a screen.
 import type { Socket } from "node:net";
 import { names } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/base";
@@ -10,7 +10,7 @@ import type { LauncherPod, ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findGuest } from "./find-guest.ts";
 
-/** Opens a stream, which is paused until the caller reads it. */
+/** Opens a stream to a guest on this node. The returned stream is paused until the caller reads it. */
 export type OpenGuestStream = (key: ObjectKey, request: StreamRequest) => Promise<Socket>;
 
 const SOCKETS: Readonly<Record<GuestStream, string>> = {
@@ -50,8 +50,9 @@ async function connectScreen(
 }
 
 /**
- * Disconnects the old client, or with `preservesSession`, throws GUEST_STREAM_IN_USE. `sharesScreen` permits both clients. Other errors are
- * KUBE_NOT_FOUND, LAUNCHER_UNREACHABLE and session errors.
+ * Creates a function that opens a guest's stream. By default, the function disconnects the stream's current client. With `sharesScreen`,
+ * both clients stay connected. With `preservesSession`, the function throws GUEST_STREAM_IN_USE if another client is connected. The
+ * function also throws KUBE_NOT_FOUND, LAUNCHER_UNREACHABLE, and the errors of `sessions.use`.
  */
 export function createOpenGuestStream(
   deps: Deps,
@@ -62,7 +63,7 @@ export function createOpenGuestStream(
   return async (key, { stream, preservesSession, sharesScreen = false }) => {
     const { pod, listener } = findGuest(key, deps, wake);
     const slot = `${pod.uid} ${stream}`;
-    // Opening the session verifies that the pod in the VMI's status is its launcher.
+    // Opening the session verifies that the pod with the UID in the VMI's status is the VMI's launcher.
     await deps.sessions.use(pod, listener, () => Promise.resolve());
     if (sharesScreen) return connectScreen(connect, { key, pod });
     const current = openSockets.get(slot);

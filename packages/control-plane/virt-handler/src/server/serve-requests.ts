@@ -35,10 +35,10 @@ import type { OpenGuestStream } from "./guest-streams.ts";
 
 type StreamKind = (StreamRequest | CaptureRequest)["stream"];
 
-/** Maximum console output in bytes buffered for slow clients, who are informed about dropped output. */
+/** Maximum console output buffered for a slow client, in bytes. The client is informed when further output is dropped. */
 const CONSOLE_BUFFER_MAX = 1024 * 1024;
 
-/** Copies output, and reads even for slow clients, because guests would block on a full console. */
+/** Copies the console's output. Keeps reading even if the client does not, because the guest would block on a full console. */
 function copyConsole(from: Duplex, to: Duplex): void {
   let dropped = 0;
   from.on("data", (chunk: Buffer) => {
@@ -66,7 +66,8 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
     from.on("end", () => to.end());
     from.on("close", () => {
       to.end();
-      // If the guest has closed, discards client input, because unread input would keep the client open.
+      // If the client has closed, closes the guest's stream. If the guest has closed, discards input of the client,
+      // because the client's stream would not end while input is unread.
       if (to === guest) guest.destroy();
       else client.resume();
     });
@@ -96,7 +97,7 @@ function send(response: ServerResponse, code: number, body: object): void {
   response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** Errors without a code get a general message, because their messages could disclose internal details. */
+/** Converts an error to a response. Errors without a code get a general message, because their messages could disclose internal details. */
 function toResponseError(error: unknown): { readonly code: number; readonly message: string } {
   return isAppError(error)
     ? { code: CATALOGUE[error.code].http, message: error.message }
@@ -170,7 +171,7 @@ const UPGRADE_RESPONSE = [
   `upgrade: ${STREAM_PROTOCOL}`,
 ];
 
-/** Connects both streams until one ends or `signal` aborts, because open streams keep the process alive. */
+/** Connects guest and client until one side ends. Aborting `signal` destroys both streams, because open streams keep the process alive. */
 function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSignal): void {
   const end = (): void => {
     guest.destroy();

@@ -7,9 +7,9 @@ import type { Listener, Session, Sessions } from "./sessions.ts";
 
 /** Range of the backoff. The first delay is short, because libvirt usually restarts quickly. */
 const BACKOFF_RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
-/** Minimum duration of a stable connection, in milliseconds. Stable connections reset the backoff. */
+/** Minimum duration of a stable connection, in milliseconds. After a stable connection, the backoff starts at its first delay again. */
 const STABLE_CONNECTION_MS = 60_000;
-/** Time limit of `work` in milliseconds, longer than libvirt's 30 s wait for busy domains. */
+/** Time limit of a call of `work`, in milliseconds. It exceeds the 30 s for which libvirt waits for a busy domain. */
 const PASS_TIMEOUT_MS = 90_000;
 
 class BackoffSessions implements Sessions {
@@ -69,7 +69,7 @@ class BackoffSessions implements Sessions {
     });
   }
 
-  /** Ignores failures during a backoff, because a timeout also ends the connection and counts only once. */
+  /** Starts a backoff unless one is in progress, because a timeout also ends the connection, and must not count as two failures. */
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
     // All failures have the same code, because a different code would reset the backoff.
@@ -98,7 +98,7 @@ class BackoffSessions implements Sessions {
   }
 }
 
-/** The key includes names, because a VMI with another pod's UID could otherwise delay that launcher. */
+/** The key includes the pod's name. Otherwise, a VMI with the UID of a foreign pod in its status could delay that pod's launcher. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

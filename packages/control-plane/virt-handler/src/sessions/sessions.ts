@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions with this node's launchers, each with a libvirt connection and a network namespace.
+// Sessions with the launchers of this node. A session has a connection to libvirt and a network namespace.
 import type {
   LinkChanges,
   Hypervisor,
@@ -15,7 +15,7 @@ import type {
 } from "@patchbay/core/interfaces";
 import { type Logger, AppError, isAppError } from "@patchbay/base";
 
-/** Wakes the loop only for relevant libvirt and netlink events after the last observation. */
+/** Filters libvirt and netlink events of one launcher: only relevant changes after the last observation wake the loop. */
 export class WakeFilter {
   readonly #wake: () => void;
   #isRelevant: (changes: LinkChanges) => boolean = () => true;
@@ -38,13 +38,13 @@ export class WakeFilter {
     this.#wakeIfNeeded();
   }
 
-  /** Call at an observation's start. Drops recorded events and link changes, which the observation includes. */
+  /** Drops recorded events and link changes. Must be called when an observation starts, because the observation includes their effects. */
   markObserved(): void {
     this.#hasEvent = false;
     this.#changes = [];
   }
 
-  /** Call at the start of a link observation. Drops link changes, but no libvirt events. */
+  /** Drops only recorded link changes. Must be called when an observation of links starts. Recorded libvirt events still wake the loop. */
   markLinksObserved(): void {
     this.#changes = [];
   }
@@ -77,7 +77,7 @@ export class WakeFilter {
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
-  /** Aborted when the session ends. Callers must then close sockets that retain the network namespace. */
+  /** Aborted when the session ends. Callers must then close sockets in the pod's network namespace, because a socket retains it. */
   readonly ended: AbortSignal;
   /** Marks the start of an observation, after which earlier events do not wake the loop. */
   markObserved(): void;
@@ -93,15 +93,16 @@ export interface Listener {
   readonly onEvent: (event: HypervisorEvent) => void;
 }
 
-/** Sessions by pod, opened at first use and closed when libvirt or the launcher exits. */
+/** Sessions by pod. A session is opened at its first use, and closed when libvirt or the launcher exits. */
 export interface Sessions {
   /**
-   * Keeps the session's descriptors open until each `work` ends. Only the opening call's listener receives events.
+   * Calls `work` with the pod's session, whose descriptors stay open until all calls of `work` have ended. Only the listener of the call
+   * that opened the session receives events.
    * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT,
-   * OS_FILE_FAILED; and the errors of `work`
+   *   OS_FILE_FAILED; and the errors of `work`
    */
   use<T>(pod: LauncherPod, listener: Listener, work: (session: Session) => Promise<T>): Promise<T>;
-  /** Returns undefined without an open session. The session's end may close the handle at any time. */
+  /** Returns the pod's network namespace; undefined if no session is open. The session may end at any time, which closes the handle. */
   findNetns(pod: LauncherPod): NetnsHandle | undefined;
   /** Returns the milliseconds until the pod's launcher may be used; 0 if it may be used now. */
   backoffMs(pod: LauncherPod): number;
@@ -221,11 +222,11 @@ interface PodEntry {
   timeouts: number;
 }
 
-/** First connection time limit in milliseconds. Timeouts double the limit, because libvirt may need 8 s. */
+/** Time limit of the first attempt to connect, in milliseconds. Each timeout doubles the limit, because libvirt may need 8 s to start. */
 const FIRST_OPEN_TIMEOUT_MS = 5000;
 const MAX_OPEN_TIMEOUT_MS = 30_000;
 
-/** The key includes names, because a VMI with another pod's UID could otherwise use that session. */
+/** The key includes the pod's name. Otherwise, a VMI with the UID of a foreign pod in its status could use that pod's session. */
 function toPodKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }

@@ -76,7 +76,7 @@ export const PHASE_LABELS: Readonly<Record<IfacePhase, string>> = {
   PodDetaching: "leaving the network",
 };
 
-/** Also checks `infoSource`, because a NIC that was present at boot has no phase. */
+/** Returns whether the guest has the NIC. A NIC that was present at boot has no phase; its `infoSource` contains `domain`. */
 function isInGuest({ hotplug, infoSource }: IfaceStatus): boolean {
   return hotplug?.phase === "Ready" || infoSource?.includes("domain") === true;
 }

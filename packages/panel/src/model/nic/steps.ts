@@ -24,13 +24,13 @@ function isSame(last: PlugStep | undefined, plug: Plug): boolean {
   return last?.phase === plug.phase && last?.reason === plug.reason;
 }
 
-/** `isList`: units come from a list, so their phases may have begun before `atMs`. */
+/** Time of an update. `isList` means that the units come from a list, so their phases may have begun before `atMs`. */
 export interface StepTime {
   readonly atMs: number;
   readonly isList: boolean;
 }
 
-/** Adds a step for each new phase or reason. Without new steps, returns the same object. */
+/** Adds a step for each new phase or reason. Returns the same object if no plug has a new phase or reason. */
 export function withSteps(steps: Steps, units: readonly Unit[], { atMs, isList }: StepTime): Steps {
   const newEntries = units.flatMap(({ key, plugs }) =>
     plugs.flatMap((plug) => {

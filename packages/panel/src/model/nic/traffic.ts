@@ -57,7 +57,7 @@ export function printRate(bytes: number): string {
   return `${value.toFixed(step === 0 || value >= 100 ? 0 : 1)} ${UNITS[step] ?? ""}`;
 }
 
-/** Plots one direction's rates as an SVG path in a view box of 100 by 30. */
+/** Returns an SVG path that plots the rates of one traffic direction in a view box 100 wide and 30 high. */
 export function chartPath(rates: readonly Rate[], direction: 0 | 1): string {
   const most = Math.max(1, ...rates.flat());
   const step = 100 / Math.max(1, rates.length - 1);

@@ -198,7 +198,7 @@ function CloseButton({ actions }: { readonly actions: Actions }): JSX.Element {
   );
 }
 
-/** Moves the focus into the details, and when they close, back to the previous element. */
+/** Moves the keyboard focus into the details, and back to the previous element when the details are closed. */
 function useFocus(selection: PanelState["selection"]): {
   readonly current: HTMLHeadingElement | null;
 } {

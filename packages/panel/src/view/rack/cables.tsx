@@ -22,7 +22,7 @@ export interface CabledUnit {
   readonly selectedIface: string | undefined;
 }
 
-/** Returns where a jack's cables end, or the nearest visible point for hidden jacks. */
+/** Returns the point where a jack's cables end. If the jack is scrolled out of view, returns the nearest visible point. */
 function jackPoint(index: number, space: CableSpace): Point {
   const y = JACK.firstTop + index * JACK.height + JACK.hole.y - space.jacksScrolled;
   const visible = Math.min(Math.max(y, JACK.firstTop - 4), space.height - 4);

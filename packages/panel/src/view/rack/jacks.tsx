@@ -74,7 +74,7 @@ export function Jacks(props: JacksProps): JSX.Element {
     <section class={props.isDrawing ? "jacks drawing" : "jacks"} aria-label="Networks">
       <h2>{props.isWaiting ? "Connect to…" : "Networks"}</h2>
       <ul
-        // Browsers make scrollable lists tab stops, but this list's buttons are tab stops already.
+        // Browsers make a scrollable list a tab stop, but the buttons in this list are tab stops already.
         tabIndex={-1}
         onScroll={(event) => {
           props.onScroll(event.currentTarget.scrollTop);

@@ -25,7 +25,7 @@ interface DraggedCable extends LooseCable {
 
 /** Minimum distance of a drag, in pixels. A shorter drag is a click. */
 const DRAG_DISTANCE_MIN = 6;
-/** Milliseconds that a finger must rest to grab a cable. Moving earlier scrolls the rack. */
+/** Time that a finger must rest before it grabs a cable, in milliseconds. A finger that moves earlier scrolls the rack. */
 const TOUCH_HOLD_MS = 350;
 
 function jackUnder(event: PointerEvent): string | undefined {
@@ -102,7 +102,7 @@ function useCableDrag(
   return [draggedCable, begin];
 }
 
-/** Minimum width in pixels of racks with cables. Narrower racks show networks above the units. */
+/** Minimum width of a rack with cables, in pixels. In a narrower rack, the networks form a row above the units. */
 const NARROW_WIDTH = 760;
 /** Width of the area for cables between rack and networks, in pixels. */
 const CABLE_WIDTH = 120;

@@ -152,7 +152,7 @@ function FreeSocket({
   );
 }
 
-/** Maximum cells in the PCIe port meter. With more ports, several ports share a cell. */
+/** Maximum number of cells in the meter of PCIe ports. If there are more ports, several ports share a cell. */
 const METER_CELLS = 32;
 
 function Ports({ unit }: { readonly unit: Unit }): JSX.Element | null {

@@ -34,7 +34,7 @@ export interface AdmissionRequest {
 export type Mutation = AdmissionRequest & { readonly object: KubeObject };
 
 export interface Admission {
-  /** Calls `complete` after each mutation to decode and default the object. Denials throw a StatusError. */
+  /** Returns the mutated object. Calls `complete` after each mutation to decode and default the object. Throws a StatusError on denial. */
   mutate(request: Mutation, complete: (object: KubeObject) => KubeObject): Promise<KubeObject>;
   /** Throws a StatusError if the request is denied. */
   validate(request: AdmissionRequest): Promise<void>;
@@ -42,7 +42,7 @@ export interface Admission {
   admitDeletion(request: AdmissionRequest): Promise<void>;
 }
 
-/** Admits all requests, for pod writes whose Binding or Eviction was already admitted. */
+/** Admits all requests. Used to write a pod after its Binding or Eviction was admitted, because that admission covers the write. */
 export const ADMIT_ALL: Admission = {
   mutate: (request) => Promise.resolve(request.object),
   validate: () => Promise.resolve(),

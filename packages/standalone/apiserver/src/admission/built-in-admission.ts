@@ -27,7 +27,7 @@ class BuiltInAdmission implements Admission {
     this.#webhooks = webhooks;
   }
 
-  /** Runs mutating plugins and webhooks. Checks escalation last, because webhooks may add rules to roles. */
+  /** Runs the mutating plugins and webhooks. Checks for privilege escalation last, because webhooks may add rules to a role. */
   async mutate(
     request: Mutation,
     complete: (object: KubeObject) => KubeObject,

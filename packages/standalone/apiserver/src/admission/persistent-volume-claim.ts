@@ -49,7 +49,10 @@ export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "li
 
 /** Annotation of claims for uploads. Source: CDI AnnUploadRequest. */
 const UPLOAD_ANNOTATION = "cdi.kubevirt.io/storage.upload.target";
-/** Label with value `patchbay` in Patchbay's DataVolume definition, which supports no uploads, unlike CDI's definition. */
+/**
+ * Label that distinguishes two CustomResourceDefinitions of DataVolumes. Patchbay's definition has the value `patchbay` and does not
+ * support uploads. CDI's definition does not have this value.
+ */
 const PART_OF_LABEL = "app.kubernetes.io/part-of";
 const PRODUCT = "patchbay";
 const CDI_DEFINITION = {
@@ -63,8 +66,8 @@ function isForUpload(object: KubeObject | undefined): boolean {
 }
 
 /**
- * Rejects upload claims without CDI, because `virtctl image-upload pvc` would otherwise leave the claims behind. Source: KubeVirt virtctl
- * imageupload.
+ * Rejects claims for uploads if CDI is missing. `virtctl image-upload pvc` would otherwise wait five minutes for CDI
+ * and leave the claim behind. Source: KubeVirt virtctl imageupload.
  */
 export function rejectUploadClaims(
   { kind, subresource, name, object, oldObject }: AdmissionRequest,

@@ -13,7 +13,7 @@ const SYSTEM_CLASSES: ReadonlyMap<string, number> = new Map([
   ["system-node-critical", 2_000_001_000],
 ]);
 
-/** Sets a new pod's priority by class. Throws StatusError 403 if the class is missing. */
+/** Sets the priority of a pod that names a class. Throws a StatusError 403 if the class does not exist. */
 export function setPriority(request: Mutation, store: Pick<Store, "find">): void {
   const { kind, subresource, operation, object } = request;
   const isNewPod = kind.group === "" && kind.resource === "pods" && subresource === "";

@@ -41,7 +41,7 @@ function hasMount(container: Fields): boolean {
   );
 }
 
-/** Mounts a token volume into containers without one, unless the pod or account disables automounting. */
+/** Adds a token volume for containers without a mount at the token path, unless the pod or its account disables automounting. */
 export function addTokenVolume(spec: Fields, account: unknown, suffix: () => string): void {
   if (!shouldMountToken(spec, account)) {
     return;
@@ -78,7 +78,7 @@ interface AccountLookup {
   readonly random: { readonly suffix: () => string };
 }
 
-/** Returns undefined for a missing account. Waits up to 1 s for the default account's creation. */
+/** Returns the account, or undefined if it does not exist. Waits up to 1 s for a controller to create the default account. */
 async function waitForAccount(
   lookup: AccountLookup,
   address: { readonly namespace: string; readonly name: string },
@@ -111,7 +111,7 @@ function addPullSecrets(spec: Fields, account: KubeObject): void {
   }
 }
 
-/** Sets a new pod's account, pull secrets and token volume. A missing account throws StatusError 403. */
+/** Sets a new pod's service account, its pull secrets and the token volume. Throws a StatusError 403 if the account does not exist. */
 export async function setServiceAccount(request: Mutation, lookup: AccountLookup): Promise<void> {
   const { kind, subresource, operation, object, namespace } = request;
   if (

@@ -53,7 +53,7 @@ export function toPeer(
   };
 }
 
-/** Priorities of a group and version. Discovery lists higher priorities first. */
+/** Priorities of a group and its version in discovery. Groups and versions with higher priorities are listed first. */
 export interface Priority {
   readonly group: number;
   readonly version: number;
@@ -81,7 +81,7 @@ const BUILT_IN_GROUP_PRIORITIES: Readonly<Record<string, number>> = {
   "flowcontrol.apiserver.k8s.io": 16_100,
 };
 
-/** Low priority of custom resource groups, so that discovery lists built-in groups first. */
+/** Priority of the groups of custom resources. It is low, so that discovery lists these groups after the built-in groups. */
 const CUSTOM_PRIORITY: Priority = { group: 1000, version: 100 };
 
 export function localPriority(group: string, version: string, isCustom: boolean): Priority {

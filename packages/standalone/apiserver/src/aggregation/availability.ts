@@ -143,7 +143,7 @@ async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availabil
 
 const PROBE_INTERVAL_MS = 30_000;
 
-/** Maximum retry delay, short so that a started server is soon marked available. */
+/** Maximum delay between retries. It is short, so that a server is marked available soon after it starts. */
 const PROBE_RETRY_MAX_MS = 1000;
 
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers that identify users to extension API servers, and the ConfigMap to verify these headers.
+// Headers that identify users to extension API servers, and the ConfigMap that lets these servers verify the headers.
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { User } from "../auth/user.ts";
 import { forwardedHeaders } from "../backend/forward-request.ts";

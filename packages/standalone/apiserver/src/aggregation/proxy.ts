@@ -58,7 +58,7 @@ function requestDeadline(request: IncomingMessage): AbortSignal | undefined {
     : AbortSignal.timeout(parseTimeout(url.searchParams.get("timeout") ?? ""));
 }
 
-/** At the deadline, throws a StatusError 504, or cuts off a started response. */
+/** Forwards the request. At the deadline, throws a StatusError 504, or cuts off a response that has already started. */
 async function forward(forwarding: Forwarding): Promise<void> {
   const { request, response } = forwarding;
   const deadline = requestDeadline(request);
@@ -85,7 +85,7 @@ async function forward(forwarding: Forwarding): Promise<void> {
     resolve(undefined);
   });
   backendRequest.on("error", (error) => {
-    // After the deadline, `abort` has already ended the response or caused a 504.
+    // After the deadline, sends nothing: `abort` has ended the response or rejected `promise`, which the caller answers with 504.
     if (deadline?.aborted === true) return;
     if (response.headersSent) {
       response.destroy();

@@ -53,7 +53,7 @@ export class RemoteDiscovery {
     return object !== undefined && isAggregated(object);
   }
 
-  /** Returns a function that finds group versions' priorities. Versions without APIService count as custom resources. */
+  /** Returns a function that finds a group version's priority. A version without an APIService has the priority of custom resources. */
   makePriorityLookup(): (group: string, version: string) => Priority {
     const byName = new Map(
       this.#apiServices().map(({ metadata, spec }) => [metadata.name, toPriority(spec)]),

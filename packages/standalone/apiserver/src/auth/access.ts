@@ -8,10 +8,13 @@ import { makeRbac } from "./rbac/rbac.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import type { User } from "./user.ts";
 
-/** User names of programs. The log contains used rights only of programs, denials of all users. */
+/**
+ * Matches the user names of programs: service accounts and nodes. The use of a right is logged only for programs; denials are logged
+ * for all users.
+ */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
-/** Maximum number of logged rights, because the rights stay in memory to log each only once. */
+/** Maximum number of logged rights. The rights are stored, so that each is logged once; without a limit, they could fill the memory. */
 const LOG_LINES_MAX = 5000;
 
 /** Returns, for example, `virtualmachines.kubevirt.io/status`. */
@@ -20,7 +23,7 @@ function printResource({ group, resource, subresource }: AccessAttributes): stri
   return subresource === "" ? qualifiedResource : `${qualifiedResource}/${subresource}`;
 }
 
-/** Logs the first use of each right by programs, and the first denial to users. */
+/** Logs the first use of each right by a program, and the first denial of each right to a user. */
 export class AccessLog {
   readonly #logger: Logger;
   readonly #logged = new Set<string>();

@@ -16,12 +16,12 @@ function hashToken(token: string): string {
   return createHash("sha256").update(token).digest("hex");
 }
 
-/** Returns a certificate attribute's values. Node.js returns an array only for repeated attributes. */
+/** Returns the values of a certificate attribute. Node.js returns an array only for an attribute that occurs several times. */
 function toStrings(value: unknown): string[] {
   return [value].flat().filter((item): item is string => typeof item === "string");
 }
 
-/** `none`: the client sent no certificate. `bad`: the certificate is untrusted or has no CN. */
+/** Result of reading a client certificate. `none`: the client sent none. `bad`: the certificate is untrusted or has no CN. */
 type CertificateResult = User | "none" | "bad";
 
 function readCertificate(socket: TLSSocket): CertificateResult {

@@ -87,7 +87,7 @@ function impersonatedGroups(impersonation: Impersonation): readonly string[] {
   return groups.includes(impliedGroup) ? groups : [...groups, impliedGroup];
 }
 
-/** Formats groups, extra values and UID for errors, like Go's `%v` of ObjectReferences. */
+/** Formats the requested groups, extra values and UID for an error message, like Go's `%v` of a list of ObjectReferences. */
 function printReferences(impersonation: Impersonation): string {
   const extra = [...impersonation.extra].flatMap(([key, values]) =>
     values.map((value) => `{UserExtra  ${value}  authentication.k8s.io/v1  ${key}}`),

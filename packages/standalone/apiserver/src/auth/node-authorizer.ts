@@ -100,7 +100,7 @@ function podSpecTest({
 
 type Lookup = Pick<Store, "find" | "list">;
 
-/** Converts a volume read to a claim read, because pods reference claims instead of volumes. */
+/** Converts a read of a volume to a read of its claim, because pods reference claims instead of volumes. */
 function toClaimAttributes(store: Lookup, attributes: AccessAttributes): AccessAttributes {
   const { group, resource, subresource, verb, name } = attributes;
   const isVolume = group === "" && resource === "persistentvolumes" && subresource === "";
@@ -126,7 +126,7 @@ function isNeededByPods(store: Lookup, node: string, requested: AccessAttributes
   });
 }
 
-/** Allows denied requests of a node if the node's pods refer to the requested object. */
+/** Adds the node authorizer: a request that RBAC denies to a node is allowed if the node's pods refer to the requested object. */
 export function withNodeAuthorizer(authorizer: Authorizer, store: Lookup): Authorizer {
   const authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
     const decision = authorizer.authorize(user, attributes);

@@ -60,7 +60,7 @@ export function describeFailure(error: unknown, address: HostPort): string {
   return code === "ECONNRESET" || code === "EPIPE" ? "EOF" : messageOf(error);
 }
 
-/** Returns whether no connection was established, so that another address can be tried safely. */
+/** Returns whether the error means that no connection was established. The request can then safely be sent to another address. */
 export function isConnectFailure(error: unknown): boolean {
   return DIAL_ERRORS[errorCode(error)] !== undefined;
 }
@@ -83,7 +83,10 @@ export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** Returns no option for an IP address, which SNI does not allow. Node.js then checks `host`. */
+/**
+ * Returns option `servername`, or no option for an IP address, because SNI does not allow IP addresses. Without the option, Node.js
+ * compares the certificate with `host`.
+ */
 function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }

@@ -83,7 +83,7 @@ export async function tryAddresses<T>(
   throw failure;
 }
 
-/** Throws an Error with a message for users if the peer does not respond. */
+/** Sends the request to the peer. Throws an Error with a message for users if the peer does not respond. */
 export async function exchange(
   peer: Peer,
   backendRequest: BackendRequest,

@@ -16,7 +16,7 @@ import type { HostPort } from "./service-address.ts";
 const HOP_BY_HOP_HEADERS =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
-/** Headers that are not forwarded, because they are reserved for this server or contain client credentials. */
+/** Request headers that are not forwarded: only this server may set them, or they contain the client's credentials for this server. */
 const SERVER_ONLY_HEADERS =
   /^(authorization|host|impersonate-.*|x-remote-(user|uid|group|extra-.*)|x-forwarded-uri)$/;
 
@@ -73,7 +73,7 @@ async function openConnected(options: RequestOptions): Promise<ClientRequest> {
   return backendRequest;
 }
 
-/** Throws an Error with a message for users if no connection can be established. */
+/** Opens a request to the peer. Throws an Error with a message for users if no connection can be established. */
 export async function openRequest(
   forwarding: Forwarding,
   extraHeaders: OutgoingHttpHeaders = {},
@@ -95,7 +95,7 @@ export async function openRequest(
   }
 }
 
-/** Returns whether the response is a redirect. Following redirects may send credentials to another server. */
+/** Returns whether the response is a redirect, which is rejected: a client that follows it may send its credentials to another server. */
 function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
 }

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
 import { type Forwarding, openRequest, forwardResponse } from "./forward-request.ts";
 
-/** Idle milliseconds before keep-alive probes, which detect that an idle stream's peer has disappeared. */
+/** Idle time after which keep-alive probes start. The probes detect that the peer of an idle stream has disappeared. */
 const KEEPALIVE_DELAY_MS = 30_000;
 
 interface Upgrade {
@@ -70,7 +70,7 @@ function pipeBothWays(left: Socket, right: Socket, stop: AbortSignal): void {
   }
 }
 
-/** Tunnels an upgrade or forwards the backend's refusal. Throws an Error without a backend response. */
+/** Tunnels an upgrade. If the backend refuses it, forwards the backend's response. Throws an Error if the backend does not respond. */
 export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   const { request, response } = forwarding;
   const upgrade = UPGRADES.get(request);

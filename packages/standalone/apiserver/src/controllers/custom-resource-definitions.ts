@@ -113,7 +113,7 @@ async function acceptNames(deps: VerbDeps, name: string): Promise<void> {
   });
 }
 
-/** Accepts a rejected definition's names as soon as no other definition uses the names. */
+/** Starts the controller that accepts the names of a rejected definition as soon as no other definition uses the names. */
 export function startDefinitionNames(deps: VerbDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
   const work = (name: string) => acceptNames(deps, name);

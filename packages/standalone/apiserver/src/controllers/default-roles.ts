@@ -247,7 +247,7 @@ const DEFAULT_OBJECTS: readonly DefaultObject[] = [...ROLES, AUTHENTICATION_READ
 const LABELS = { "kubernetes.io/bootstrapping": "rbac-defaults" } as const;
 const AUTOUPDATE_ANNOTATION = "rbac.authorization.kubernetes.io/autoupdate";
 
-/** Adds missing desired rules. Aggregated roles have no desired rules, because a controller writes them. */
+/** Adds the desired rules that the role lacks. An aggregated role has no desired rules, because a controller writes its rules. */
 function completeRules(object: KubeObject, desired: DefaultObject): void {
   const missingRules = asList(desired.fields["rules"]).filter(
     (rule) => findMissingRules(parseRules(object["rules"]), parseRules([rule])).length > 0,

@@ -69,7 +69,7 @@ async function recordForeignOwner(
 }
 
 const ORPHAN_FINALIZER = "orphan";
-/** Maximum number of stored UIDs, which prove owners' deletion even if the kind's definition is gone. */
+/** Maximum number of stored UIDs of deleted owners. A stored UID proves a deletion even if the definition of the kind is gone. */
 const DELETED_OWNERS_MAX = 1000;
 const IGNORED_BUCKETS: ReadonlySet<string> = new Set(["/events", "events.k8s.io/events"]);
 
@@ -110,7 +110,7 @@ class GarbageCollector {
       work: (key) => this.#collect(parseAddress(key)),
     });
     for (const stored of deps.store.buckets().flatMap((bucket) => deps.store.list({ bucket }))) {
-      // With the object as previous version, existing owners count as unchanged and are not checked.
+      // Passes the object also as its previous version. Its owners then count as unchanged, and are not checked if they exist.
       this.#addIfNeeded(stored, stored);
     }
   }

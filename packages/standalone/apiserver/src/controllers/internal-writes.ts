@@ -35,7 +35,7 @@ function ignoreNotFound(error: unknown): void {
   }
 }
 
-/** Does nothing without the object. Admission treats the write as a write of `subresource`. */
+/** Changes the object, or does nothing if it does not exist. Admission treats the write as a write of `subresource`. */
 export async function changeInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address; readonly subresource?: string },
@@ -47,7 +47,7 @@ export async function changeInternally(
   );
 }
 
-/** Does nothing if the object does not exist. An empty `uid` matches any object. */
+/** Deletes the object, or does nothing if it does not exist. An empty `uid` matches any object of that name. */
 export async function deleteInternally(
   deps: VerbDeps,
   target: { readonly kind: Kind; readonly address: Address },

@@ -17,7 +17,7 @@ interface Condition {
   readonly message: string;
 }
 
-/** Conditions of deletion steps that always succeed, because all kinds and objects are in this process. */
+/** Conditions for steps of a namespace's deletion that always succeed here, because all kinds and objects are in this process. */
 const ALWAYS_SUCCESSFUL: readonly Condition[] = [
   {
     type: "NamespaceDeletionDiscoveryFailure",

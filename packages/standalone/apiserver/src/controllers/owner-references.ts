@@ -121,7 +121,7 @@ export function blockedOwnerUids(object: KubeObject | undefined): ReadonlySet<st
 /** Index of objects and their dependents. Includes references to owners that do not exist. */
 export class OwnerIndex {
   readonly #addresses = new Map<string, Address>();
-  /** Addresses of dependents, by owner's uid and then by the dependent's printed address. */
+  /** Addresses of dependents. The outer key is the owner's uid; the inner key is the dependent's printed address. */
   readonly #dependents = new Map<string, Map<string, Address>>();
 
   constructor(store: Store) {

@@ -25,7 +25,7 @@ function claimNames(pod: KubeObject): readonly string[] {
     .filter((name) => name !== "");
 }
 
-/** Ignores unscheduled pods, which get no node while the claim is being deleted. */
+/** Returns whether a scheduled pod uses the claim. Ignores unscheduled pods, which get no node while the claim is being deleted. */
 function usesClaim(pod: KubeObject, claim: string): boolean {
   return textAt(pod, "spec", "nodeName") !== "" && claimNames(pod).includes(claim);
 }

@@ -33,7 +33,7 @@ function base64(text: string): string {
   return Buffer.from(text).toString("base64");
 }
 
-/** Returns a complete token Secret. Retains an existing token, but replaces other values. */
+/** Returns the Secret with all fields of a token Secret. Retains an existing token, but replaces other values. */
 async function withToken(
   secret: KubeObject,
   account: KubeObject,

@@ -15,7 +15,7 @@ interface QueueDeps {
   readonly retryMaxMs?: number;
 }
 
-/** Queue of keys. A key that is added during its processing is processed again afterwards. */
+/** Queue of keys to process. A key that is added while it is being processed is processed again afterwards. */
 export class WorkQueue {
   readonly #deps: QueueDeps;
   readonly #waitingKeys = new Set<string>();
@@ -38,7 +38,7 @@ export class WorkQueue {
     this.#schedule();
   }
 
-  /** Starts a few keys in each event loop turn, so that requests are served in between. */
+  /** Starts work on a few keys in each turn of the event loop, so that requests are served in between. */
   #schedule(): void {
     if (!this.#scheduled) {
       this.#scheduled = true;

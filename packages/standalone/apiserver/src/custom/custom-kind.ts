@@ -36,7 +36,7 @@ function toColumnType(type: string): Column["type"] {
   }
 }
 
-/** Cell converters by column type. Values of a wrong type become null; `string` accepts any value. */
+/** Converters from a value to a cell, by column type. They return null for a value of the wrong type; `string` accepts any value. */
 const CELLS: Readonly<Record<Column["type"], (value: unknown, nowMs: number) => unknown>> = {
   boolean: (value) => (typeof value === "boolean" ? value : null),
   date: (value, nowMs) => (typeof value === "string" ? dateCell(value, nowMs) : null),

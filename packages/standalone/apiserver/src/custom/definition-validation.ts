@@ -82,7 +82,7 @@ export function definitionWarnings(definition: KubeObject): readonly string[] {
   ];
 }
 
-/** Rejects unknown strategies, and Webhook for several versions, because this server calls no conversion webhooks. */
+/** Rejects unknown strategies, and strategy Webhook if there are several versions, because this server calls no conversion webhooks. */
 function conversionCauses(definition: KubeObject): readonly Cause[] {
   const strategy = textAt(definition, "spec", "conversion", "strategy");
   const field = "spec.conversion.strategy";

@@ -92,7 +92,7 @@ function toRemoteResource(resource: unknown, group: string, version: string): Fi
   };
 }
 
-/** Converts an APIResourceList to aggregated discovery. Missing parents of subresources get no verbs. */
+/** Converts an APIResourceList to aggregated discovery's format. If the list lacks a subresource's parent, adds a parent without verbs. */
 export function toRemoteResources(list: unknown, group: string, version: string): Fields[] {
   const resources = asList(valueAt(list, "resources"));
   const isSubresource = (resource: unknown) => textAt(resource, "name").includes("/");

@@ -41,7 +41,7 @@ function groupRank(
     : Math.max(...versions.map((version) => findPriority(group, version).group));
 }
 
-/** Returns API groups and their versions in order of priority, without the core group. */
+/** Returns the API groups and the versions of each group, both in order of priority. Excludes the core group. */
 export function toServedGroups(
   groupVersions: Iterable<readonly [string, string]>,
   findPriority: (group: string, version: string) => Priority,

@@ -28,7 +28,7 @@ export function authenticatedUser(request: IncomingMessage): User {
   return user;
 }
 
-/** Rejects paths that URL parsing changes, so that authorized and served paths are equal. */
+/** Parses the request line. Rejects paths that URL parsing changes, so that the server authorizes the same path that it serves. */
 function toRequestLine(request: Request): RequestLine {
   const { method, originalUrl } = request;
   const { pathname, searchParams } = new URL(originalUrl, "https://localhost");

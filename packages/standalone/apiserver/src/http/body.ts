@@ -41,7 +41,9 @@ function decodeFields(receivedBytes: Buffer, subresource: string): Fields | unde
   }
 }
 
-/** Reads a body. Throws StatusError 400 if malformed, 413 if too large, 415 if unsupported. */
+/**
+ * Reads the body of a request, and decodes protobuf. Throws a StatusError for a malformed (400), too large (413) or unsupported (415) body.
+ */
 export async function readBody(request: IncomingMessage, subresource = ""): Promise<Body> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -47,7 +47,7 @@ export interface Column {
 }
 
 export interface ClaimContext {
-  /** Returns all other objects of the kind. The call is expensive. */
+  /** Returns all other objects of the kind. The call is expensive, so use it only to allocate a value. */
   readonly otherObjects: () => readonly KubeObject[];
   /** Service network in CIDR notation. */
   readonly network: string;
@@ -119,7 +119,7 @@ export interface Kind {
 
 export interface CustomKind {
   readonly storageApiVersion: string;
-  /** Revision of the last change to the definition's versions. Older objects are pruned and defaulted again. */
+  /** Revision at which the definition's versions last changed. Objects stored earlier are pruned and defaulted again when read. */
   readonly schemaRevision: number;
   readonly deprecationWarning?: string;
   /** Whether the definition is being deleted. If it is, new objects are rejected. */

@@ -106,7 +106,7 @@ export class Registry {
     }
   }
 
-  /** Returns the revision of the last change to spec.versions. */
+  /** If spec.versions has changed, returns the change's revision, so that older objects are pruned again. Else returns the old revision. */
   #schemaRevision(change: Change): number {
     const previous = change.previous?.view();
     const isUnchanged = equalJson(

@@ -119,9 +119,8 @@ function ambiguousMessage(pod: KubeObject): string {
 }
 
 /**
- * Returns the requested container, or the pod's only container if `requested` is empty.
- * @throws StatusError 400 if the container is missing or ambiguous
- * Source: Kubernetes registry core/pod, validateContainer.
+ * Returns the requested container, or the only container if the request names no container. Throws a StatusError 400 if the pod lacks the
+ * requested container, or has several containers and the request names none. Source: Kubernetes registry core/pod, validateContainer.
  */
 export function chooseContainer(pod: KubeObject, requested: string): string {
   const containers = containerNames(pod, "containers");

@@ -30,7 +30,7 @@ export class Budget {
     this.#admitWaiting();
   }
 
-  /** Spends the amount when it fits. Amounts above the limit wait until nothing is spent. Returns false if `signal` aborts. */
+  /** Waits until the amount fits, then spends it. An amount above the limit fits if nothing is spent. Returns false if `signal` aborts. */
   async reserve(amount: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return false;
@@ -73,7 +73,10 @@ export class Budget {
 /** Maximum amount that need not be reserved, in bytes. */
 const UNRESERVED_MAX = 16 * 1024;
 
-/** Reserves the amount while `work` runs. Returns undefined if the client disconnects before the reservation. */
+/**
+ * Reserves the amount while `work` runs. Amounts up to {@link UNRESERVED_MAX} need no reservation. Returns undefined if the client
+ * disconnects before the amount is reserved.
+ */
 export async function withReserved<T>(
   budget: Budget,
   amount: number,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from "@patchbay/base";
 
-/** Queue for long work. Admits one caller per event loop turn, and alternates between users. */
+/** Queue for long work. Lets one caller proceed in each turn of the event loop, and alternates between users. */
 export class FairQueue {
   readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
   #isScheduled = false;
 
-  /** Resolves when the user may work. The caller must start in the same event loop turn. */
+  /** Resolves when the user may start work. The caller must start the work in the same turn of the event loop. */
   waitForTurn(user: string): Promise<undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const queue = this.#waiting.get(user);
@@ -56,7 +56,7 @@ export function isHeavy(length: number): boolean {
 
 const SLICE_MS = 10;
 
-/** Time slice of long work. If `isUsedUp`, the caller must await `waitForNext`. */
+/** Time slice of long work. After each object, the caller must check `isUsedUp`, and await `waitForNext` if it is true. */
 export class TimeSlice {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;

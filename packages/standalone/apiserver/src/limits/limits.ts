@@ -17,7 +17,7 @@ export interface Limits {
   readonly watches: number;
   /** Maximum total size of the bodies of a user's requests in progress. */
   readonly receivedBytes: number;
-  /** Maximum size of a user's unread responses, and separately of a user's unread watch events. */
+  /** Maximum total size of a user's unread responses. Unread watch events have a separate limit of the same size. */
   readonly unsentBytes: number;
 }
 
@@ -89,7 +89,7 @@ export class UserQuotas {
     this.#unauthenticated.add(socket);
   }
 
-  /** Counts the user's connection, and marks it as authenticated. @throws StatusError 429 above the limit */
+  /** Counts a connection of a user, and marks the connection as authenticated. Throws a StatusError 429 above the limit. */
   addConnection(user: string, socket: Socket): void {
     this.forUser(user).addConnection(socket);
     this.#unauthenticated.markAuthenticated(socket);

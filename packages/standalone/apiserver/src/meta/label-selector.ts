@@ -129,7 +129,7 @@ function isSatisfied(requirement: Requirement, labels: Readonly<Record<string, s
   return TESTS[operator](Object.hasOwn(labels, key) ? labels[key] : undefined, values);
 }
 
-/** Returns undefined for an empty selector, which matches all labels. @throws StatusError 400 for an invalid selector */
+/** Parses a selector. Returns undefined for an empty selector, which matches all labels. Throws a StatusError 400 for an invalid one. */
 export function parseLabelSelector(text: string): LabelMatcher | undefined {
   if (text.trim() === "") {
     return undefined;

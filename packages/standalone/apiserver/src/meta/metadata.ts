@@ -141,7 +141,7 @@ function dropEmptyAndUnrecorded(meta: Fields): void {
   }
 }
 
-/** Drops unknown fields and managedFields. @throws StatusError 400 for a value of the wrong type */
+/** Decodes metadata. Drops unknown fields and managedFields. Throws a StatusError 400 for a value of the wrong type. */
 export function decodeMeta(value: unknown, kind: string): Meta {
   if (value !== undefined && value !== null && !isFields(value)) {
     throw cannotUnmarshal(value, `${kind}.metadata`, "v1.ObjectMeta");
@@ -151,7 +151,7 @@ export function decodeMeta(value: unknown, kind: string): Meta {
   return { name: "", ...meta };
 }
 
-/** Maximum bytes of labels, and separately of annotations. Kubernetes limits only annotations. */
+/** Maximum total bytes of an object's labels. The same limit applies to the object's annotations. Kubernetes does not limit labels. */
 const MAP_MAX_BYTES = 262_144;
 
 const EVENT_OWNER_FORBIDDEN = "/v1, Kind=Event is disallowed from being an owner";
@@ -228,7 +228,7 @@ function propagationCauses(finalizers: readonly string[]): Cause[] {
   return hasBoth ? [invalidValue("metadata.finalizers", finalizers, message)] : [];
 }
 
-/** For kinds of the core group, a finalizer without a prefix must be known to Kubernetes. */
+/** Checks the finalizers. For kinds of the core group, a finalizer without a prefix must be known to Kubernetes. */
 function finalizerCauses(kind: Kind, finalizers: readonly string[]): Cause[] {
   return finalizers.flatMap((finalizer, index) => {
     const field = `metadata.finalizers[${String(index)}]`;

@@ -57,7 +57,7 @@ export function dns1035Fault(name: string): string | undefined {
       );
 }
 
-/** Returns an error message if the name cannot be a segment of a URL path. */
+/** Returns an error message if the name is not usable as one segment of a URL path; otherwise undefined. */
 export function pathSegmentFault(name: string): string | undefined {
   return name === "." || name === ".." || /[/%]/.test(name)
     ? "may not be '.', '..' or contain '/' or '%'"

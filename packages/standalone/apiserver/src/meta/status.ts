@@ -97,7 +97,7 @@ export function notFound(ref: ResourceRef, name: string): StatusError {
   return new StatusError({ code: 404, reason: "NotFound", message, ...buildDetails(ref, name) });
 }
 
-/** Creates a 404 for an unserved path. The message names the missing `feature`, if known. */
+/** Creates a 404 for a path that is not served. `feature` is the missing feature, if it is known. */
 export function unknownPath(feature?: string): StatusError {
   const baseMessage = "the server could not find the requested resource";
   const message =
@@ -179,7 +179,7 @@ export function methodNotAllowed(): StatusError {
   return new StatusError({ code: 405, reason: "MethodNotAllowed", message, details: {} });
 }
 
-/** Creates a 410 for a compacted revision. `continueToken` continues the list at the current revision. */
+/** Creates an error 410 for a compacted revision. With `continueToken`, the client can continue the list at the current revision. */
 export function expired(message: string, continueToken?: string): StatusError {
   const tokenOption = continueToken === undefined ? {} : { continueToken };
   return new StatusError({ code: 410, reason: "Expired", message, ...tokenOption });

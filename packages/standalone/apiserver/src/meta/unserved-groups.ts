@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// API groups of KubeVirt's clients that this server lacks. The 404 names the missing feature. Source: KubeVirt virtctl vmexport and
-// image-upload; CDI.
+// API groups that KubeVirt's clients use, but that this server does not serve. A request for such a group gets a 404 that
+// names the missing feature. Source: KubeVirt virtctl vmexport and image-upload; CDI.
 
 const CDI =
   "the Containerized Data Importer, which uploads disks; wrap one as an image (patchbay image add), or fill a claim by a DataVolume with source registry, http or pvc";
@@ -13,8 +13,8 @@ const FEATURES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a message for status 400, because virtctl memory-dump creates a useless claim after a 404. Source: KubeVirt virtctl memorydump
- * calcPVCNeededSize.
+ * Returns a message if the server must respond with 400 instead of 404; otherwise undefined. After a 404 for CDI's configuration, virtctl
+ * memory-dump --create-claim would create a useless claim. Source: KubeVirt virtctl memorydump calcPVCNeededSize.
  */
 export function explainMissingResource(group: string, resource: string): string | undefined {
   return group === "cdi.kubevirt.io" && resource === "cdiconfigs"

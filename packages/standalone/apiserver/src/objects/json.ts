@@ -24,7 +24,7 @@ function reviveLongIntegers(
   if (typeof value !== "number" || Number.isSafeInteger(value)) {
     return value;
   }
-  // Rejects numbers beyond a double's range, as Go does, because huge bigints take seconds to parse.
+  // Rejects numbers beyond the range of a double, as Go does. A bigint with a million digits would take seconds to parse.
   if (!Number.isFinite(value)) {
     throw new SyntaxError("a number is out of range");
   }
@@ -50,9 +50,8 @@ function printLikeGo(value: unknown): string {
 }
 
 /**
- * Parses JSON for comparisons. A scalar whose text differs from Go's encoding equals no value.
- * Source: Kubernetes JSON patch library, which compares encoded text.
- * @throws SyntaxError if the text is malformed
+ * Parses JSON for comparisons. Kubernetes' JSON patch library compares encoded text, so a scalar whose text differs from
+ * Go's encoding, for example `1.0`, is not equal to any value. Throws a SyntaxError.
  */
 export function parseCanonical(text: string): unknown {
   return (JSON.parse as SourceParse)(text, (key, parsedValue, context) => {

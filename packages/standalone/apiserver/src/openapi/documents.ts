@@ -52,7 +52,7 @@ function convertMember(key: string, value: unknown, version: OpenApiVersion): un
     : value;
 }
 
-/** Returns whether properties are omitted, because v2 clients would reject all fields that are not listed. */
+/** Returns true if the document must omit the schema's properties. If v2 listed properties, clients would reject all other fields. */
 function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
   return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
 }
@@ -216,7 +216,7 @@ export function toOpenApi3(kinds: readonly Kind[]): Fields {
   };
 }
 
-/** Document hashes by the document's first kind. They are outdated if the list of kinds changes. */
+/** Document hashes, by the document's first kind. A hash is outdated if the document's list of kinds has changed. */
 const HASHES = new WeakMap<Kind, { readonly kinds: readonly Kind[]; readonly hash: string }>();
 
 function hashDocument(kinds: readonly Kind[]): string {

@@ -16,7 +16,7 @@ function varint(value: number): Buffer {
   return Buffer.from([...bytes, remaining]);
 }
 
-/** Encodes a message. Includes empty messages, because an empty schema differs from a missing one. */
+/** Encodes a message. Includes the field even if the message is empty, because an empty schema differs from a missing one. */
 function message(field: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([varint(field * 8 + LENGTH_DELIMITED), varint(content.length), content]);

@@ -20,7 +20,7 @@ const UNSAFE_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 const OPERATIONS_MAX = 10_000;
 /** Maximum size of all copied values together. Source: Kubernetes apiserver JSONPatchMaxCopyBytes. */
 const COPIED_MAX_BYTES = 3 * 1024 * 1024;
-/** Maximum number of copies. Each copy can deepen the object, and deep objects cannot be printed. */
+/** Maximum number of copies. Each copy can increase the depth of the object, and deep objects cannot be printed. */
 const COPIES_MAX = 1000;
 
 function isPointer(value: unknown): value is string {
@@ -77,7 +77,7 @@ function invalidPatch(reason: string): StatusError {
 
 const MISSING = Symbol("missing");
 
-/** Returns the value at a path, or MISSING. Ignores inherited properties, unlike the library's `Pointer.get`. */
+/** Returns the value at a path, or MISSING. Unlike `Pointer.get` of the library, does not read inherited properties. */
 function findValue(target: unknown, tokens: readonly string[]): unknown {
   let value = target;
   for (const token of tokens) {
@@ -124,7 +124,7 @@ function applyOperation(target: unknown, operation: Operation): string | undefin
   return checkPaths(target, operation) ?? applyPatch(target, [copyJson(operation)])[0]?.name;
 }
 
-/** Applies the operations to a copy. @throws StatusError 422 if an operation fails or copies too much */
+/** Applies the operations to a copy of the target. Throws a StatusError 422 if an operation fails or copies too much. */
 export function applyJsonPatch(target: unknown, operations: readonly Operation[]): unknown {
   const result = copyJson(target);
   if (operations.filter(({ op }) => op === "copy").length > COPIES_MAX) {

@@ -4,7 +4,7 @@ import { badRequest } from "../meta/status.ts";
 import { type Fields, asFields, isFields, asList, printJson } from "../objects/json.ts";
 import type { Shape } from "../shapes/shape.ts";
 
-/** Key by which a patch merges list items, or `set` for lists of scalars. */
+/** How a patch merges a list: by a key of the items, or as a set of scalars. */
 type ListMerge = { readonly mergeKey: string } | "set";
 
 interface PatchedField {
@@ -216,7 +216,10 @@ function mergeMap(target: Fields, patch: Fields, shape: Shape | undefined): Fiel
   return result;
 }
 
-/** Applies the patch to a copy. @throws StatusError 400 for an invalid patch */
+/**
+ * Applies the patch to a copy of the target. Throws a StatusError 400 if the patch is not an object, has the key `__proto__`, or has a list
+ * entry without its merge key.
+ */
 export function applyStrategicMerge(
   target: Fields,
   patch: unknown,

@@ -7,7 +7,7 @@ import { rfc3339 } from "../objects/time.ts";
 import type { Field, FieldType, Message } from "./fields.ts";
 import { MESSAGES } from "./messages.ts";
 
-/** Maximum number of fields. A map entry takes three: a field, a key and a value. */
+/** Maximum number of fields: three for each JSON value, because a map entry consists of a field, a key and a value. */
 const FIELDS_MAX = 3 * VALUES_MAX;
 
 /** Prefix of encoded bodies. Source: Kubernetes runtime/serializer/protobuf. */
@@ -18,7 +18,7 @@ const TYPE_META_MESSAGE: Message = {
   2: { name: "kind", type: "text" },
 };
 
-/** Number of fields that may still be read. Depth is bounded, because no message contains itself. */
+/** Number of fields that may still be read. The depth needs no limit, because no message type contains itself. */
 interface FieldBudget {
   remaining: number;
 }
@@ -149,12 +149,15 @@ function isUnset(value: unknown): boolean {
   return value === undefined || value === "";
 }
 
-/** Error for a set field that {@link MESSAGES} lacks. Ignoring the field would lose its value. */
+/** Error for a field that has a value but is not in {@link MESSAGES}. Ignoring such a field would lose the value. */
 class UnknownFieldError extends Error {
   override readonly name = "UnknownFieldError";
 }
 
-/** Rejects non-empty unknown fields. Numbers count as non-empty, because 0 may differ from the default. */
+/**
+ * Rejects an unknown field that has a value. Go encodes unset strings and messages as empty values. Numbers are always
+ * rejected, because 0 and false may differ from the default, for example in `hostUsers`.
+ */
 function checkEmpty(value: bigint | Buffer): void {
   if (typeof value === "bigint" || value.length > 0) {
     throw new UnknownFieldError();
@@ -164,7 +167,7 @@ function checkEmpty(value: bigint | Buffer): void {
 /** Maximum depth of the empty messages in a new object's status. */
 const EMPTY_DEPTH_MAX = 4;
 
-/** Returns whether a message is empty. Go writes an empty status as nested empty values. */
+/** Returns whether a message is empty. Go writes an empty status as nested zeros, empty strings and empty messages. */
 function isEmptyMessage(value: bigint | Buffer, budget: FieldBudget, depth = 0): boolean {
   if (typeof value === "bigint") return value === 0n;
   return (
@@ -218,7 +221,10 @@ function readMessage(bytes: Buffer, message: Message, budget: FieldBudget): Fiel
   return result;
 }
 
-/** Returns undefined if {@link MESSAGES} lacks the kind or a field that is set. @throws SyntaxError or StatusError 413 */
+/**
+ * Decodes the body of a request for a resource or for its `subresource`. Throws a SyntaxError or a StatusError 413. Returns undefined if
+ * {@link MESSAGES} lacks the kind, lacks a field that has a value, or, when `status` is written, lacks the kind's status fields.
+ */
 export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefined {
   try {
     return decodeEnvelope(body, subresource);
@@ -230,7 +236,7 @@ export function decodeProtobuf(body: Buffer, subresource = ""): Fields | undefin
   }
 }
 
-/** Returns false for a status write if {@link MESSAGES} lacks the kind's status fields. */
+/** Returns false for a status write if {@link MESSAGES} does not name the status fields, because the status then cannot be decoded. */
 function canWrite(message: Message, subresource: string): boolean {
   return subresource !== "status" || message[3]?.type !== "empty";
 }

@@ -5,7 +5,7 @@ import { type Message, METADATA, inline, list, map, message, single, withSpec } 
 
 const TEMPLATE = single("template", message("PodTemplateSpec"));
 
-/** Messages with the fields of `kubectl create`. After a 415, clients send other fields as JSON. */
+/** Messages with the fields that `kubectl create` sets. Other fields cause a 415, after which clients send JSON. */
 const WORKLOAD_MESSAGES: Readonly<Record<string, Message>> = {
   LabelSelector: {
     1: map("matchLabels"),

@@ -178,7 +178,7 @@ function libraries(): Libraries {
   };
 }
 
-/** Creates an Ajv instance for one schema, because a shared instance never frees compiled schemas. */
+/** Creates an Ajv instance for one schema. A shared instance would never free the memory of a compiled schema. */
 function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
   const ajv = new library.Ajv({
     strict: false,
@@ -188,7 +188,7 @@ function makeAjv({ ajv: library, addFormats }: Libraries): Ajv {
     validateSchema: false,
     logger: false,
     unicodeRegExp: false,
-    // Ajv's optimizer would double the compile time of the VirtualMachine schema to 0.4 s.
+    // Ajv's optimizer does not make validation faster, and would double the compile time of the VirtualMachine schema to 0.4 s.
     code: { optimize: false },
   });
   addFormats(ajv);
@@ -322,7 +322,10 @@ const MESSAGES: Readonly<Record<string, MessageBuilder>> = {
   }),
 };
 
-/** Matches paths of redundant errors, because Ajv also reports the oneOf or anyOf, unlike an allOf. */
+/**
+ * Matches schema paths in branches of oneOf and anyOf. Errors with such paths are dropped, because Ajv also reports an error for the oneOf
+ * or anyOf itself. Errors in branches of allOf are not dropped, because Ajv reports no error for the allOf itself.
+ */
 const IN_BRANCH = /\/(?:oneOf|anyOf)\/\d+\//;
 
 function toCause(error: ErrorObject, root: unknown): Cause {
@@ -353,7 +356,7 @@ function containsBigint(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.values(value).some(containsBigint);
 }
 
-/** Removes metadata from the schema, because the server validates metadata separately. */
+/** Removes metadata from the schema, because the server validates metadata separately, in the same way for all kinds. */
 function withoutMetadata(schema: Schema): Schema {
   const properties = { ...asFields(schema["properties"]) };
   delete properties["metadata"];

@@ -40,7 +40,7 @@ function goType(shape: Shape): string {
   }
 }
 
-/** Returns Go's zero value, or null for scalars other than strings. */
+/** Returns the value that replaces null in lists and maps: Go's zero value for strings, lists, maps and objects; otherwise null. */
 function zeroValue(shape: Shape): unknown {
   switch (shape.type) {
     case "scalar":

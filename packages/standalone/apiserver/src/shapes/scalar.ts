@@ -68,7 +68,7 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
   return count;
 }
 
-/** Returns the maximum number of divisions by 1,000. Decimal suffixes end at E, 10^18. */
+/** Returns how many times a number may be divided by 1,000 for printing. Suffixes end at E (10^18); exponents have no limit. */
 function decimalStepsMax(family: ParsedQuantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }
@@ -100,7 +100,7 @@ export class DecodeError extends Error {
   override readonly name = "DecodeError";
 }
 
-/** Creates Go's unmarshal error. `field` is a Go struct and path, or empty. */
+/** Creates Go's error for a value of the wrong type. `field` is the Go struct and the path, or empty. */
 export function wrongType(value: unknown, field: string, type: string): DecodeError {
   const location = field === "" ? "Go value" : `Go struct field ${field}`;
   const isNumber = typeof value === "number" || typeof value === "bigint";

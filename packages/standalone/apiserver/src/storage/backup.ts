@@ -7,10 +7,12 @@ import type { Store } from "./store.ts";
 import { extractStoredMetadata } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
-/** Revision increase of a restore. It must exceed the number of writes since the backup. */
+/**
+ * Amount by which a restore increases the revision. Must exceed the number of writes since the backup, so that no revision is used twice.
+ */
 const REVISION_GAP = 1_000_000_000;
 
-/** Yields a backup of the state at the first line. The last line marks a complete backup. */
+/** Yields a backup of the state at the time of the first line. The last line marks the backup as complete. */
 export function* backupLines(store: Store): Generator<string> {
   const objects = store.buckets().flatMap((bucket) => store.list({ bucket }));
   yield `${printJson({ format: FORMAT, revision: store.revision() })}\n`;
@@ -51,8 +53,8 @@ function readBackup(text: string): { readonly revision: number; readonly rows: r
 }
 
 /**
- * Replaces all objects of a closed store. Compacts earlier revisions, so that clients list again.
- * @throws AppError STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED, without changes
+ * Replaces all objects of a store with those of the backup. No server may have the store open. Compacts earlier revisions, so that clients
+ * list again instead of resuming watches. Throws an AppError STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED, without changes.
  */
 export function restoreStore(
   storePath: string,

@@ -12,14 +12,14 @@ import {
 } from "./store.ts";
 import { type TextCache, TextObject, extractStoredMetadata } from "./text-object.ts";
 
-/** Number and length of changes at which a batch ends, so that other requests are served. */
+/** The store commits a batch that reaches this number or length of changes, and serves other requests before the next batch. */
 const CHANGES_MAX = 250;
 const CHANGES_MAX_LENGTH = 1024 * 1024;
 
 /** Maximum length of the text that a deletion mark adds to an object, in characters. */
 const DELETION_MARK_MAX_LENGTH = 1024;
 
-/** Maximum growth on a full disk, in characters, enough for a status or deletion mark. */
+/** Maximum growth of an object on a full disk, in characters. It is enough for a status or a deletion mark. */
 const GROWTH_MAX_LENGTH = 4096;
 
 export interface BatchChange extends Change {
@@ -40,7 +40,7 @@ export class Batch implements Transaction {
     return this.changes.length >= CHANGES_MAX || this.#length >= CHANGES_MAX_LENGTH;
   }
 
-  /** Whether the mutation creates an object or enlarges one by more than GROWTH_MAX_LENGTH. */
+  /** Whether the current mutation creates an object, or enlarges an object by more than GROWTH_MAX_LENGTH. Forbidden on a full disk. */
   get isGrowing(): boolean {
     return this.#pending.some(({ type, current, previous }) => {
       const sizeLimit = previous === undefined ? 0 : previous.text.length + GROWTH_MAX_LENGTH;
@@ -112,7 +112,7 @@ export class Batch implements Transaction {
       metadata: extractStoredMetadata(object),
     };
     const text = printJson(object);
-    // Any object may grow by a deletion mark, so that long objects can be deleted.
+    // Any stored object may grow by the length of a deletion mark. Otherwise, an object near or above the limit could not be deleted.
     const sizeLimit = previous === undefined ? 0 : previous.text.length + DELETION_MARK_MAX_LENGTH;
     if (text.length > Math.max(OBJECT_MAX_LENGTH, sizeLimit)) {
       throw new ObjectTooLong();

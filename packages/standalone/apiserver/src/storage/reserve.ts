@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that reserves disk space, so that deletes still work on a full disk.
+// A file that reserves disk space, so that deletes still work on a full disk. It shrinks when the disk is full.
 import { randomFillSync } from "node:crypto";
 import {
   closeSync,
@@ -12,24 +12,24 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-/** Size of the reserve, enough for thousands of typical writes. Small disks have a smaller reserve. */
+/** Size of the reserve, which is enough for thousands of typical writes. A small disk has a smaller reserve. */
 const RESERVE_BYTES = 16 * 2 ** 20;
 const MAX_DISK_FRACTION = 0.05;
-/** Bytes to free at a time, so that another process cannot use the whole reserve. */
+/** Number of bytes to free at a time. It is small, so that another process cannot use the whole reserve at once. */
 const RELEASE_STEP_BYTES = 256 * 1024;
 const PRIVATE_MODE = 0o600;
 
 export interface Reserve {
-  /** Whether the file has its full size. If not, the disk is or was full. */
+  /** Whether the file has its full size. A smaller file means that the disk is or was full. */
   readonly isFullSize: boolean;
-  /** Shrinks the file by at most RELEASE_STEP_BYTES. Returns false if the file is empty. */
+  /** Shrinks the file by at most RELEASE_STEP_BYTES to free disk space. Returns false if the file is empty. */
   release(): boolean;
-  /** Grows the file to its full size if at least as much space stays free. */
+  /** Grows the file to its full size. Does nothing if the remaining free space of the disk would be smaller than the file. */
   refill(): void;
   close(): void;
 }
 
-/** Substitute for stores in memory, and for stores that were opened on a full disk. */
+/** Substitute for a reserve file. A store in memory needs no file, and a store that was opened on a full disk has no room for one. */
 const NO_RESERVE: Reserve = {
   isFullSize: true,
   release: () => false,

@@ -8,7 +8,7 @@ import type { StoredMetadata } from "./store.ts";
 /** `pBay` in ASCII, which identifies a store in the file header. */
 const APPLICATION_ID = 0x70_42_61_79;
 const VERSION = 1;
-/** Maximum wait for the lock. A longer lock means that another server uses the database. */
+/** Maximum time to wait for the lock. A lock that lasts longer means that another server uses the database. */
 const LOCK_WAIT_MS = 2000;
 
 // The text is the last column, so that SQLite can read the other columns without it.
@@ -95,7 +95,7 @@ export type KeyRange = readonly [from: string, to: string];
 
 const SELECT_LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
 
-/** Deletes the states that revisions after ?1 up to ?2 replaced, and the deletion records. */
+/** Statements that compact the revisions after ?1 up to ?2: delete the states that these revisions replaced, then the deletion records. */
 const COMPACT_STATEMENTS = [
   "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
@@ -176,7 +176,7 @@ export class RevisionLog {
     this.#updateMark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
   }
 
-  /** Refills the reserve if possible. Returns true if writes that add or enlarge objects must fail. */
+  /** Tries to refill the reserve. Returns true if space remains short. If so, the caller must reject writes that add or enlarge objects. */
   isDiskShort(): boolean {
     if (!this.#reserve.isFullSize) this.#reserve.refill();
     return !this.#reserve.isFullSize;
@@ -269,7 +269,7 @@ export class RevisionLog {
     }
   }
 
-  /** Returns false if the disk was full, but the reserve has freed space for a retry. */
+  /** Returns false if the disk was full but the reserve has freed space, so that the caller can retry. */
   #tryTransaction(work: () => void): boolean {
     try {
       this.#database.exec("BEGIN IMMEDIATE");

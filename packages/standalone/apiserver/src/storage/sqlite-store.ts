@@ -48,7 +48,7 @@ export class ChangeListeners {
     };
   }
 
-  /** Calls the listeners. All listeners of a scope receive the same array as a cache key. */
+  /** Calls the listeners. All listeners of a scope receive the same array, which they can use as a cache key. */
   notify(changes: readonly Change[]): void {
     this.#call(this.#globalListeners, changes);
     for (const [key, scopedChanges] of this.#groupByScope(changes)) {
@@ -154,7 +154,7 @@ export class RecentChanges {
 const RETAINED_REVISIONS = 10_000;
 /** Number of revisions beyond RETAINED_REVISIONS that triggers a compaction. */
 const COMPACTION_STEP = 500;
-/** Maximum total length of object texts in memory, in characters. */
+/** Maximum total length of object texts in memory, in characters. Other texts are read from the file on demand. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
 const READ_MAX_LENGTH = 256 * 1024;
 const DISK_FULL_MESSAGE =
@@ -313,7 +313,7 @@ class SqliteStore implements Store {
     };
   }
 
-  /** Schedules a commit. All mutations of one event loop turn share a batch. */
+  /** Schedules a commit of the queued mutations, so that all mutations of one turn of the event loop share a batch. */
   #schedule(): void {
     this.#scheduledFlush ??= new Promise((resolve) => {
       setImmediate(() => {
@@ -399,7 +399,7 @@ class SqliteStore implements Store {
   }
 }
 
-/** Opens a store. `:memory:` persists nothing. @throws AppError STORE_UNUSABLE if the file is damaged or in use */
+/** Opens a store. `:memory:` persists nothing. Throws an AppError STORE_UNUSABLE if the file is damaged or in use. */
 export function openStore(path: string, onListenerError: (error: unknown) => void): Store {
   return new SqliteStore(path, onListenerError);
 }

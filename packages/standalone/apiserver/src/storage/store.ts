@@ -41,7 +41,7 @@ export interface Transaction {
   list(bucket: string): readonly StoredObject[];
   /** Writes the object, and sets its resourceVersion. */
   put(address: Address, object: KubeObject): KubeObject;
-  /** Removes the object. `object` must be its last state, and gets the deletion's resourceVersion. */
+  /** Removes the object. `object` must be its last state. Sets the resourceVersion of `object` to the revision of the deletion. */
   remove(address: Address, object: KubeObject): KubeObject;
 }
 
@@ -68,9 +68,12 @@ export interface Store {
   /** Returns the objects, sorted by address. */
   list(scope: Scope): readonly StoredObject[];
   buckets(): readonly string[];
-  /** Returns undefined if the revision is compacted. Callers must call loadText immediately, because compactions delete texts. */
+  /**
+   * Returns the objects at a revision, or undefined if the revision is compacted. Callers must call loadText on each object
+   * immediately, because a later compaction deletes the texts.
+   */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
-  /** Returns up to `limit` changes, fewer for long texts. Returns undefined if the revision is compacted. */
+  /** Returns at most `limit` changes, and fewer if their texts are long. Returns undefined if the revision is compacted. */
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;
   /** Runs the mutation, which writes nothing if it throws. Resolves when the writes are durable. */
   write<T>(mutation: (transaction: Transaction) => T): Promise<T>;
@@ -81,7 +84,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Returns a scope's first key and exclusive end key. `0` follows `/` in ASCII. */
+/** Returns the first key of a scope and the first key after it. The key after prefix `a/` is `a0`, because `0` follows `/` in ASCII. */
 export function keyRange(scope: Scope): readonly [string, string] {
   const { bucket, namespace, name } = scope;
   if (namespace === undefined) {
@@ -92,7 +95,7 @@ export function keyRange(scope: Scope): readonly [string, string] {
     : [`${bucket}/${namespace}/${name}`, `${bucket}/${namespace}/${name}\0`];
 }
 
-/** Returns keys for the scopes of the address: its bucket, its namespace and the object. */
+/** Returns keys that identify the three scopes of the address: its bucket, its namespace and the object itself. */
 export function scopeKeys({ bucket, namespace, name }: Address): readonly [string, string, string] {
   return [`${bucket}/`, `${bucket}/${namespace}/`, `${bucket}/${namespace}/${name}`];
 }

@@ -14,7 +14,7 @@ export function extractStoredMetadata({ metadata }: KubeObject): StoredMetadata 
   return { uid: metadata.uid ?? "", owners, isDeleting: metadata.deletionTimestamp !== undefined };
 }
 
-/** An object at one revision. The parsed text is cached until garbage collection. */
+/** An object at one revision. The text is parsed on demand, and the parsed object is cached until garbage collection. */
 export class TextObject implements StoredObject {
   readonly address: Address;
   readonly revision: number;
@@ -108,7 +108,7 @@ export class TextCache {
     this.#evict();
   }
 
-  /** Removes a replaced object. Loads its text first, because a compaction may delete the stored text. */
+  /** Removes a replaced object from the cache. Loads its text first, because readers may need the text after a compaction. */
   release(object: TextObject): void {
     object.loadText();
     if (this.#cachedObjects.delete(object)) {
@@ -116,7 +116,7 @@ export class TextCache {
     }
   }
 
-  /** Evicts texts until the cache fits. Recently read texts get a second chance. */
+  /** Evicts texts until the cache is within its limit. A text that was read recently is skipped once (second-chance algorithm). */
   #evict(): void {
     for (const object of this.#cachedObjects) {
       if (this.#length <= this.#maxLength) {

@@ -41,7 +41,7 @@ export function toPartial(object: KubeObject): Fields {
   };
 }
 
-/** Returns the columns, with Name first unless a built-in kind has its own column Name. */
+/** Returns the columns. Inserts the column Name first, unless a built-in kind such as Event has its own column Name. */
 function listColumns(kind: Kind): readonly Column[] {
   const kindColumns = kind.strategy.columns;
   const hasNameColumn =

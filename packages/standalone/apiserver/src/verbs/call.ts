@@ -24,7 +24,7 @@ export interface Call {
   readonly warnings: string[];
 }
 
-/** Object of a reply. A stored object is sent as text if it needs no conversion. */
+/** Object of a reply. A stored object is sent as its text if nothing has to be converted. */
 export type ReplyObject = StoredObject | KubeObject;
 
 export type Reply =

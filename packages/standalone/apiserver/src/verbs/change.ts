@@ -101,7 +101,7 @@ function updateGeneration(kind: Kind, next: KubeObject, current: KubeObject): vo
   }
 }
 
-/** Omits causes of the stored object, so that new validation rules do not block unrelated changes. */
+/** Returns only causes that the stored object does not have, so that new validation rules do not block unrelated changes. */
 function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly Cause[] {
   const causes = kind.strategy.validate?.(next) ?? [];
   if (causes.length === 0) {
@@ -112,7 +112,7 @@ function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly 
   return causes.filter((cause) => !storedCauses.has(printCause(cause)));
 }
 
-/** Validates a change. Skips validateUpdate for part `all`, because a Binding sets the immutable spec.nodeName. */
+/** Validates a change. Skips validateUpdate if `part` is `all`, so that a Binding, for example, can set the immutable spec.nodeName. */
 function validateChange(
   kind: Kind,
   part: ChangedPart,

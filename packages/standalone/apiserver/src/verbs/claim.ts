@@ -14,7 +14,7 @@ export interface PendingWrite {
 }
 
 /**
- * Assigns values that are unique within the kind, such as a Service's cluster IP.
+ * Assigns values that no other object of the kind may have, such as a Service's cluster IP and node ports.
  * @throws StatusError 422 if the object requests a value that another object has
  */
 export function claimUniqueValues(

@@ -53,7 +53,7 @@ function resetMeta(call: Call, object: KubeObject): void {
   }
 }
 
-/** Sets fields that mutating webhooks do not receive: generated name, uid, creationTimestamp and generation. */
+/** Sets a generated name, uid, creationTimestamp and generation. Runs after the mutating webhooks, which do not receive these fields. */
 function setServerMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
   const { metadata } = object;
   if (metadata.name === "" && metadata.generateName !== undefined) {
@@ -172,7 +172,7 @@ export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
   return { type: "object", code: 201, object: createdObject };
 }
 
-/** A PUT that creates the object also requires the verb `create`. @throws StatusError 403 if the user lacks the verb */
+/** Throws a StatusError 403 if the user lacks the verb `create`, which is also required for a PUT that creates the object. */
 function checkCreateRight(call: Call, deps: VerbDeps): void {
   const { user, kind, namespace, name } = call;
   const { group, version, resource } = kind;

@@ -92,7 +92,9 @@ function readFields(kind: Kind, fields: Fields): DecodedShape {
   }
 }
 
-/** Decodes an object. The caller must not use `fields` afterwards. @throws StatusError 400 or 422 for malformed or invalid objects */
+/**
+ * Decodes an object. The caller must not use `fields` afterwards. Throws a StatusError 400 or 422 if the object is malformed or invalid.
+ */
 export function decodeObject(kind: Kind, fields: Fields): DecodedObject {
   checkTypeMeta(kind, fields);
   const decodedShape = readFields(kind, fields);

@@ -83,7 +83,7 @@ function shortenGrace({ metadata }: KubeObject, grace: number): void {
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-/** Starts or shortens the grace period. Returns `none` if there is none, `pending` if unchanged. */
+/** Returns `begun` after starting or shortening the grace period, `pending` if it is unchanged, `none` if it is unsupported or 0. */
 function applyGrace(
   kind: Kind,
   object: KubeObject,
@@ -143,7 +143,10 @@ interface DeletionStep {
   readonly nowMs: number;
 }
 
-/** Plans a deletion. Kinds with grace periods always store a deletion timestamp first, for watches. */
+/**
+ * Plans a deletion. If the kind has grace periods, the object is written with a deletion timestamp before it is removed, even if its grace
+ * period is 0, so that watches report the timestamp.
+ */
 function planDeletion(step: DeletionStep): DeletionResult & { readonly isChanged: boolean } {
   const { kind, options, stored, nowMs } = step;
   const object = readObject(kind, stored);

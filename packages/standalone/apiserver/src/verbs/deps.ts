@@ -23,7 +23,7 @@ export interface VerbDeps {
   readonly quotas: UserQuotas;
   readonly limits: Limits;
   readonly serviceNetwork: string;
-  /** `suffix` returns five characters for generateName. `fraction` returns a number from 0 to below 1. */
+  /** Random values. `suffix` returns five characters for generateName; `fraction` returns a number that is at least 0 and less than 1. */
   readonly random: {
     readonly uid: () => string;
     readonly suffix: () => string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET of a collection. The pages of a list share one revision.
+// GET of a collection at the current or an earlier revision. The pages of a list share one revision.
 import { type StatusError, badRequest, expired } from "../meta/status.ts";
 import { isFields, parseJson, printJson } from "../objects/json.ts";
 import { printAddress } from "../objects/object.ts";
@@ -18,7 +18,7 @@ import { type Selection, parseSelection, selectMatching } from "./options/select
 type ListReply = Extract<Reply, { type: "list" }>;
 
 interface Continuation {
-  /** Revision of the first page. -1 makes the list continue at the current revision. */
+  /** Revision of the first page. A token in an error 410 contains -1, which makes the list continue at the current revision. */
   readonly revision: number;
   readonly after: string;
 }
@@ -81,7 +81,7 @@ function parseOptions({ query }: Call): ListOptions {
   };
 }
 
-/** Creates a 410. For later pages, the error contains a continue token for the current revision. */
+/** Creates a 410 for an expired revision. For later pages, the error contains a continue token for the current revision. */
 function expiredList(continuation: Continuation | undefined): StatusError {
   return continuation === undefined
     ? expired("The resourceVersion for the provided list is too old.")

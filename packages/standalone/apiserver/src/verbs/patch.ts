@@ -67,7 +67,7 @@ export function parsePatch(call: Call): Patcher {
     : (current) => applyStrategicMerge(current, patch, call.kind.shape);
 }
 
-/** @throws StatusError 400 for a changed name or namespace, 422 for a changed uid, 409 for a stale resourceVersion */
+/** Throws a StatusError: 400 for a changed name or namespace, 422 for a changed uid, 409 for a stale resourceVersion. */
 function checkPatched(call: Call, patched: KubeObject, current: KubeObject): void {
   const { metadata } = patched;
   const ref = toResourceRef(call.kind);

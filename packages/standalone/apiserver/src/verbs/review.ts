@@ -166,7 +166,7 @@ function reviewSelf(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
   return { ...review, metadata, status: { userInfo: toUserInfo(call.user) } };
 }
 
-/** Returns the user's rules. The list is incomplete if a binding refers to a missing role. */
+/** Returns the rules that apply to the user. The list is incomplete if a binding refers to a missing role. */
 function reviewRules(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
   const namespace = textAt(review, "spec", "namespace");
   if (namespace === "") {

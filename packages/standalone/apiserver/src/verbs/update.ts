@@ -72,7 +72,10 @@ export async function updateObject(
   return { type: "object", code: 200, object };
 }
 
-/** Handles a PUT of `/finalize`, which alone changes spec.finalizers. Removes a terminating namespace without finalizers. */
+/**
+ * Handles a PUT of `/finalize`: updates all fields except status. No other request changes spec.finalizers. If no
+ * finalizer remains, a terminating namespace is removed.
+ */
 export async function finalizeNamespace(call: Call, deps: VerbDeps): Promise<Reply> {
   const input = toObject(call.kind, parseObject(call.body));
   checkAddress(call, input);

@@ -22,7 +22,7 @@ function toDescriptor(kind: string, { digest, bytes }: Blob): object {
   return { mediaType: `${MEDIA_TYPE_PREFIX}.${kind}`, digest, size: bytes };
 }
 
-/** Builds the files of an OCI layout. The caller stores the layer at {@link buildBlobPath}. */
+/** Builds the files of an OCI layout, except for the layer, which the caller stores at {@link buildBlobPath}. */
 export function buildLayoutFiles(
   layer: Blob,
   architecture: string,
@@ -69,7 +69,7 @@ const REPRODUCIBLE_FLAGS = [
 interface DirectoryImage {
   /** Absolute path of the directory whose content becomes the root of the image. */
   readonly source: string;
-  /** Absolute path of a temporary directory, which must not exist before. The caller removes the directory. */
+  /** Absolute path of a temporary directory. It must not exist before the call, and the caller removes it afterwards. */
   readonly workDirectory: string;
   /** Architecture in Go's notation, for example `amd64`. */
   readonly architecture: string;
@@ -127,7 +127,7 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
   }
   const archive = join(workDirectory, "image.tar");
-  // tar deletes files after archiving them, because the disk may lack space for two copies.
+  // tar deletes each file after archiving it, because the disk may lack space for two copies of a disk image.
   const moveFlags = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
   await runSourceProgram(deps, source, ["tar", "-cf", archive, ...moveFlags]);
   return archive;

@@ -32,7 +32,7 @@ function isMissing(error: unknown): boolean {
 
 class SnapshotMounts implements ImageMounts {
   readonly #deps: ImageDeps;
-  /** Paths of mounts that this process completed. Mounts of an earlier process may be incomplete. */
+  /** Paths of mounts that this process has completed. A mount that an earlier process began may be incomplete. */
   readonly #completed = new Set<string>();
 
   constructor(deps: ImageDeps) {
@@ -70,7 +70,7 @@ class SnapshotMounts implements ImageMounts {
     return isMountPoint(mountinfo, path);
   }
 
-  /** Mounts the image. Looks it up only after a failure, because lookups delay pod starts. */
+  /** Mounts the image. Looks the image up only if mounting fails, because each lookup delays the start of a pod. */
   async #mount(name: string, path: string): Promise<void> {
     const mount = async (): Promise<string> =>
       ctr(this.#deps, ["images", "mount", ...(await this.#snapshotterFlags()), name, path]);

@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "../layout.ts";
 
-/** containerd's record of an image name. CRI adds a record whose name is the image's id. */
+/** containerd's record of an image under one name. CRI adds a record whose name is the image's id. */
 interface ImageRecord {
   readonly name: string;
   /** Digest of the manifest or index. */
@@ -32,7 +32,7 @@ function parsePinnedName({ name }: ImageRecord): string | undefined {
   return digest === undefined ? undefined : head;
 }
 
-/** Omits image ids, and digest names of images that also have a tag. */
+/** Selects the records whose name is not an image id. Omits a name with a digest if its image also has a name without a digest. */
 export function selectNamedRecords(records: readonly ImageRecord[]): readonly ImageRecord[] {
   const names = records.filter((record) => !isId(record));
   const taggedDigests = new Set(
@@ -43,7 +43,7 @@ export function selectNamedRecords(records: readonly ImageRecord[]): readonly Im
   );
 }
 
-/** Returns the ids of images without names. Their records prevent the removal of unused layers. */
+/** Returns the ids of images that have no name. The records of these ids are useless, and prevent the removal of unused layers. */
 export function findUnnamedIds(records: readonly ImageRecord[]): readonly string[] {
   const namedDigests = new Set(
     records.filter((record) => !isId(record)).map(({ digest }) => digest),
@@ -53,7 +53,7 @@ export function findUnnamedIds(records: readonly ImageRecord[]): readonly string
     .map(({ name }) => name);
 }
 
-/** Lists `name`, and `REPOSITORY@DIGEST` unless another tag of REPOSITORY has DIGEST. */
+/** Lists the names to remove with `name`: `name` itself, and `REPOSITORY@DIGEST` unless another tag of REPOSITORY has DIGEST. */
 export function listNamesToRemove(
   records: readonly ImageRecord[],
   name: string,
@@ -78,7 +78,7 @@ async function markAdded(
   await ctr(deps, ["images", "label", image.name, `${ADDED_LABEL}=${image.digest}`]);
 }
 
-/** Returns the names that users added. Omits names whose image a pull has replaced. */
+/** Returns the names that users added. Omits a name whose label has a different digest, because a pull has replaced the added image. */
 export function parseMarkedNames(listing: string): readonly string[] {
   return listing.split("\n").flatMap((line) => {
     const [name = "", , digest = ""] = line.split(/\s+/);
@@ -86,7 +86,7 @@ export function parseMarkedNames(listing: string): readonly string[] {
   });
 }
 
-/** Lists names of images that users added. If `name` is set, considers only this name. */
+/** Lists the names of images that users added to this machine. If `name` is set, lists only this name. */
 export async function listAdded(deps: CtrDeps, name?: string): Promise<readonly string[]> {
   const filter = name === undefined ? [] : [`name==${JSON.stringify(name)}`];
   return parseMarkedNames(await ctr(deps, ["images", "ls", ...filter]));
@@ -95,7 +95,7 @@ export async function listAdded(deps: CtrDeps, name?: string): Promise<readonly 
 /** Pattern of ctr's last output line, `elapsed: 1.2 s total: 1.0 Mi (1.2 MiB/s)`. Source: ctr 1.6 to 2.0, progress. */
 const PROGRESS_LINE_PATTERN = /^elapsed: +([\d.]+) *s +total: +([\d.]+) (Ki|Mi|Gi|Ti)?/;
 
-/** Prints one line per second from `ctr images pull`, which redraws a table more often. */
+/** Prints one line per second from the output of `ctr images pull`, which redraws a table ten times a second. */
 export class PullProgress {
   readonly #print: (line: string) => void;
   #rest = "";
@@ -168,7 +168,7 @@ export interface ImageDeps extends CtrDeps {
   readonly layout: Pick<ContainerdLayout, "socket" | "config">;
 }
 
-/** Assigns the name, replacing another image's, and marks the image as added by a user. */
+/** Assigns the name to the image, replacing another image of that name, and marks the image as added by a user. */
 async function nameAddedImage(deps: CtrDeps, currentName: string, name: string): Promise<void> {
   if (currentName !== name) await ctr(deps, ["images", "tag", "--force", currentName, name]);
   const image = await findImage(deps, name);
@@ -191,7 +191,7 @@ async function importRecords(deps: ImageDeps, base: string, archive: string): Pr
 }
 
 /**
- * Replaces an image of the same name, and ignores names in the archive.
+ * Imports an archive as `name`. Replaces an existing image of that name and ignores names in the archive.
  * @throws AppError with IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
  */
 export async function importImage(

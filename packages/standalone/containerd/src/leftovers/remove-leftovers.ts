@@ -30,7 +30,7 @@ interface OrphanDeps {
 }
 
 /**
- * Kills shims of containers that containerd lost in a crash, and removes their control groups.
+ * Kills the shims of containers that containerd lost in a crash, and removes these containers' control groups.
  * @returns the ids of the containers whose shims were killed
  * @throws AppError with CONTAINERD_FAILED when containerd does not respond
  */
@@ -42,7 +42,7 @@ export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]
     CONTAINER_GROUP_PATTERN.test(name),
   );
   if (shims.length + groups.length === 0) return [];
-  // Lists containers last, because containerd records a container before it starts the shim.
+  // Lists the containers last, so that new shims do not look like orphans: containerd records a container before it starts the shim.
   const knownIds = (await ctr(deps, ["containers", "ls", "--quiet"])).split("\n");
   const ids: string[] = [];
   for (const shim of shims) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes ended shims' sockets. A file records the container ids, of which socket names are hashes.
+// Removes sockets of shims from a directory that all containerds of a host share. A socket's name is a hash of a container
+// id. A file records the ids, so that the sockets of ended containers can be found.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";

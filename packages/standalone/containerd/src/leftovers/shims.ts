@@ -10,7 +10,7 @@ export interface ProcessFacts {
   readonly pid: number;
   readonly parent: number;
   readonly argv: readonly string[];
-  /** Whether the process runs as root in the host's pid namespace, unlike processes of tenants' pods. */
+  /** Whether the process runs as root in the host's pid namespace, which is never true for processes of tenants' pods. */
   readonly isHostRoot: boolean;
 }
 
@@ -37,7 +37,7 @@ export async function listProcesses(files: Files): Promise<readonly ProcessFacts
   return (await Promise.all(names.map((name) => readProcess(files, name)))).flat();
 }
 
-/** Checks the user too, because tenants can copy a shim's arguments. */
+/** Returns whether the process is a shim of the containerd at `socket`. Checks its user too, because tenants can copy its arguments. */
 function isShimOf({ argv, isHostRoot }: ProcessFacts, socket: string): boolean {
   const address = argv[argv.indexOf("-address") + 1];
   return isHostRoot && SHIM_PATH.test(argv[0] ?? "") && address === socket;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches claims of this node's pods. Records uses on disk first, so that crashes lose none.
+// Attaches the claims of this node's pods as directories or devices. Records each use on disk first, so that a crash does not lose it.
 import { join } from "node:path";
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from "@patchbay/api";
 import type {
@@ -108,7 +108,7 @@ class NodeClaims implements ClaimUses {
     return claim;
   }
 
-  /** Checks the claimRef, because a claim can name a volume that belongs to another claim. */
+  /** Returns the claim's volume. Checks the claimRef, because a claim can name a volume that belongs to another claim. */
   async #findVolume(
     claim: PersistentVolumeClaim,
     { name, claimName }: ClaimVolume,
@@ -119,7 +119,7 @@ class NodeClaims implements ClaimUses {
     throw volumeError(name, `claim ${claimName} does not have volume ${volumeName}`);
   }
 
-  /** Records the pod's use. Returns whether no other pod uses the volume. @throws AppError if another pod does and `isSinglePod` is set */
+  /** Records that the pod uses the volume. Returns whether no other pod uses it. Throws if another pod uses it and `isSinglePod` is set. */
   async #recordUser(
     { users }: ClaimPaths,
     pod: Pod,
@@ -142,7 +142,7 @@ class NodeClaims implements ClaimUses {
     return otherUids.length === 0;
   }
 
-  /** Mounts the volume. Applies fsGroup only without other pods, because they could rename files meanwhile. */
+  /** Mounts the volume. Sets the files' group to the fsGroup only if no other pod, which could rename files meanwhile, uses the volume. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

@@ -10,7 +10,7 @@ export interface ClaimPaths {
   /** Path of the sparse file that contains the volume's data. */
   readonly file: string;
   readonly mount: string;
-  /** Directory with one empty file, named by uid, for each pod that uses the volume. */
+  /** Path of a directory with one empty file for each pod that uses the volume. The file's name is the pod's uid. */
   readonly users: string;
 }
 

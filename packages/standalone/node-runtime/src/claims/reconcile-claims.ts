@@ -125,7 +125,7 @@ export async function actOnClaim(
   }
 }
 
-/** Reads from the API server, because the caches may be stale. */
+/** Returns whether the volume's data may be removed. Reads the objects from the API server, because the caches may be stale. */
 async function mayBeRemoved({ store }: ClaimDeps, volume: PersistentVolume): Promise<boolean> {
   const currentVolume = await store.find(PERSISTENT_VOLUMES, keyOf(volume));
   if (currentVolume === undefined || currentVolume.metadata.uid !== volume.metadata.uid)
@@ -230,7 +230,7 @@ function nextPass(plan: readonly ClaimAction[]): Next {
   return hasFailed ? after(CAPACITY_RECHECK_INTERVAL_MS) : done();
 }
 
-/** Provisions one claim at a time from current volumes, so that claims never share disk space. */
+/** Provisions one claim at a time, and reads the volumes from the API server, so that two claims never receive the same disk space. */
 function provisionVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next> {
   return deps.mutex.runExclusive("room", async () => {
     const { items } = await deps.store.list(PERSISTENT_VOLUMES);
@@ -302,7 +302,7 @@ function enqueueOnChange(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue)
   };
 }
 
-/** Warns about data without a PersistentVolume. Preserves the data, because its owner is unknown. */
+/** Warns about data that has no PersistentVolume, for example after a restore. Preserves the data, because its owner is unknown. */
 async function warnAboutOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
   const directories = (await files.list(claimsDir)).filter(isHandle);
   for (const handle of directories.filter((name) => volumes.find({ name }) === undefined)) {

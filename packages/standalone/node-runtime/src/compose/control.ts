@@ -45,7 +45,7 @@ async function startStorage(
   return { claims, volumes, classes };
 }
 
-/** Uses its own caches, so that a missing DataVolume CRD does not block other loops. */
+/** Runs the DataVolume controller with its own caches, so that a missing DataVolume CRD does not block other loops. */
 async function fillClaims(
   client: KubeClient,
   { clock, log, signal }: DaemonContext,

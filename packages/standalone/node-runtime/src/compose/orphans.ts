@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes shims and control groups that remain if containerd crashes while it starts a sandbox.
+// Kills shims and removes control groups that containerd leaves behind when it crashes during the start of a sandbox.
 import { removeOrphans } from "@patchbay/containerd";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { killAndWait } from "@patchbay/os";
@@ -7,7 +7,7 @@ import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import type { Sweeper } from "../pods/deps.ts";
 import type { VolumeMachine } from "./volumes.ts";
 
-/** Delays of the sweeps after a reconnection. At first, containerd may still undo interrupted starts. */
+/** Delays of the sweeps after a new connection to containerd. At the first sweep, containerd may still be undoing interrupted starts. */
 const SWEEP_DELAYS_MS: readonly number[] = [0, 3000, 30_000];
 
 /** Returns a function that kills orphaned shims. The function does nothing when another program manages containerd. */
@@ -45,7 +45,7 @@ export function createSweeper(
   return { sweep, sweepAfterInterruption };
 }
 
-/** Sweeps after each new connection to the runtime, which `watch` reports without an id. */
+/** Sweeps after each new connection to the runtime. The watch reports a new connection as a change without an id. */
 export function sweepAfterReconnects(
   runtime: Pick<ContainerRuntime, "watch">,
   sweeper: Sweeper,

@@ -40,7 +40,7 @@ import { type AccessDeps, createGrants, type Grants } from "../images/access.ts"
 import type { ImageGarbageDeps } from "../images/garbage.ts";
 import { createPullGuard, NO_PULL_GUARD, type PullGuard } from "../images/pull-guard.ts";
 
-/** Time limit of a pod's reconcile pass, which may check the file systems of several claims. */
+/** Time limit of one reconcile pass over a pod, long enough to check the file systems of several claims. */
 export const POD_PASS_TIMEOUT_MS = 1_800_000;
 
 export interface VolumeMachine {
@@ -171,7 +171,7 @@ export interface ImageDeps extends AccessDeps, Pick<ImageGarbageDeps, "listAdded
   readonly grants: Grants;
 }
 
-/** Stores grants in `directory`. If another program manages containerd, no image counts as added. */
+/** Creates dependencies that store grants in `directory`. If another program manages containerd, no image counts as added by a user. */
 export function createImageDeps(
   machine: Pick<VolumeMachine, "containerd" | "files" | "runner">,
   directory: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the pod that fills a claim by running prepare-disks as the launchers' user.
+// Builds the pod that fills a claim. The pod runs prepare-disks from the launcher image as the launchers' user.
 import { apiVersionOf, DATA_VOLUMES, names, type DataVolume } from "@patchbay/api";
 import type {
   Container,
@@ -37,7 +37,7 @@ export interface FillerFacts {
   readonly sourceMode: VolumeMode;
 }
 
-/** Derives the name from the DataVolume's uid, so that creating a second pod fails. */
+/** Derives the name from the DataVolume's uid, so that creating a second pod for the DataVolume fails with AlreadyExists. */
 export function buildFillerPodName({ metadata }: DataVolume): string {
   return `fill-${metadata.uid ?? ""}`;
 }
@@ -87,7 +87,7 @@ function buildSourcePart({ order, sourceMode }: FillerFacts): VolumePart {
       return buildClaimPart("source", source.claimName, sourceMode);
     case "registry":
       return {
-        // `Always` would fail for images that a user added, because no registry serves them.
+        // `Always` would fail for images that a user added to the machine, because no registry serves these images.
         volumes: [
           { name: "source", image: { reference: source.image, pullPolicy: "IfNotPresent" } },
         ],

@@ -289,7 +289,7 @@ function planPod(
   };
 }
 
-/** Deletes a failed filler pod after a delay. The next plan creates a new pod. */
+/** Plans the deletion of a failed filler pod after a delay. The next plan creates a new pod. */
 function planPodReplacement({ now }: DataVolumeFacts, pod: Pod): DataVolumePlan {
   const { creationTimestamp = now } = pod.metadata;
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock
@@ -342,7 +342,7 @@ export function planDataVolume(facts: DataVolumeFacts): DataVolumePlan {
     const message = `the claim ${name} exists and was not created for this DataVolume; it is not changed. Delete it, or rename the DataVolume`;
     return planRejection(facts, message);
   }
-  // Deletes the filler pod, because the claim disappears only when no pod uses it.
+  // The deleted claim disappears only when no pod uses it. The plan therefore deletes the pod that fills the claim.
   if (claim.metadata.deletionTimestamp !== undefined) return { actions: planPodDeletion(pod) };
   if (claim.metadata.annotations?.[FILL_PHASE_ANNOTATION] !== FILLED) {
     return planFilling(facts, claim, order);

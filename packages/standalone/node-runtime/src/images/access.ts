@@ -17,7 +17,7 @@ interface Grant {
 /** Grants of one image, by repository. A grant for one repository does not apply to another repository. */
 type GrantsByRepository = ReadonlyMap<string, Grant>;
 
-/** Maximum number of credentials per image and repository. Pods with dropped credentials pull again. */
+/** Maximum number of credentials per image and repository. A pod whose credentials were dropped pulls the image again. */
 const CREDENTIALS_MAX = 64;
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
@@ -27,7 +27,10 @@ interface GrantedImage {
   readonly repository: string;
 }
 
-/** Credentials of earlier image pulls. Pods with other credentials must pull, to prove their access. Source: KEP-2535. */
+/**
+ * Credentials of earlier image pulls. A pod with other credentials must pull, so that the registry checks the pod's access. Source:
+ * KEP-2535.
+ */
 export interface Grants {
   isPublic(image: GrantedImage): Promise<boolean>;
   hasGrantFor(image: GrantedImage, credentials: readonly RegistryCredentials[]): Promise<boolean>;

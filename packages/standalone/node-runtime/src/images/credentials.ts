@@ -25,7 +25,7 @@ function readText(value: JsonObject, key: string): string | undefined {
   return typeof text === "string" && text !== "" ? text : undefined;
 }
 
-/** Parses an identity token, a username with a password, or base64 USERNAME:PASSWORD in `auth`. */
+/** Parses the login: an identity token, a username with a password, or `auth`, which is USERNAME:PASSWORD in base64. */
 function parseLogin(entry: JsonObject): RegistryCredentials | undefined {
   const [name, ...passwordParts] = Buffer.from(readText(entry, "auth") ?? "", "base64")
     .toString()
@@ -96,7 +96,7 @@ export function selectCredentials(
     .map(({ credentials }) => credentials);
 }
 
-/** Omits missing secrets, because the registry may not require credentials. */
+/** Returns the pull secrets that exist. A missing secret is not an error, because the registry may not require credentials. */
 async function readPullSecrets(store: Store, pod: Pod): Promise<readonly Secret[]> {
   const { namespace = "" } = pod.metadata;
   const names = (pod.spec.imagePullSecrets ?? []).map(({ name = "" }) => name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes unused images when the disk is nearly full, and pull credentials of missing images.
+// Removes unused images when the disk is nearly full. Also forgets which pull credentials were accepted for images that no longer exist.
 import type { ContainerImage, Cache, ContainerRuntime, Files } from "@patchbay/core/interfaces";
 import { type Clock, type Logger, messageOf } from "@patchbay/base";
 import { isLocalName, isFromRegistry, listReferenceAliases } from "./names.ts";
@@ -35,7 +35,7 @@ function isUsed({ id, tags, digests }: ContainerImage, usedNames: ReadonlySet<st
   return [id, ...tags, ...digests].some((name) => usedNames.has(name));
 }
 
-/** Selects unused images, largest first, above HIGH_USAGE. Never selects images that a user added. */
+/** Selects unused images to remove, largest first, if the disk usage is above HIGH_USAGE. Never selects images that a user added. */
 export function selectGarbage(
   { images, usedNames, addedNames }: NodeImages,
   disk: DiskSpace,
@@ -61,7 +61,7 @@ export interface ImageGarbageDeps {
   readonly pods: Cache<Pod>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Directory of the pods, on the images' file system, because its free space is measured. */
+  /** Directory of the pods. Must be on the images' file system, because images are removed if the free space at this path is low. */
   readonly podsDir: string;
   readonly listAdded: () => Promise<readonly string[]>;
   readonly grants: Pick<Grants, "retainOnly">;

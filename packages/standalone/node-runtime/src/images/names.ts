@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives an image's origin from its names. Only pulled images have a name with a digest.
+// Derives the origin of an image from its names. Pulled images have a name with a digest; added images do not.
 import { fullReference, parseRepository } from "@patchbay/containerd";
 import { isAppError } from "@patchbay/base";
 import type { ContainerImage } from "@patchbay/core/interfaces";
@@ -21,7 +21,7 @@ export function isLocalName(reference: string): boolean {
   return reference.startsWith(LOCAL_PREFIX);
 }
 
-/** Returns the listed name of the reference, or undefined for a full or short image id. */
+/** Returns the name that equals the reference or its full form. Returns undefined for an image id or the prefix of an id. */
 export function findListedName(
   reference: string,
   { tags, digests }: ContainerImage,

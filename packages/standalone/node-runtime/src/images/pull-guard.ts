@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops pulls that would fill the disk. Measures layers only if space is low or shrinking.
+// Stops pulls whose layers would fill the disk. Measures the layers only if the free space is low or has decreased.
 import { printBytes, type DiskSpace } from "../volumes/storage/limits.ts";
 import { fullReference, type UnpackingLayer } from "@patchbay/containerd";
 import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 
 const IMAGE_SHARE = 0.25;
-// The largest pull stops below the smaller limit. Pod evictions start at half of the limits.
+// The largest pull is stopped when free space is below both limits. Pods are evicted at half of these limits.
 const LOW_SHARE = 0.1;
 const LOW_BYTES = 2 * 2 ** 30;
 
@@ -28,7 +28,7 @@ function findLargestPulls(unpackedBytes: UnpackedBytes): readonly string[] {
     .map(([reference]) => reference);
 }
 
-/** Returns oversized pulls with reasons, or on a nearly full disk the largest pulls. */
+/** Returns the pulls to stop, with reasons: pulls above the size limit, otherwise the largest pulls if the disk is nearly full. */
 export function selectPullsToStop(
   unpackedBytes: UnpackedBytes,
   disk: DiskSpace,
@@ -47,7 +47,7 @@ export function selectPullsToStop(
 }
 
 const DISK_CHECK_INTERVAL_MS = 250;
-/** Decrease of free space, in bytes, that triggers a measurement of layers. */
+/** Minimum decrease of free space, in bytes, that triggers a measurement of layers. Smaller decreases are regarded as normal writes. */
 const NORMAL_WRITES_BYTES = 32 * 2 ** 20;
 
 export interface PullGuard {

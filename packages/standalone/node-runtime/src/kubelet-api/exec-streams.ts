@@ -130,7 +130,7 @@ interface SessionDeps {
   readonly log: Logger;
 }
 
-/** Starts a container's programs one at a time, so that a new id identifies the program. */
+/** Runs exec sessions. Starts a container's programs one by one, so that the id that appears next is the id of the started program. */
 export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;
@@ -161,7 +161,7 @@ export class ExecSessions {
     }
   }
 
-  /** Kills exec programs of an earlier node-runtime process, whose clients have lost their connections. */
+  /** Kills exec programs that an earlier node-runtime process started. Their clients lost the connection when that process ended. */
   async killOrphans(): Promise<void> {
     try {
       const containers = await this.#deps.runtime.listContainers();
@@ -204,7 +204,7 @@ export class ExecSessions {
       await this.#killUntilEnded(containerId, startedIds);
   }
 
-  /** Waits for ids that are not in `existingIds`. Closes the stream if none appear in time. */
+  /** Waits until the runtime lists ids that are not in `existingIds`, and returns these ids. If none appear in time, closes the stream. */
   async #findStarted(
     containerId: string,
     existingIds: readonly string[],

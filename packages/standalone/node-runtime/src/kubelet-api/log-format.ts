@@ -18,7 +18,7 @@ function readField(line: Buffer, offset: number): { value: string; next: number 
   return { value: line.toString("latin1", offset, end), next: end + 1 };
 }
 
-/** Reads the rest of the line, because a record without text may end after its tags. */
+/** Reads the rest of the line as a field, because a record without text may end directly after its tags. */
 function readLastField(line: Buffer, offset: number): { value: string; next: number } {
   return { value: line.toString("latin1", offset), next: line.length };
 }
@@ -60,7 +60,7 @@ export interface LogView {
 
 const NEWLINE = 0x0a;
 const EMPTY: Buffer = Buffer.alloc(0);
-/** Length above which an unfinished record is dropped. Runtimes normally split lines after 16 KiB. */
+/** Length above which an unfinished record is dropped. Records are normally shorter, because runtimes split lines after 16 KiB. */
 const LINE_MAX_BYTES = 1024 * 1024;
 
 class LineSplitter {

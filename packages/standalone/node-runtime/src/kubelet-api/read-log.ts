@@ -10,7 +10,7 @@ export interface LogQuery extends Omit<LogView, "skipLines"> {
 }
 
 export interface ContainerLog {
-  /** Absolute path of the current file. After a rotation, the runtime creates a new file there. */
+  /** Absolute path of the current file. After a rotation, the runtime creates a new file at this path. */
   readonly path: string;
   isRunning(): Promise<boolean>;
   /** Calls `listener` when the result of `isRunning` may have changed, until the signal is aborted. */
@@ -107,7 +107,7 @@ async function* followLog(
   watchFile(log.path, wakeup.wake, signal);
   log.onChange(markStale, signal);
   while (!signal.aborted) {
-    // Checks the state before reading, so that the last output of an exiting container is included.
+    // The state is checked before the read, so that the last output of an exiting container is not missed.
     if (isStateStale) {
       isStateStale = false;
       isRunning = await log.isRunning();

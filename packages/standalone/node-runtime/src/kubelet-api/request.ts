@@ -57,7 +57,7 @@ function parseFlag(query: URLSearchParams, name: string): boolean {
   return ["1", "true"].includes(query.get(name) ?? "");
 }
 
-/** Returns undefined for a missing or empty parameter, NaN for an invalid or too small one. */
+/** Parses a query parameter. Returns undefined if it is missing, NaN if it is not an integer of at least `minimum`. */
 function parseCount(query: URLSearchParams, name: string, minimum: number): number | undefined {
   const text = query.get(name);
   if (text === null || text === "") return undefined;
@@ -207,7 +207,10 @@ export interface PodWithContainers {
   readonly containers: readonly ContainerSummary[];
 }
 
-/** `previous` selects the last exited run. The newest run counts only while the container waits. */
+/**
+ * Finds the run of the container whose log is requested. `previous` selects the last exited run before the current run. A
+ * container that waits for a restart has no current run.
+ */
 export function findLogRun(
   podWithContainers: PodWithContainers | undefined,
   target: ContainerName,

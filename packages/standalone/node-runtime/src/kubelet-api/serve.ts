@@ -166,7 +166,7 @@ async function sendResponse(
   }
 }
 
-/** Rejects an upgrade by writing to the socket, which the HTTP server no longer manages. */
+/** Rejects an upgrade. Writes to the socket, because the HTTP server does not manage the socket after an upgrade. */
 function rejectUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   const body = `${message}\n`;
   socket.end(
@@ -175,7 +175,7 @@ function rejectUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   );
 }
 
-/** Returns a stream's URL. The pod's spec, not the client, decides on an attachment's TTY. */
+/** Opens a stream and returns its URL. The pod's spec, not the client, decides whether an attached container has a TTY. */
 function openStream(
   parsed: Extract<KubeletRequest, { kind: "attach" | "exec" }>,
   containerId: string,

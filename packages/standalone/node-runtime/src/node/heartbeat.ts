@@ -72,7 +72,7 @@ async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | 
   }
 }
 
-/** Creates the Node, or updates its status and labels if due. Preserves labels from other clients. */
+/** Creates the Node object, or updates its status and labels if an update is due. Preserves labels that other clients set. */
 async function reportNode(
   deps: NodeDeps,
   previous: KubeNode | undefined,
@@ -94,7 +94,7 @@ async function reportNode(
   }
   const hasLabels = covers(previous.metadata.labels, labels);
   if (hasLabels && !isStatusDue(previous, status, nowMs)) return previous;
-  // The node's account may write only `status`, through which a kubelet also updates its labels.
+  // The node's account may write only the subresource `status`, through which a kubelet also updates its node's labels.
   const metadata = { resourceVersion: previous.metadata.resourceVersion, labels };
   const patch = { type: "merge", fields: { metadata, status } } as const;
   return deps.store.patch(NODES, { name: nodeName }, patch, { subresource: "status" });

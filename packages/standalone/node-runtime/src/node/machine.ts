@@ -55,7 +55,7 @@ interface IpLink {
   readonly addr_info?: readonly { readonly local?: string; readonly scope?: string }[];
 }
 
-/** Returns the first global address, or 127.0.0.1. Ignores the loopback link, which may have Service addresses. */
+/** Returns the first global address, or 127.0.0.1 if none exists. Ignores the loopback link, which may have addresses of Services. */
 export function parseHostIp(text: string): string {
   // Source: output of iproute2's `ip -j addr`.
   const links = JSON.parse(text === "" ? "[]" : text) as readonly IpLink[];

@@ -8,9 +8,9 @@ import { isExtendedResource } from "@patchbay/core/node";
 
 /** Memory reserved for services, containerd and shims, in KiB: twice their measured usage. */
 const RESERVED_MEMORY_KIB = 2 ** 20;
-/** Maximum reserved share of memory. It takes effect on machines with less than 4 GiB. */
+/** Maximum share of the machine's memory that is reserved. It limits the reservation on machines with less than 4 GiB. */
 const RESERVED_MEMORY_SHARE = 0.25;
-/** Share of the machine's processes and threads that pods may use. */
+/** Share of the machine's processes and threads that pods may use. The remainder is for services and a login shell. */
 const POD_PROCESSES_SHARE = 0.8;
 
 interface PodQuota {
@@ -19,7 +19,7 @@ interface PodQuota {
   readonly processes: number;
 }
 
-/** Computes limits for all pods together, so that pods cannot starve the control plane. */
+/** Computes limits for all pods together, so that the pods cannot starve the control plane on the same machine. */
 export function computePodQuota({
   memoryKiB,
   threadsMax,

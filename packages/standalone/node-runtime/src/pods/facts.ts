@@ -81,7 +81,7 @@ type ReportedStatus =
   | NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]
   | undefined;
 
-/** Checks the pod's status too, because the runtime may have removed the container. */
+/** Returns whether the container was ever created. The pod's status shows this even after the runtime has removed the container. */
 export function wasCreated(facts: PodFacts, name: string): boolean {
   return (
     findLatest(facts, name) !== undefined ||

@@ -26,7 +26,7 @@ import { findFinalPhase } from "./progress.ts";
 /** Source: MaxContainerTerminationMessageLogLength and MaxContainerTerminationMessageLogLines of Kubernetes. */
 const MESSAGE_BYTES = 2048;
 const MESSAGE_LINES = 80;
-/** Bytes to read from the log's end: more than MESSAGE_BYTES, because lines have timestamps. */
+/** Number of bytes to read from the log's end. It exceeds MESSAGE_BYTES, because each line also has a timestamp. */
 const TAIL_BYTES = 16 * 1024;
 const NEWLINE = "\n";
 
@@ -37,7 +37,7 @@ function parseLogText(line: string): string {
     : record.text.toString("latin1") + (record.isPartial ? "" : NEWLINE);
 }
 
-/** Returns the end of a log for a termination message. `tail` may start within a record. */
+/** Returns the last lines of a log, as many as a termination message can hold. `tail` may start in the middle of a log record. */
 export function parseLogTail(tail: Buffer): string {
   // latin1 maps each byte to one character, so that offsets in the text are offsets in bytes.
   const logText = tail.toString("latin1").split(NEWLINE).map(parseLogText).join("").trimEnd();
@@ -62,7 +62,7 @@ function hasFailedWithoutMessage({ state, exitCode, message }: ContainerFacts): 
   return state === "EXITED" && exitCode !== 0 && message === "";
 }
 
-/** With `FallbackToLogsOnError`, sets a missing message of a failed container to its log's end. */
+/** Returns the containers. With `FallbackToLogsOnError`, sets a missing message of a failed container to the end of its log. */
 export async function withLogTails({
   pod,
   containers,
@@ -130,7 +130,7 @@ async function observeContainers(
     .sort((left, right) => right.attempt - left.attempt || compareNewestFirst(left, right));
 }
 
-/** Serializes the inputs of the pod's steps. Failed steps retry without delay if the inputs change. */
+/** Serializes the inputs of the pod's steps. A failed step is retried without delay if the inputs have changed. */
 export function serializeInputs(pod: Pod | undefined): string {
   return JSON.stringify(pod?.spec);
 }

@@ -4,7 +4,7 @@ import { findPodUid } from "../translate/labels.ts";
 
 export interface Owners {
   retain(uid: string, ids: readonly string[]): void;
-  /** Returns the uid of the pod that owns the sandbox or container, or undefined if unknown. */
+  /** Returns the uid of the pod that owns the sandbox or container; undefined if the runtime does not know the id. */
   find(id: string): Promise<string | undefined>;
 }
 

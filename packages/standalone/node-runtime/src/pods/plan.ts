@@ -27,7 +27,7 @@ export interface StartContainer {
   readonly attempt: number;
   /** Delay before this start; unset on the first start. */
   readonly delaySeconds?: number;
-  /** Id of a created but unstarted container. If unset, the container must be created first. */
+  /** Id of a container that was created but never started; unset if the container must be created first. */
   readonly createdId?: string;
 }
 
@@ -49,7 +49,7 @@ export type PodAction =
 const EXITED_CONTAINERS_RETAINED = 1;
 /** Source: default terminationGracePeriodSeconds of Kubernetes. */
 const GRACE_SECONDS = 30;
-/** Delay between a pod's second and third sandbox. The delay doubles for each further sandbox. */
+/** Delay after the start of a pod's second sandbox, before a third one replaces it. The delay doubles for each further sandbox. */
 const SANDBOX_BACKOFF_MS = 1000;
 const SANDBOX_DOUBLINGS_MAX = 8;
 
@@ -119,7 +119,7 @@ function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   ];
 }
 
-/** Plans a pull or a wait, nothing during a pull. Returns undefined for a present image. */
+/** Plans the pull of an image, a wait after a failed pull, or nothing while a pull runs. Returns undefined if the image is present. */
 function planImage(facts: LivePodFacts, reference: string): readonly PodAction[] | undefined {
   const image = facts.images.get(reference);
   if (image?.kind === "absent") return [{ kind: "pullImage", reference }];
@@ -205,7 +205,7 @@ function planContainer(
   if (latest === undefined) return planStart(facts, container);
   const isCurrent = latest.sandboxId === findReadySandbox(facts)?.id;
   if (isCurrent || isAlive(latest)) return planExisting(facts, container, { ...options, latest });
-  // In a new sandbox, exited containers wait for their restart delay. Init containers run again immediately.
+  // In a new sandbox, a container that has ended waits for its restart delay, but an init container runs again immediately.
   const hasEnded = latest.state === "EXITED" && !options.isInit;
   return hasEnded
     ? planExited(facts, container, { ...options, latest })

@@ -110,7 +110,7 @@ export function hasForeignCondition(conditions: readonly Condition[]): boolean {
   return conditions.some(({ type }) => !OWN_CONDITIONS.includes(type));
 }
 
-/** Format of times and container ids. `runtime` is the scheme of container ids. */
+/** Format of times and container ids. `printTime` takes milliseconds since 1970; `runtime` is the scheme of container ids. */
 interface StatusFormat {
   readonly printTime: (ms: number) => string;
   readonly runtime: string;
@@ -237,7 +237,7 @@ function findPreviousState(
   return terminated === undefined ? (reported?.lastState ?? {}) : { terminated };
 }
 
-/** Returns the state of the previous run, or the reported state if that run is unlisted. */
+/** Returns the state of the container's previous run. If the runtime no longer lists that run, returns the reported state. */
 function findLastState(
   facts: LivePodFacts,
   name: string,
@@ -257,7 +257,7 @@ function countRestarts(facts: LivePodFacts, name: string): number {
   return Math.max(latest?.attempt ?? Math.min(reported, computeNextAttempt(facts, name)), 0);
 }
 
-/** While a container waits for a restart, its latest exit is its last state. */
+/** Returns the current and the last state. While a container waits for a restart, its latest exit is its last state. */
 function findStates(
   facts: LivePodFacts,
   container: Container,
@@ -312,7 +312,7 @@ interface StatusContext extends StatusFormat {
   readonly now: string;
 }
 
-/** Returns the ready sandbox's addresses, the node's address for host network, or else the reported addresses. */
+/** Returns the ready sandbox's addresses or, with host network, the node's address. If there are none, returns the reported addresses. */
 function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
   const { spec, status } = facts.pod;
   const sandbox = findReadySandbox(facts);

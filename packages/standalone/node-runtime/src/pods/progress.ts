@@ -47,7 +47,7 @@ export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boole
   return exitCode !== 0 || (policy === "Always" && !isInit);
 }
 
-/** Returns seconds: 0 after the first run or a long run, otherwise twice the previous delay. */
+/** Returns the restart delay in seconds: 0 after the first run or a long run, otherwise twice the previous delay, from 10 to 300. */
 export function parseRestartDelay(endedContainer: ContainerFacts): number {
   const text = endedContainer.annotations[RESTART_DELAY_ANNOTATION];
   const previousSeconds = Number(text ?? "0");
@@ -125,7 +125,7 @@ function hasLostSandbox(facts: LivePodFacts): boolean {
 
 type Phase = NonNullable<NonNullable<Pod["status"]>["phase"]>;
 
-/** Returns undefined if the pod is not finished. A reported final phase never changes. */
+/** Returns the pod's final phase; undefined if the pod is not finished. A reported final phase never changes. */
 export function findFinalPhase(facts: LivePodFacts): Phase | undefined {
   const reportedPhase = facts.pod.status?.phase;
   if (reportedPhase === "Succeeded" || reportedPhase === "Failed") return reportedPhase;

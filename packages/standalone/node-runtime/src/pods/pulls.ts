@@ -23,7 +23,7 @@ export interface ImageUse {
   readonly uid: string;
   readonly reference: string;
   readonly policy: PullPolicy;
-  /** Id of an image use: `volume NAME` or `CONTAINER ATTEMPT`. Policy Always pulls once per id. */
+  /** Id of a use of the image: `volume NAME` or `CONTAINER ATTEMPT`. With policy Always, the image is pulled only once for each id. */
   readonly startId: string;
 }
 
@@ -58,7 +58,7 @@ interface PullDeps {
 
 /** Source: imageBackOff and MaxContainerBackOff of the kubelet. */
 const PULL_BACKOFF = { firstMs: 10_000, maxMs: 300_000, jitter: 0.1 };
-/** Interval of checks for a missing image, because the runtime does not report added images. */
+/** Interval of checks for a missing image. Polling is necessary, because the runtime does not report images that a user adds. */
 const MISSING_IMAGE_RECHECK_MS = 3000;
 
 type PullPolicy = NonNullable<Container["imagePullPolicy"]>;
@@ -179,7 +179,7 @@ async function pullWithAny(
   }
 }
 
-/** Includes the reference in the key, because a pod's image may change before the container starts. */
+/** Returns the key of an image use. The key contains the reference, because a pod's image may change before the container starts. */
 function buildStartKey({ reference, startId }: ImageUse): string {
   return `${startId} ${reference}`;
 }
@@ -211,7 +211,7 @@ function rejectMissingImage(reference: string): ImageFacts {
   );
 }
 
-/** Rejects an image that other pods pulled, because policy Never cannot prove this pod's access. Source: KEP-2535. */
+/** Rejects an image that was pulled with other pods' secrets. With policy Never, this pod cannot prove its access. Source: KEP-2535. */
 function rejectImageOfOtherPods(reference: string): ImageFacts {
   return buildNeverPullFailure(
     `image ${reference} was pulled with the pull secret of other pods; with imagePullPolicy ` +

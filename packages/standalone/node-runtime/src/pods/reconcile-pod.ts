@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciles one pod. The key is the uid, because an older namesake may still be terminating.
+// Reconciles one pod. The key is the uid, because an older pod of the same name may still be terminating.
 import { isAppError, messageOf, type AppError, covers, isEqual } from "@patchbay/base";
 import {
   earliest,
@@ -135,7 +135,10 @@ async function executePlan(
   return { hasActed: actions.length > 0, waitMs: earliest([...waitTimes, retryMs]) };
 }
 
-/** Writes a changed status. `facts` must be observed after the plan's actions have run. */
+/**
+ * Writes the pod's status if it changed. The caller must observe facts after the plan's actions have run, so that the status includes
+ * their effects.
+ */
 export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<void> {
   const { pod } = facts;
   const now = printTime(deps.clock.now());

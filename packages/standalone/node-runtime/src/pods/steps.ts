@@ -219,7 +219,7 @@ async function executeLiveAction(
   }
 }
 
-/** Removes the pod's directory last, because a restarted node-runtime uses it to find incomplete removals. */
+/** Removes logs and volumes. Removes the pod's directory last, because a restarted node-runtime uses it to find incomplete removals. */
 async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   const { files, node } = deps;
   const logs = (await files.list(node.logDir)).filter((name) => name.endsWith(`_${uid}`));
@@ -233,7 +233,7 @@ async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
 export type ExecutedAction = Exclude<PodAction, { readonly kind: "wait" }>;
 type RemovingAction = Exclude<ExecutedAction, LiveAction>;
 
-/** Kills orphaned shims if the sandbox was not ready, because its shim may have crashed. */
+/** Removes a sandbox. Kills orphaned shims if the sandbox was not ready, because its shim may have crashed. */
 async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
   await deps.runtime.removeSandbox(id);
   deps.releasedSandboxIds.delete(id);

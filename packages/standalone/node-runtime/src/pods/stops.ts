@@ -3,11 +3,11 @@ import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { ContainerRuntime } from "@patchbay/core/interfaces";
 
 export interface Stops {
-  /** Stops the container and enqueues the pod, if no stop has an earlier or similar deadline. */
+  /** Stops the container, then enqueues the pod. Does nothing if a running stop has an earlier or nearly equal deadline. */
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 
-/** Milliseconds by which a new deadline must be earlier to repeat a running stop. */
+/** A running stop is repeated only if the new deadline is earlier than the old deadline by more than this time, in milliseconds. */
 const DEADLINE_TOLERANCE_MS = 1000;
 const STOP_RETRY_INTERVAL_MS = 1000;
 

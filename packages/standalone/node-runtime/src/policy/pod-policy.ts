@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a pod may run. Only Patchbay's own pods may have access to the node.
+// Decides whether a pod may run on the node. Only Patchbay's own pods may have access to the node itself.
 import { names } from "@patchbay/api";
 import type { Pod, Container, PodVolume, Probe, SecurityContext } from "@patchbay/api/kubernetes";
 
@@ -16,7 +16,7 @@ function listProblemIf(isInvalid: boolean, field: string, message: string): read
 /** Largest valid uid and gid. Some programs treat larger values as -1. */
 export const ID_MAX = 2 ** 31 - 1;
 
-/** Rejects 0 and invalid uids, which a runtime could resolve as user names. */
+/** Returns whether the uid is valid and not 0. A runtime could resolve an invalid uid as a user name. */
 export function isUnprivilegedUser(user: number): boolean {
   return Number.isInteger(user) && user >= 1 && user <= ID_MAX;
 }
@@ -51,7 +51,7 @@ function runsAsLaunchers({ spec }: Pod): boolean {
   return [...users, ...groups].every((id) => id === names.LAUNCHER_UID);
 }
 
-/** Allows only Directory paths in pods of the launchers' user. Mounting checks these paths. */
+/** Rejects host paths, except type Directory in pods that run as the launchers' user. Those paths are checked when they are mounted. */
 function findHostPathProblems(pod: Pod): readonly PodProblem[] {
   const isLauncherLike = runsAsLaunchers(pod);
   return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) => {
@@ -114,7 +114,7 @@ function findAmbiguousContainerFields(container: Container, path: string): reado
   ];
 }
 
-/** Finds mutually exclusive fields that are set together, because other checks may read only one. */
+/** Finds mutually exclusive fields that are set together, because other checks may read only one of these fields. */
 function findAmbiguousFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
   return [
@@ -134,7 +134,10 @@ const UNSUPPORTED_MESSAGE = "is not supported";
 const CONFIG_MAP_KEY = /^[\w-][\w.-]*$/;
 const ONLY_CONFIG_MAP_KEYS_MESSAGE = "is supported only for a key of a configMap";
 
-/** Returns whether the subPath is a ConfigMap key. Other paths could be links to node files. */
+/**
+ * Returns whether the volume is a ConfigMap and the subPath is one of its possible keys. All other subPaths are refused, because a
+ * container could replace such a path with a link to a file of the node.
+ */
 function isConfigMapKey(subPath: string, volume: string, volumes: readonly PodVolume[]): boolean {
   const isConfigMapVolume = volumes.some(
     ({ name, configMap }) => name === volume && configMap !== undefined,
@@ -184,7 +187,7 @@ function findUnsupportedContainerFields(
   ];
 }
 
-/** Finds unsupported fields, because a pod with such fields would not run as requested. */
+/** Finds fields that node-runtime does not support. A pod with such a field is rejected, because it would not run as requested. */
 function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
   const listContainerProblems = (
@@ -251,7 +254,7 @@ function findUserProblems(user: number | undefined, field: string): readonly Pod
   );
 }
 
-/** Allows the uid as gid, and gids from FIRST_FREE_GROUP. Lower gids grant access to system files. */
+/** Allows the gid that equals the uid, and gids of at least FIRST_FREE_GROUP. Lower gids grant access to system files. */
 function findGroupProblems(
   group: number | undefined,
   user: number | undefined,

@@ -61,13 +61,13 @@ export function updateProbeState(
   return { isSuccess, lastResult: outcome, streak };
 }
 
-/** Selects the startup probe until it succeeds, then the others. Unhealthy containers are not probed. */
+/** Returns whether the probe must run: the startup probe until it succeeds, the other probes afterwards, none on an unhealthy container. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
   const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;
 }
 
-/** A missing probe counts as success. A startup or readiness probe without a result does not. */
+/** Derives the health. A missing probe counts as success; a startup or readiness probe without a result does not. */
 export function deriveHealth(states: ProbeStates): ContainerHealth {
   const succeeds = (kind: ProbeKind): boolean | undefined =>
     states.has(kind) ? states.get(kind)?.isSuccess : true;

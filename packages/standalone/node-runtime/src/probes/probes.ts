@@ -47,7 +47,10 @@ function findContainer({ pod, container }: ProbedContainer): Container | undefin
   return listPodContainers(pod).find(({ name }) => name === container.name);
 }
 
-/** Liveness starts as success, startup and readiness only if the status reports success of this run. */
+/**
+ * Creates the initial states of a run's probes. Liveness starts as success. Startup and readiness start as success only if the pod's status
+ * already reports this run as started or ready.
+ */
 function restoreStates(pod: Pod, { containerId, spec }: { containerId: string; spec: Container }) {
   const reportedStatus = findReportedStatus({ pod }, spec.name);
   const isSameRun = reportedStatus?.containerID?.endsWith(containerId) === true;

@@ -93,7 +93,7 @@ function toHttpRequest(
   };
 }
 
-/** Allows only the pod as host, so that tenants cannot reach other hosts from the node. */
+/** Builds the request. Rejects hosts other than the pod, so that tenants cannot send requests from the node to other hosts. */
 export function toProbeRequest(
   probe: Probe,
   container: Container,
@@ -152,7 +152,7 @@ async function runExecProbe(
     if (isAppError(error, "CRI_FAILED") && error.details["status"] === "RESOURCE_EXHAUSTED") {
       return buildFailure("its output exceeds the limit");
     }
-    // With an unavailable runtime, the result is unknown. A program that cannot start counts as failed.
+    // If the runtime is unavailable, the result is unknown. A program that cannot start counts as a failure.
     if (isAppError(error, "CRI_UNAVAILABLE"))
       return { outcome: "unknown", message: messageOf(error) };
     return buildFailure(messageOf(error));

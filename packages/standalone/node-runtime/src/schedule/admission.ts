@@ -4,7 +4,7 @@ import type { Cache } from "@patchbay/core/interfaces";
 import type { Reason } from "../pods/facts.ts";
 import { parseAllocatable, type Amounts, buildRejection, findShortages } from "./resources.ts";
 
-/** Checks whether a pod fits the node, because the scheduler skips pods created with spec.nodeName. */
+/** Checks whether the node has enough resources for a pod. The scheduler does not check pods that were created with spec.nodeName. */
 export interface Admission {
   /** Reserves the pod's requests, or returns why the pod is rejected. Always admits a started pod. Idempotent. */
   admit(pod: Pod, hasStarted: boolean): Reason | undefined;

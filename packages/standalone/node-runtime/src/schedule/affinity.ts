@@ -75,7 +75,7 @@ export function selectsNode(terms: readonly NodeTerm[], { metadata }: KubeNode):
 
 interface PodTerm {
   readonly labelSelector?: LabelSelector;
-  /** Namespaces of the selected pods. Without namespaceSelector, the default is the pod's own namespace. */
+  /** Namespaces of the selected pods. Unless namespaceSelector is set, the default is the namespace of the pod that has this term. */
   readonly namespaces?: readonly string[];
   readonly namespaceSelector?: LabelSelector;
   readonly topologyKey?: string;
@@ -202,7 +202,7 @@ export function hasMatchingPod(
   );
 }
 
-/** Returns whether the terms select the pod itself but no placed pod. Affinity admits such pods. */
+/** Returns whether the terms select the pod itself but no placed pod. Affinity then admits the pod as the first of its group. */
 function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, surroundings: PodSurroundings) {
   const { placedPods, findNamespaceLabels } = surroundings;
   const isSelected = (other: Pod): boolean =>

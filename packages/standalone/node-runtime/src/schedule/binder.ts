@@ -152,7 +152,7 @@ async function bindWithClaims(
   return plan.requeueAfterMs === undefined ? done() : after(plan.requeueAfterMs);
 }
 
-/** Returns whether the pod may be bound. Reports why resource claims are not ready. */
+/** Prepares the pod's resource claims, and reports why they are not ready. Returns whether the pod may be bound. */
 async function prepareDevices(
   deps: BinderDeps,
   { pods, deviceClaims, claimTemplates }: BinderState,
@@ -272,7 +272,7 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
   };
   enqueueOnChange(deps, state, queue);
   for (const cache of caches) cache.start(signal);
-  // Waits for complete caches, because the resources of missing pods would count as free.
+  // Binding starts only when the caches are complete, because the resources of pods that are missing in a cache would count as free.
   await waitForCaches(caches, signal);
   const reconcile = (key: string): Promise<Next> => schedulePod(deps, state, key);
   await Promise.all([

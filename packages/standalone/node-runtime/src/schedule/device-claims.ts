@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and reserves resource claims, like Kubernetes' controller and scheduler. Drivers allocate the devices.
+// Creates and reserves pods' resource claims, as Kubernetes' resource claim controller and scheduler do. Drivers allocate the devices.
 import { PODS, RESOURCE_CLAIMS, apiVersionOf } from "@patchbay/api";
 import type {
   KubeObject,
@@ -23,14 +23,15 @@ export interface DeviceClaimDeps {
   readonly hasPod: (uid: string) => boolean;
 }
 
-// `problem` is unset while watches synchronize, and after new claims' names were written to the status.
+// `problem` is unset until watches are synchronized, and after the names of new claims were written to the pod's status. In each case a
+// watch reports when the caller can try again.
 type ClaimsState =
   | { readonly kind: "ready" }
   | { readonly kind: "waiting"; readonly problem?: string };
 
 const READY: ClaimsState = { kind: "ready" };
 
-/** Number of uid digits in a claim's name, which distinguish claims of successive pods. */
+/** Number of digits of the pod's uid in a claim's name. They distinguish claims of successive pods of the same name. */
 const UID_DIGITS = 8;
 
 function buildClaimName({ metadata }: Pod, { name }: PodResourceClaim): string {
@@ -67,7 +68,7 @@ async function createClaim(
   try {
     await store.create(RESOURCE_CLAIMS, buildClaim(pod, declared, template));
   } catch (error) {
-    // An earlier pass created the claim, because its name contains part of the pod's uid.
+    // The claim already exists. An earlier pass created it, because the claim's name contains a part of the pod's uid.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
@@ -123,7 +124,7 @@ function listClaimNames({ spec, status }: Pod): readonly string[] {
   });
 }
 
-/** Reserves the claim for the pod, so that the driver prepares the devices and retains them. */
+/** Reserves the claim for the pod, so that the claim's driver prepares the devices and does not release them. */
 async function reserve(
   { store, hasPod }: DeviceClaimDeps,
   pod: Pod,
@@ -141,7 +142,7 @@ async function reserve(
   await store.patch(RESOURCE_CLAIMS, keyOf(claim), patch, { subresource: "status" });
 }
 
-/** Creates, awaits and reserves the pod's claims. The call is idempotent. */
+/** Creates, awaits and reserves the pod's claims. The pod may be bound when the claims are ready. Idempotent. */
 export async function prepareDeviceClaims(deps: DeviceClaimDeps, pod: Pod): Promise<ClaimsState> {
   const created = await createClaims(deps, pod);
   if (created !== undefined) return created;

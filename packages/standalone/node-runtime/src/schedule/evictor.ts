@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evicts pods that do not tolerate a NoExecute taint. Restarts reset the toleration time.
+// Evicts pods that do not tolerate a NoExecute taint. The toleration time starts again when this process restarts.
 // Source: taint-eviction-controller of Kubernetes.
 import { PODS } from "@patchbay/api";
 import { isPodFinished, type KubeNode, type Pod } from "@patchbay/api/kubernetes";
@@ -28,7 +28,7 @@ interface EvictorDeps {
   readonly nodes: Cache<KubeNode>;
 }
 
-/** By pod key: the evicting taint, and the monotonic time of its first observation. */
+/** By pod key: the taint that evicts the pod, and the time of the monotonic clock at which this process first observed the taint. */
 type FirstObservations = Map<string, { readonly id: string; readonly firstMs: number }>;
 
 function findEviction({ pods, nodes }: EvictorDeps, key: string) {
@@ -61,7 +61,7 @@ async function evictOrWait(
   const message = `Deleting pod: it does not tolerate the taint ${taint.key}:NoExecute of the node`;
   deps.recorder.record(pod, { type: "Normal", reason: "TaintManagerEviction", message });
   await deps.client.store.delete(PODS, keyOf(pod), { uid: pod.metadata.uid ?? "" });
-  // Deletes the entry, because a pod that is removed without a grace period causes no pass.
+  // Deletes the entry here, because a pod that is removed without a grace period causes no further pass.
   firstObservations.delete(key);
   deps.log.info("pod evicted by a taint", { pod: key, taint: taint.key });
   return done();

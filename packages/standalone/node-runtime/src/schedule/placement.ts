@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects a node for a pod. Explains rejections like Kubernetes' scheduler, because users search these messages.
+// Selects a node for a pod. Explains rejected nodes in the words of Kubernetes' scheduler, because users search for these messages.
 import type { KubeNode, PersistentVolume, Pod } from "@patchbay/api/kubernetes";
 import { listClaimNames, type ClaimLookup } from "../claims/index.ts";
 import {
@@ -73,7 +73,7 @@ function listPodsOn({ placedPods }: ClusterState, node: KubeNode): readonly Pod[
     .map(({ pod }) => pod);
 }
 
-/** Lists why the pod cannot run on the node: one problem, or all resource shortages. */
+/** Lists why the pod cannot run on the node. The list has more than one reason only if several resources are insufficient. */
 function listProblems(pod: Pod, node: KubeNode, cluster: ClusterState): readonly string[] {
   const allocatable = parseAllocatable(node);
   if (allocatable === undefined) return ["node(s) have not reported their resources"];

@@ -9,7 +9,7 @@ export type Amounts = ReadonlyMap<string, number>;
 
 const MILLIS_PER_CPU = 1000;
 
-/** Converts to whole units, rounded up. Rounds CPU to millionths first, because of floating-point errors. */
+/** Converts an amount to whole units, rounded up. First rounds CPU to millionths, so that a floating-point error adds no unit. */
 function toUnits(resource: string, amount: number): number {
   return Math.ceil(resource === "cpu" ? Math.round(amount * 1e6) / (1e6 / MILLIS_PER_CPU) : amount);
 }
@@ -18,7 +18,7 @@ function listResourceNames({ resources }: Container): readonly string[] {
   return Object.keys({ ...resources?.limits, ...resources?.requests });
 }
 
-/** Each amount is the containers' sum or, if larger, the largest request of an init container. */
+/** Computes a pod's request. Each amount is the sum over the containers or, if larger, the largest request of an init container. */
 export function computePodRequest({ spec }: Pod): Amounts {
   const { containers, initContainers = [] } = spec;
   const names = [...containers, ...initContainers].flatMap(listResourceNames);
@@ -44,7 +44,7 @@ export function parseAllocatable(node: KubeNode | undefined): Amounts | undefine
   return new Map(amounts);
 }
 
-/** Resource of which a node has too little. The numbers have the units of {@link Amounts}. */
+/** Resource of which a node has too little for a pod. The numbers have the units of {@link Amounts}. */
 interface Shortage {
   readonly resource: string;
   readonly requested: number;

@@ -30,7 +30,7 @@ function findTolerationSeconds(pod: Pod, taint: Taint): number | undefined {
   return minimum === Infinity ? undefined : Math.max(0, minimum);
 }
 
-/** Returns the taint that evicts the pod first, if any, and the time until the eviction. */
+/** Returns the taint that will evict the pod first, and the time until then; undefined if no taint evicts the pod. */
 export function findTaintEviction(
   pod: Pod,
   taints: readonly Taint[],

@@ -52,7 +52,7 @@ function toMount(options: ContainerOptions, mount: VolumeMount): ContainerMount 
   }
   return {
     containerPath: mount.mountPath,
-    // As with the kubelet, a subPath file does not receive later changes of the ConfigMap.
+    // As with the kubelet, a file that is mounted by subPath does not receive later changes of the ConfigMap.
     hostPath: join(volume, mount.subPath ?? ""),
     readonly: isReadOnly(options.pod, mount),
     propagation: PROPAGATION[mount.mountPropagation ?? ""] ?? "PRIVATE",

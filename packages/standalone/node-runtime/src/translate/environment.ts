@@ -7,7 +7,7 @@ import type { NodeFacts } from "./node-facts.ts";
 
 /** Maximum size of one argument or variable, in bytes. Source: MAX_ARG_STRLEN of linux/binfmts.h, less the zero byte. */
 const TEXT_MAX_BYTES = 131_071;
-/** Returns the expansion: `$`, the variable's value, or the unknown reference itself. Source: expansion of Kubernetes. */
+/** Maximum size of all arguments and variables, in bytes: a quarter of the stack limit of 8 MiB. Source: execve(2). */
 const TOTAL_MAX_BYTES = 2 * 1024 * 1024;
 
 const SIZE_LIMITS = `${String(TEXT_MAX_BYTES)} bytes in one, ${String(TOTAL_MAX_BYTES / 2 ** 20)} MiB in all`;
@@ -22,7 +22,7 @@ function resolveReference(
   return kind === "$" ? "$" : (variables.get(name) ?? match ?? "");
 }
 
-/** Computes the size without expanding the text, because many references could expand to gigabytes. */
+/** Returns whether the expanded text fits the limit. Does not expand it, because many references could expand to gigabytes. */
 function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolean {
   let bytes = Buffer.byteLength(text);
   for (const match of text.matchAll(REFERENCE_PATTERN)) {
@@ -97,9 +97,7 @@ function buildRejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/**
- * Sets a variable. An undefined value means that its expansion is too long. @throws AppError if the environment or the value is too long
- */
+/** Sets a variable. Throws if the environment becomes too long, or if the value is undefined because its expansion would be too long. */
 function setVariable(
   variables: Variables,
   container: Container,

@@ -93,7 +93,7 @@ export function toSandboxConfig(pod: Pod, attempt: number, node: NodeFacts): San
     logDirectory: buildLogDirectory(pod, node.logDir),
     ...(dns !== undefined && { dns }),
     labels: buildSandboxLabels(pod),
-    // Passes no annotations to the runtime: some change its behavior, and any author can set them.
+    // Annotations are not passed to the runtime: some change its behavior, and any pod author can set them.
     annotations: {},
     cgroupParent: node.cgroupParent,
     ...(runtimeHandler !== undefined && { runtimeHandler }),

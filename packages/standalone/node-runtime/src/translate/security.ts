@@ -108,7 +108,7 @@ function isSet([, value]: readonly [string, unknown]): boolean {
 }
 
 /**
- * The default gid is the uid, because the image's author could choose any gid.
+ * Returns the user and group. The default gid is the uid, not the image's gid, which the image's author could choose freely.
  * @throws AppError with RUNTIME_CONTAINER_REFUSED if the image's uid is invalid, or if the pod must not run as root but might
  */
 function findUser(pod: Pod, container: Container, image: ContainerImage): User {

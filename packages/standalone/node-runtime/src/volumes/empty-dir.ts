@@ -37,7 +37,7 @@ function parseSizeLimit({ name, emptyDir }: EmptyDirOptions): number | undefined
   return bytes > 0 ? Math.ceil(bytes) : undefined; // 0 means no limit. Source: eviction manager of Kubernetes
 }
 
-/** Returns the size of a memory volume: sizeLimit, at most the sum of containers' memory limits. */
+/** Returns the size of a volume in memory: its sizeLimit, but at most the sum of the containers' memory limits. */
 function computeMemoryBytes(options: EmptyDirOptions): number {
   const containerLimits = options.pod.spec.containers.map(findMemoryLimit);
   const podBytes = containerLimits.reduce((sum, bytes) => sum + bytes, 0);
@@ -48,7 +48,7 @@ async function makeOnDisk(deps: VolumeDeps, options: EmptyDirOptions): Promise<v
   const { disk, files, log, node } = deps;
   const { pod, name, path } = options;
   const image = buildImageFilePath(node.podsDir, pod.metadata.uid ?? "", name);
-  // Retains a directory that was created without a loop device, because it may contain files.
+  // A directory without an image file was created when no loop device was available. It may contain files, so it is retained.
   const hasImage = await files.exists(image);
   if ((await disk.readKind(path)) !== undefined && !hasImage) return;
   const access = toAccess(pod);

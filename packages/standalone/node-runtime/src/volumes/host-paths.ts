@@ -7,7 +7,7 @@ import { buildVolumeError } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { buildHostDiskPath } from "./layout.ts";
 
-/** The function reads the KubeVirt object on each call, so that configuration changes apply immediately. */
+/** Returns a function that reads the KubeVirt object on each call, so that a changed configuration applies immediately. */
 export function createHostDiskDirectoriesReader(
   store: Pick<Store, "list">,
 ): VolumeDeps["readHostDiskDirectories"] {
@@ -24,7 +24,7 @@ function findProblem(path: string, directories: readonly string[] | undefined): 
 }
 
 /**
- * Rejects directories that the KubeVirt object does not list, or all without feature gate HostDisk.
+ * Mounts a host directory. Without feature gate HostDisk, rejects all; otherwise rejects those that the KubeVirt object does not list.
  * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED
  */
 export async function mountHostDisk(

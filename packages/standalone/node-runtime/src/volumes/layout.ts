@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of a pod's volumes, which must equal the kubelet's, because virt-handler relies on them.
+// Paths of a pod's volumes on the node. They must be the same as the kubelet's, because virt-handler relies on them.
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
 import type { PodVolume } from "@patchbay/api/kubernetes";
@@ -44,7 +44,7 @@ export function buildVolumePath(volume: {
   return join(buildKindDirectory(volume.podsDir, volume.uid, volume.kind), volume.name);
 }
 
-/** Returns the path of the volume's image file, which the pod cannot access. */
+/** Returns the path of the image file that contains the volume's file system. The pod cannot access this file. */
 export function buildImageFilePath(podsDir: string, uid: string, name: string): string {
   return join(buildPodDirectory(podsDir, uid), "disks", `${name}.ext4`);
 }

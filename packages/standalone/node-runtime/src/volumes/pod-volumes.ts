@@ -40,7 +40,7 @@ export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<Vo
   };
 }
 
-/** Returns whether the files changed. Writes only ConfigMaps to disk, because other volumes may contain secrets. */
+/** Writes a volume's files and returns whether they changed. Writes only ConfigMaps to disk, because other volumes may contain secrets. */
 export async function publishVolume(
   { disk }: VolumeDeps,
   contents: VolumeContents,

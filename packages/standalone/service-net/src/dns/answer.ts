@@ -13,7 +13,7 @@ import {
 import type { ServiceCounters } from "../metrics.ts";
 import { lookUp, type Lookup, type Zone } from "./zone.ts";
 
-/** Forwards a query to the host's resolvers. The caller must replace the answer's message ID. */
+/** Forwards a query to the host's resolvers. The answer's message ID differs from the question's, so the caller must replace it. */
 export type ForwardQuery = (
   question: Buffer,
   options: { readonly isTcp: boolean; readonly client: string },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwards DNS queries to the host's resolvers. New source ports and ids prevent spoofed answers.
+// Forwarding of DNS queries to the host's resolvers. A new source port and id for each query prevents spoofed answers.
 import { createSocket } from "node:dgram";
 import { createConnection, isIP } from "node:net";
 import type { Clock } from "@patchbay/base";

@@ -53,7 +53,7 @@ function toQuery(packet: dns.DecodedPacket): Query | undefined {
   };
 }
 
-/** Returns undefined for a packet that is malformed, is no query, or has no question. */
+/** Decodes a query. Returns undefined for a packet that is malformed, is not a query, or has no question. */
 export function readQuery(bytes: Buffer): Query | undefined {
   try {
     return toQuery(dns.decode(bytes));
@@ -94,7 +94,7 @@ export interface Reply {
   readonly domain?: string;
 }
 
-/** Truncates a reply that is too long for UDP, so that the client retries over TCP. */
+/** Encodes a reply. Truncates a reply that is too long for UDP, so that the client retries over TCP. */
 export function writeReply(query: Query, reply: Reply, isTcp: boolean): Buffer {
   const answers = [...reply.records.map(toAnswer), ...(reply.forwardedAnswers ?? [])];
   const authoritative = reply.domain === undefined ? 0 : dns.AUTHORITATIVE_ANSWER;

@@ -19,7 +19,7 @@ export interface NameServerDeps {
   readonly log: Logger;
 }
 
-/** Answers all complete, length-prefixed queries. Returns the remaining bytes of an incomplete query. */
+/** Answers all complete queries. A length prefix precedes each query. Returns the remaining bytes of an incomplete query. */
 async function answerAll(
   socket: Socket,
   receivedBytes: Buffer,

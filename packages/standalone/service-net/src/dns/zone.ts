@@ -8,7 +8,7 @@ export type ZoneRecord =
   | { readonly type: "CNAME"; readonly target: string }
   | { readonly type: "SRV"; readonly target: string; readonly port: number };
 
-/** Result of a lookup. `foreign` names are outside the zone, and `missing` names do not exist. */
+/** Result of a lookup: the name is outside the zone (`foreign`), does not exist (`missing`), or has records. */
 export type Lookup =
   | { readonly kind: "foreign" | "missing" }
   | { readonly kind: "found"; readonly records: readonly ZoneRecord[] };

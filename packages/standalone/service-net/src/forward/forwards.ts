@@ -12,7 +12,7 @@ export interface Forward {
   readonly nodePort?: number;
   /** Sorted endpoints in nftables notation, for example `10.0.0.5 . 80`. The list is not empty. */
   readonly endpoints: readonly string[];
-  /** Whether a client keeps its endpoint while the endpoints are unchanged, as with sessionAffinity ClientIP. */
+  /** Whether a client always reaches the same endpoint, as long as the endpoints do not change (sessionAffinity ClientIP). */
   readonly isSticky: boolean;
 }
 

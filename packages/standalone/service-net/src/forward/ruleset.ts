@@ -52,7 +52,10 @@ function baseChain(name: string, hook: string, rules: readonly string[]): readon
   return [`chain ${name} {`, `type ${hook}; policy accept;`, ...rules, "}"];
 }
 
-/** Masquerades forwarded connections, because direct answers over the bridge would bypass the address translation. */
+/**
+ * Builds the base chains. The chains masquerade forwarded connections: otherwise, a pod would answer another pod directly
+ * over the bridge, and the host could not translate the addresses of the answer.
+ */
 function printBaseChains(settings: TableSettings): readonly string[] {
   const { serviceNetwork, podNetwork, dns, bridge } = settings;
   const directMatch = `ip daddr ${podNetwork} ip saddr != ${podNetwork} fib saddr type != local`;
@@ -84,7 +87,7 @@ function printBaseChains(settings: TableSettings): readonly string[] {
   ];
 }
 
-/** Returns an nft script that creates the whole table or replaces an existing one. */
+/** Returns an nft script that writes the whole table and replaces an existing table of the same name. */
 export function printTable(settings: TableSettings, forwards: readonly Forward[]): string {
   const tableHeader = `table ip ${settings.table}`;
   const addresses = forwards.map(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nftables table, route and DNS address of Services. They remain at exit for existing connections.
+// nftables table, route and DNS server address of the Service network. They remain when this program exits, so that a
+// restart interrupts no connections.
 import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { addressAt, parseNetwork } from "../forward/network.ts";
 import { printRemoval } from "../forward/ruleset.ts";
@@ -28,12 +29,12 @@ export function findGatewayAddress(podNetwork: string): string {
   return network === undefined ? "" : addressAt(network, 1);
 }
 
-/** Returns the route for ip(8). No packet uses `lo`, because nftables redirects or rejects packets first. */
+/** Returns the route in the syntax of ip(8). No packet uses the device `lo`, because nftables redirects or rejects all packets first. */
 function routeArguments(serviceNetwork: string): readonly string[] {
   return [serviceNetwork, "dev", "lo"];
 }
 
-/** Claims the Service network by adding its route. Returns false if that fails. */
+/** Claims the Service network by adding its route. Returns false on failure, for example if another machine's route exists. */
 export async function claimServices(
   runner: ProcessRunner,
   serviceNetwork: string,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network policies for connections through Services, which hide the real addresses from virt-handler's filters at NICs.
+// Network policies for connections through Services. virt-handler filters all other traffic at the VMs' NICs. Behind a
+// Service, these filters would not work: guests send to the Service's address, and receive from the node's address.
 import { names } from "@patchbay/api";
 import type { NetworkPolicy, Pod } from "@patchbay/api/kubernetes";
 import { AppError, type Logger } from "@patchbay/base";
@@ -28,7 +29,7 @@ export interface PolicyOfPod {
   readonly policy: NicPolicy;
 }
 
-/** Returns policies of VM pods, sorted by address. Policies do not restrict other pods. */
+/** Returns the policies of the VMs' pods, sorted by address. Policies do not restrict other pods on this machine. */
 export function listPodPolicies(objects: PolicyObjects): readonly PolicyOfPod[] {
   const { policies, findNamespaceLabels } = objects;
   if (policies.length === 0) return [];
@@ -94,7 +95,7 @@ function printDirection(pods: readonly PolicyOfPod[], { name, own, peer }: Direc
   };
 }
 
-/** Prints the table for connections that Services redirect to pods. Answers of accepted connections pass. */
+/** Prints the table for connections that a Service redirects to a pod. The answers of accepted connections always pass. */
 export function printPolicyTable(table: string, pods: readonly PolicyOfPod[]): string {
   const removal = printRemoval(table);
   if (pods.length === 0) return removal;
@@ -119,7 +120,7 @@ interface PolicyTableDeps {
   readonly table: string;
 }
 
-/** Returns a function that writes a changed table, and throws an AppError SERVICE_RULES_REFUSED if nft fails. */
+/** Returns a function that writes the table if it has changed. The function throws an AppError SERVICE_RULES_REFUSED if nft fails. */
 export function createPolicyTable({ runner, log, table }: PolicyTableDeps) {
   let written = "";
   return async (pods: readonly PolicyOfPod[]): Promise<void> => {

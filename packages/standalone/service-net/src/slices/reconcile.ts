@@ -6,7 +6,7 @@ import type { Store } from "@patchbay/core/interfaces";
 import { listSlices, type ServiceObjects } from "../objects.ts";
 import { planEndpoints, isSelecting, SLICE_WRITER, buildSlices } from "./plan.ts";
 
-/** Writes a Service's EndpointSlices and Endpoints. After the Service's deletion, the garbage collector deletes them. */
+/** Writes the EndpointSlices and Endpoints of a Service. When the Service is deleted, the garbage collector deletes them. */
 export async function reconcileSlices(
   key: string,
   { services, pods, slices, endpoints }: ServiceObjects,

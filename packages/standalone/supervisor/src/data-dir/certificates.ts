@@ -83,10 +83,10 @@ async function ensureCertificate(
 }
 
 const DAY_MS = 24 * 3_600_000;
-/** Remaining validity at which an authority is renewed, so that all certificates expire before their authority. */
+/** Remaining validity below which an authority is renewed. It is so long that every certificate expires before its authority. */
 const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
-/** Name of the client certificate that makes aggregated servers trust the API server's user headers. */
+/** Name of the client certificate that aggregated servers require before they trust the user names in the API server's headers. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
 /** Name of the API server's client certificate for webhooks. The front-proxy authority issues this certificate. */
 export const WEBHOOK_CLIENT = "webhook-client";
@@ -108,7 +108,7 @@ const SERVICES = [
   "service-net",
 ] as const;
 
-/** Service whose certificate has a group with the node's name, by which virt-api identifies the node. */
+/** Service whose certificate also contains a group with the node's name. virt-api identifies the node by this group. */
 const NODE_SERVICE = "virt-handler";
 
 export interface Certificates {
@@ -141,7 +141,7 @@ async function ensureAuthority(deps: CertificateDeps, name: string): Promise<Aut
   return renewed;
 }
 
-/** Returns when the newest certificate became valid. Processes that started earlier have not loaded the certificate. */
+/** Returns the start of the newest certificate's validity. Processes that started before this time have not loaded the certificate. */
 export async function readNewestValidityStartMs({
   files,
   paths,
@@ -151,7 +151,7 @@ export async function readNewestValidityStartMs({
   return Math.max(0, ...texts.map((text) => (text === undefined ? 0 : readCertificateStart(text))));
 }
 
-/** Creates a missing key. Never replaces an existing key, so that tokens remain valid. */
+/** Creates the key if it is missing. An existing key is not replaced, so that existing tokens remain valid. */
 async function ensureSigningKey({ files, paths }: CertificateDeps, name: string): Promise<string> {
   const file = join(paths.pki, `${name}.key`);
   const existing = await files.readText(file);
@@ -311,7 +311,7 @@ async function ensureRelayCertificate(
     request: {
       commonName: nodeName,
       organizations: [names.RELAY_GROUP],
-      // In a migration, a relay is the server on one node and the client on another.
+      // During a migration, a relay is the server on one node and the client on the other node.
       usages: ["server", "client"],
       ipAddresses: [],
     },

@@ -9,7 +9,7 @@ import type { Paths } from "./paths.ts";
 import { isMountPoint, mountsBelow } from "@patchbay/containerd";
 
 export const KIND = "PatchbayStandalone";
-/** Directory in the root of every ext4 file system, for example an ext4-mounted data directory. Source: mke2fs(8). */
+/** Directory in the root of every ext4 file system, and thus in a data directory that is an ext4 mount point. Source: mke2fs(8). */
 const LOST_AND_FOUND = "lost+found";
 
 export function isMarked(fields: JsonObject | undefined): boolean {
@@ -27,7 +27,7 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
   const isOwnName = (name: string): boolean =>
     ownNames.some((ownName) => name === ownName || name.startsWith(`${ownName}.`)); // Temporary files have these names with a suffix.
   const foreignName = (await files.list(dataDir)).find((name) => !isOwnName(name));
-  // Patchbay writes the mark first, so a concurrent start that created the file is recognized.
+  // If a concurrently starting Patchbay created the listed file, the mark exists by now, because Patchbay writes the mark first.
   if (foreignName === undefined || isMarked(await readFields(files, settings))) return;
   const reason = `it has no standalone.json of Patchbay, and contains ${foreignName}`;
   throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
@@ -53,7 +53,7 @@ export async function rejectUnmarked({ files, paths }: Omit<PurgeDeps, "print">)
 }
 
 /**
- * Deletes the directory, or empties a mount point. Deletes the settings last to allow retries.
+ * Deletes the directory, or empties it if it is a mount point. Deletes the settings file last, so that users can repeat a failed purge.
  * @throws AppError with STANDALONE_NOT_OURS when something is mounted below the directory
  */
 export async function purge({ files, paths, print }: PurgeDeps): Promise<void> {

@@ -8,7 +8,7 @@ import { removeCniResults } from "./cni.ts";
 
 const LOSETUP_TIMEOUT_MS = 10_000;
 
-/** Returns loop devices of files below a directory. Omits AUTOCLEAR devices, which the kernel detaches. */
+/** Returns the loop devices whose files are below a directory. Omits AUTOCLEAR devices, because the kernel detaches these devices. */
 export function parseLoopDevicesBelow(listing: string, directory: string): readonly string[] {
   return listing.split("\n").flatMap((line) => {
     const [device = "", autoclear, ...file] = line.trimStart().split(" ");
@@ -22,7 +22,7 @@ export function parseLoopDevicesBelow(listing: string, directory: string): reado
   });
 }
 
-/** Detaches leftover loop devices. The kernel detaches a device in use at its last close. */
+/** Detaches leftover loop devices of files in the data directory. The kernel detaches a device in use after its last user closes it. */
 export async function removeLoops({ runner, paths, log }: CleaningDeps): Promise<void> {
   const list = [
     "losetup",

@@ -38,7 +38,7 @@ export function buildRestoreInput(rules: readonly MasqueradeRule[]): string {
   ].join("\n");
 }
 
-/** Removes deleted pods' masquerade rules, which the bridge plugin leaves if the guest took the address. */
+/** Removes masquerade rules of deleted pods. The bridge plugin leaves a rule behind if the pod's address moved to its guest. */
 export async function removeMasquerade(deps: {
   readonly files: Files;
   readonly runner: ProcessRunner;

@@ -55,7 +55,7 @@ export function isInstalled(files: Files): Promise<boolean> {
   return files.exists(UNIT_FILE);
 }
 
-/** Stops the service without waiting. systemd would restart a supervisor that was stopped alone. */
+/** Makes systemd stop the service, and does not wait for the end. If only the supervisor were stopped, systemd would restart it. */
 export async function stopService(runner: ProcessRunner): Promise<void> {
   const argv = ["systemctl", "stop", "--no-block", "patchbay.service"] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { runSourceProgram } from "@patchbay/containerd";
 
 const INSPECT_TIMEOUT_MS = 60_000;
-// Exit code of setpriv, prlimit and unshare for a missing program. Source: setpriv(1), prlimit(1), unshare(1).
+// Limits of qemu-img. A valid file requires far less: 20 MiB of memory and less than one second.
 const MEMORY_BYTES = 2 ** 30;
 const CPU_SECONDS = 10;
 const FILES_MAX = 64;
@@ -38,7 +38,7 @@ const SANDBOX_COMMAND = [
   "--bounding-set=-all",
   "--",
 ];
-/** Opens the file before setpriv changes the user, because the launchers' user may lack access. */
+/** Script that opens the file before setpriv changes the user, because the launchers' user may not have access to the file. */
 const OPEN_AS_STDIN_SCRIPT = 'file=$1; shift; exec "$@" <"$file"';
 
 /**
@@ -80,13 +80,13 @@ interface InspectedDisk {
   readonly info: string;
 }
 
-/** Size of a sector. A raw file with a partial sector is invalid or incomplete. */
+/** Size of a sector. A raw file that ends within a sector is not a disk, or was not downloaded completely. */
 const SECTOR_BYTES = 512;
 /** Maximum virtual size of a disk, 64 TiB. Real disks are smaller. */
 const VIRTUAL_BYTES_MAX = 64 * 2 ** 40;
 const QUOTE_LENGTH_MAX = 200;
 
-/** Checks of a disk, in order. Each returns the reason for a rejection, or undefined. */
+/** Checks of a disk, in the order in which they run. Each check returns the reason for a rejection, or undefined. */
 const CHECKS: readonly ((info: JsonObject, file: InspectedDisk) => string | undefined)[] = [
   checkFormatReported,
   checkFormatSupported,
@@ -110,7 +110,7 @@ function checkFormatSupported(
   return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
 }
 
-/** Rejects a mismatched suffix, because guests can write qcow2 headers with host paths to raw disks. */
+/** Rejects a suffix that contradicts the format. A guest could write a qcow2 header, which may name files of the host, to a raw disk. */
 function checkSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
   const [, suffix = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
   const expectedFormat = suffix.toLowerCase() === "qcow2" ? "qcow2" : "raw";
@@ -174,7 +174,7 @@ export function checkDisk(file: InspectedDisk): Disk {
   return { format, virtualBytes: Number(info["virtual-size"]) };
 }
 
-/** Number of disk copies that must fit: in the root directory, the archive and containerd. */
+/** Number of copies of the disk that must fit on the file system: in the image's root directory, in the archive and in containerd. */
 const COPY_COUNT = 3;
 /** Directory that contains the disk in an image. Source: containerDisk of KubeVirt. */
 const DISK_DIRECTORY = "disk";

@@ -48,7 +48,7 @@ function classifyFile(source: string, path: string): ImageSource {
 }
 
 /**
- * `kind` is the file type as printed by stat(1), or undefined for a missing path.
+ * Classifies a source. `kind` is the type of the file at `path` as stat(1) prints it; undefined if `path` does not exist.
  * @throws AppError with IMAGE_SOURCE_INVALID, IMAGE_NAME_INVALID
  */
 export function classifySource(
@@ -110,7 +110,7 @@ export async function listAddedNames(access: ContainerdAccess): Promise<readonly
   return userImages.map(({ name }) => shortReference(name));
 }
 
-/** Returns the file type as printed by stat(1), or undefined for a missing path. */
+/** Returns the type of the file in the notation of stat(1); undefined if the path does not exist. */
 async function findPathKind(
   { runner }: ContainerdAccess,
   path: string,

@@ -23,7 +23,7 @@ export async function listImages(dataDir: string): Promise<readonly MachineImage
   return withContainerd(dataDir, listImagesWithSizes);
 }
 
-/** Lists names of added images for shell completion. The list is empty if containerd is stopped. */
+/** Lists the names of added images for shell completion. Does not start containerd; the list is empty if containerd does not run. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
   if (!(await runsContainerd(createFiles(), buildPaths(dataDir)))) return [];
   return withContainerd(dataDir, listAddedNames);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boots a guest to test KVM, because guests can hang under nested KVM.
+// Boots a guest to decide whether guests can use KVM, because a guest can hang under nested KVM.
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { createImageMounts, ctr, listImages, type ContainerdLayout } from "@patchbay/containerd";
@@ -180,7 +180,7 @@ interface TrialResult {
   readonly problem?: string;
 }
 
-/** Returns undefined if the image has no kernel or no initrd. The launcher image must exist. */
+/** Boots a guest from the image. Returns undefined if the image has no kernel or no initrd. The launcher image must exist. */
 export async function bootGuest(
   deps: TrialDeps,
   image: BootImage,
@@ -226,7 +226,7 @@ function toFinding(problem: string | undefined): KvmFinding {
       };
 }
 
-/** Returns whether guests can use KVM. Caches the result until reboot or the tested image's removal. */
+/** Returns whether guests can use KVM. Caches the result until the host reboots or the image with which it was tested is removed. */
 export async function probeKvm(deps: ProbeDeps): Promise<KvmFinding> {
   const { files, paths, bootId, architecture } = deps;
   if (!(await files.exists(KVM_DEVICE))) {

@@ -19,7 +19,7 @@ import type { Paths } from "../data-dir/paths.ts";
 import type { ComponentProgram } from "../supervisor/component.ts";
 
 const READY_TIMEOUT_MS = 30_000;
-/** Length of the data directory's hash, which distinguishes the control groups of one host's machines. */
+/** Length of the hash in the control group's name. The hash of the data directory distinguishes the machines of one host. */
 const HASH_LENGTH = 8;
 
 export interface RuntimeDeps {

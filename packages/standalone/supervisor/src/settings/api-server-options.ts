@@ -5,7 +5,7 @@ import { readNumber, readText } from "../data-dir/json.ts";
 
 export interface ApiServerOptions {
   readonly port: number;
-  /** Additional address for pods. If unset, the server listens only on the loopback address. */
+  /** Additional address at which pods reach the API server; unset if the server listens only on the loopback address. */
   readonly secondHost?: string;
   /** Network of Services; unset if an older version wrote the settings file. */
   readonly serviceNetwork?: string;

@@ -115,7 +115,7 @@ const CHECKS: readonly (readonly [
   ["--dataplane-group", "dataplaneGroup", findGroupProblem],
 ];
 
-/** Skips unchanged values, because the machine's own bridge and routes would seem to conflict with them. */
+/** Checks changed values. Skips unchanged values, because the machine's own bridge and routes would seem to conflict with such values. */
 export function findSettingProblems(
   requested: RequestedSettings,
   stored: Partial<RequestedSettings>,

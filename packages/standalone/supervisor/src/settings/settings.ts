@@ -13,7 +13,7 @@ export type Argv = readonly [string, ...string[]];
 
 export interface Settings {
   readonly apiPort: number;
-  /** API server's address for pods and remote clients. If unset, the server uses only loopback. */
+  /** Address at which pods and remote clients reach the API server; unset if the server listens only on the loopback address. */
   readonly apiAddress?: string;
   readonly virtApiPort: number;
   readonly virtHandlerPort: number;
@@ -25,7 +25,10 @@ export interface Settings {
   readonly bridge: string;
   /** GID of the vhost-user dataplane. Unset if the dataplane runs as root. */
   readonly dataplaneGroup?: number;
-  /** Command of another API server, from the settings file only. It receives the same JSON argument. */
+  /**
+   * Command of another program that serves the API. The supervisor appends the same JSON text as for its own API server, as
+   * one argument. This setting exists only in the settings file.
+   */
   readonly apiServerCommand?: Argv;
 }
 
@@ -58,7 +61,7 @@ export interface MachineFacts {
   readonly listLinks: () => Promise<readonly string[]>;
   readonly isPortFree: (port: number) => Promise<boolean>;
   readonly listRoutes: () => Promise<readonly string[]>;
-  /** Claims a subnet for Services. Returns false on failure, such as another machine's claim. */
+  /** Claims a subnet for Services. Returns false on failure, for example if another machine has claimed the subnet. */
   readonly claimServiceSubnet: (network: string) => Promise<boolean>;
 }
 
@@ -130,7 +133,7 @@ async function writeSettings({ files, paths }: SettingsDeps, settings: Settings)
   await files.writeAtomic(paths.settings, text);
 }
 
-/** Stores the settings before claiming a subnet, so that `patchbay down` can release it after crashes. */
+/** Claims a free subnet for Services. Stores the settings first, so that `patchbay down` can release the subnet after a crash. */
 async function claimFreeServiceSubnet(
   deps: SettingsDeps,
   buildSettings: (serviceSubnet: string) => Settings,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the pod network and the Service network without overlap with a route of the host.
+// Chooses the pod network and the Service network, so that neither overlaps with a route of the host.
 import { isWithin, parseIp } from "@patchbay/api/values";
 import { isJsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -54,7 +54,7 @@ export async function listRoutes(runner: ProcessRunner): Promise<readonly string
     argv: ["ip", "-4", "-j", "route", "show", "table", "main"],
     timeoutMs: TIMEOUT_MS,
   });
-  // Throws, because with an empty list the chosen network could conflict with a route.
+  // A failure must not count as an empty list, because the chosen network could conflict with a route.
   if (exitCode !== 0) {
     throw new AppError("OS_PROGRAM_FAILED", { program: "ip", exitCode, stderr: stderr.trim() });
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Supervises a process: starts or adopts it, restarts it when it exits, and stops it.
+// Supervises a process: starts it or adopts a running one, restarts it when it exits, and stops it.
 import { parseFields, readText, readNumber, readFields } from "../data-dir/json.ts";
 import { join } from "node:path";
 import { AppError, isEqual, messageOf, type Clock, type Logger } from "@patchbay/base";
@@ -15,10 +15,10 @@ import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import { checkHealth, waitUntilHung } from "./liveness.ts";
 
-/** Log fields with the reason, in order of preference. containerd uses `error` and `msg`. */
+/** Fields of a log line that contain the reason, in order of preference. containerd uses `error` and `msg`. */
 const REASON_FIELDS = ["reason", "error", "message", "msg"] as const;
 
-/** Returns the last line's reason, or the whole line if it is not JSON. */
+/** Returns the reason in a log's last line. Returns the whole line if it is not JSON, or an empty string if it has no reason. */
 export function parseLogReason(log: string | undefined): string {
   const lastLine = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
   const fields = parseFields(lastLine);
@@ -154,7 +154,9 @@ export class Component {
     return join(this.#deps.paths.logs, `${this.name}.log`);
   }
 
-  /** Returns an earlier supervisor's running process. Stops a process with other arguments and returns undefined. */
+  /**
+   * Returns the process that an earlier supervisor started, if it runs. If the process has other arguments, stops it and returns undefined.
+   */
   async #adopt(): Promise<RunningProcess | undefined> {
     const { files, bootId, log, clock } = this.#deps;
     const fields = await readFields(files, this.#stateFilePath());

@@ -63,7 +63,7 @@ function buildPodApiServerFlags({ apiAddress, apiPort }: Settings): readonly str
   return ["--pod-api-server", `${host}:${String(apiPort)}`];
 }
 
-/** Returns the group of the socket directories, which node-runtime and virt-handler must share. */
+/** Returns the flag with the group of the socket directories. node-runtime and virt-handler must receive the same group. */
 function buildDataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
   return ["--dataplane-group", String(dataplaneGroup)];
 }
@@ -206,7 +206,7 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       paths.relayPki,
     ]),
     virtController: buildService(paths, "control-plane/virt-controller", [
-      // containerd cannot pass a guest's MAC to CNI plugins, but this bridge passes any MAC.
+      // containerd cannot pass a guest's MAC to CNI plugins, but this network's bridge passes frames from any MAC.
       "--pod-network-passes-any-mac",
     ]),
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shuts down guests by deleting all pods gracefully. Does not change the VMs' run strategies.
+// Shuts down guests by deleting all pods of the machine gracefully. Does not change the run strategies of VMs.
 import { join } from "node:path";
 import { PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -42,7 +42,7 @@ function printNames(pods: readonly Pod[]): string {
   return hiddenCount > 0 ? `${shownNames} and ${String(hiddenCount)} more` : shownNames;
 }
 
-/** Waits for all pods to end, and reports each. Returns false after the timeout. */
+/** Waits until all pods have ended, and reports the end of each. Returns false if pods remain after the timeout. */
 async function waitUntilEmpty(
   pods: Cache<Pod>,
   { clock, report }: Pick<GuestDeps, "clock" | "report">,

@@ -8,7 +8,7 @@ import type { Clock } from "@patchbay/base";
 const PERIOD_MS = 10_000;
 /** Source: default failureThreshold of Kubernetes' probes. */
 const FAILURES_MAX = 3;
-/** Allowed failures before the first success, because a component may take one minute to start. */
+/** Allowed failures before the first success. Six periods are one minute, which the start of a component may take. */
 const STARTING_FAILURES_MAX = 6;
 
 /** Health checks of a component. `check` rejects when the component does not respond. */
@@ -19,7 +19,7 @@ export interface HealthChecks {
 }
 
 /**
- * Resolves when a component hangs. Counts checks, because a time limit could expire while suspended.
+ * Resolves when a component hangs. Counts failed checks, because a single time limit could expire while this process is suspended.
  * @throws the signal's reason
  */
 export async function waitUntilHung({ clock, check, signal }: HealthChecks): Promise<void> {

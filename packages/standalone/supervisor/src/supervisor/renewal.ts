@@ -31,7 +31,7 @@ export class Renewal {
     this.#deps = deps;
   }
 
-  /** Renews certificates, restarts outdated services and announces the CA. Then throws a restart's first error. */
+  /** Renews certificates, restarts outdated services, and announces the CA to the API server. Then throws the error of a failed restart. */
   async renewAndRestart(signal: AbortSignal): Promise<void> {
     const { listServices, announce } = this.#deps;
     const renewedAtMs = await this.#renew();
@@ -67,7 +67,7 @@ export class Renewal {
   }
 }
 
-/** Renews certificates daily, first at once, because components of an earlier supervisor may use old ones. */
+/** Renews certificates daily. Begins at once, because components that an earlier supervisor started may still use old certificates. */
 export async function renewDaily(deps: RenewalDeps, signal: AbortSignal): Promise<void> {
   const renewal = new Renewal(deps);
   while (!signal.aborted) {

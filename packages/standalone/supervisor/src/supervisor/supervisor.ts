@@ -105,7 +105,7 @@ export class Supervisor {
     } catch (error) {
       log.error("guests cannot be shut down gracefully", { reason: messageOf(error), err: error });
     }
-    // Adds components that this process did not start or adopt, so that {@link stop} stops them too.
+    // Adds the components that this process did not start or adopt, because they may run too. {@link stop} then stops them all.
     const { settings } = await prepare(this.#deps, {});
     const programs = buildPrograms(this.#deps, settings);
     const knownNames = new Set(this.#components.map(({ name }) => name));

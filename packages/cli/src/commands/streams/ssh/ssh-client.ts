@@ -13,7 +13,7 @@ interface Copy {
   readonly guest: GuestName;
   /** Path in the guest; empty for the user's home directory. */
   readonly path: string;
-  /** Local path that scp cannot mistake for a host or a flag. */
+  /** Path on this machine in a form that scp does not interpret as a host or a flag. */
   readonly localPath: string;
   readonly isToGuest: boolean;
 }
@@ -21,7 +21,7 @@ interface Copy {
 /** Pattern of a guest, with an optional kind and user, followed by a colon and a path. */
 const REMOTE = /^((?:[^/:]+@)?(?:[a-z]+\/)?[a-z0-9][^/:@]*(?:\/[^/:]+)?):(.*)$/s;
 
-/** Prefixes `./`, because scp would interpret `a:b` as a host and `-a` as a flag. */
+/** Prefixes relative paths with `./`, because scp would interpret `a:b` as a host and `-a` as a flag. */
 function toLocalPath(path: string): string {
   return path.startsWith("/") || path.startsWith("./") || path.startsWith("../")
     ? path

@@ -309,7 +309,7 @@ export interface DataVolumeStatus {
   readonly conditions?: readonly Condition[];
 }
 
-/** Request for a PersistentVolumeClaim of the same name to CDI, or to a standalone machine. */
+/** Request for a PersistentVolumeClaim of the same name. On a standalone machine, Patchbay reads `spec`. In a cluster, CDI reads `spec`. */
 export interface DataVolume extends KubeObject {
   readonly spec: Readonly<Record<string, unknown>>;
   readonly status?: DataVolumeStatus;

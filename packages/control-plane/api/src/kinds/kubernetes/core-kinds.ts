@@ -117,7 +117,7 @@ export interface Secret extends KubeObject {
   readonly type?: string;
 }
 
-/** Immutable snapshot of an object, here of instancetypes and preferences. Labels contain the object's kind. */
+/** Immutable snapshot of an object. Patchbay stores snapshots of instancetypes and preferences; their labels contain the object's kind. */
 export interface ControllerRevision extends KubeObject {
   readonly data?: unknown;
   readonly revision: number;

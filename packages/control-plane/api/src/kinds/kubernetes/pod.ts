@@ -108,7 +108,7 @@ interface SeccompProfile {
   readonly localhostProfile?: string;
 }
 
-/** Security settings of a container. Unset fields default to the pod's security context. */
+/** Security settings of a container. For an unset field, the value in the pod's security context applies, if that context has the field. */
 export interface SecurityContext {
   readonly privileged?: boolean;
   readonly runAsUser?: number;

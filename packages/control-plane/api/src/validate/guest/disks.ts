@@ -21,7 +21,7 @@ type Target = (typeof TARGETS)[number];
 /** Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS = "sata";
 
-/** Returns a disk's first target and its bus, or defaults. Another rule rejects further targets. */
+/** Returns a disk's target and bus, or their defaults. Reads only the first target, because another rule rejects disks with several. */
 function findTarget(disk: Disk): { readonly target: Target; readonly bus: string } {
   const target = TARGETS.find((each) => disk[each] !== undefined) ?? "disk";
   const bus = disk[target]?.bus ?? "";
@@ -241,7 +241,7 @@ const PRIVATE_FILE_SOURCES = [
   "ephemeral",
   "emptyDisk",
 ] as const satisfies readonly (keyof Volume)[];
-/** Cache modes that show all nodes each write to a shared disk. Empty means `none`. */
+/** Cache modes that bypass the host's page cache, so that all nodes see each write to a shared disk. An empty mode means `none`. */
 const UNCACHED_MODES: readonly string[] = ["", "none", "directsync"];
 
 /** Checks whether the guest can write to the disk. Source: libvirt qemu_validate.c, shared access of disks. */
@@ -305,8 +305,8 @@ function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefi
 }
 
 /**
- * Checks whether image locks conflict. QEMU locks a writable image unless both uses are shared. Source: QEMU block/file-posix.c,
- * raw_check_perm.
+ * Checks whether two uses of an image conflict. QEMU locks a writable image against a second use, even by the same
+ * process, unless both uses are shared. Source: QEMU block/file-posix.c, raw_check_perm.
  */
 function conflicts(use: ImageUse, otherUse: ImageUse): boolean {
   const areBothShared = use.isShared && otherUse.isShared;

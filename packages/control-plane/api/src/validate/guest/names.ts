@@ -8,7 +8,7 @@ const LABEL_MAX = 63;
 /** Source: Kubernetes DNS1123SubdomainMaxLength. */
 const SUBDOMAIN_MAX = 253;
 /**
- * Maximum length of a VM's name, because NAMESPACE_POD_UID names a directory of at most 255 bytes. Source: Kubernetes kubelet,
+ * Maximum length of a VM's name. The name of the pod's log directory, NAMESPACE_POD_UID, has at most 255 bytes. Source: Kubernetes kubelet,
  * BuildPodLogsDirectory; limits.h, NAME_MAX.
  */
 const VM_NAME_MAX = 255 - 63 - "virt-launcher-".length - "-00000".length - 36 - "__".length;

@@ -37,7 +37,7 @@ function findDecodedLength(text: string): number | undefined {
 
 const nameIsUnique = namesAreUnique(({ volumes }) => volumes, volumePath);
 
-/** Requires DNS labels as volume names. Another rule checks names that disks share. */
+/** Requires DNS labels as names of volumes. Skips volumes with the name of a disk, because another rule checks disk names. */
 const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] => {
   if (disks.some((disk) => disk.name === name)) return [];
   return labelFaults(name).map((message) => ({
@@ -198,7 +198,7 @@ const SECRET_FIELDS = {
   networkData: "NetworkDataSecretRef",
 } as const;
 
-/** Returns the length in UTF-8 bytes, or UTF-16 code units if the text is too long. */
+/** Returns the length in UTF-8 bytes. For a text that is certainly too long, saves time and returns the number of UTF-16 code units. */
 function countBytes(text: string): number {
   if (text.length > INLINE_MAX_BYTES) return text.length;
   // Array.from iterates over code points, not over UTF-16 code units.

@@ -176,7 +176,7 @@ export function listConflictCauses(
 
 const BYTES_PER_MIB = 2 ** 20;
 
-/** Returns the memory request, empty without overcommit. Rounds to single precision, as KubeVirt does. */
+/** Returns the pod's memory request, or an empty object if overcommit is off. Rounds to single precision, as KubeVirt does. */
 function computeRequestedMemory({ guest, overcommitPercent = 0 }: InstancetypeSpec["memory"]) {
   if (overcommitPercent === 0) return {};
   const part = Math.fround(1 - Math.fround(Math.fround(overcommitPercent) / 100));

@@ -104,7 +104,7 @@ function asObjects(value: unknown): readonly Readonly<Record<string, unknown>>[]
   return Array.isArray(value) ? (value as readonly Readonly<Record<string, unknown>>[]) : [];
 }
 
-/** Copies preferred panic and sound devices, so that validation rejects the VM for these unsupported devices. */
+/** Copies the preferred panic and sound devices into the VM. Patchbay does not support these devices, so validation then rejects the VM. */
 function mergeUnsupportedDevices(
   devices: Devices,
   preference: PreferredDevices,
@@ -169,7 +169,10 @@ function mergeCpu({ cpu }: Domain, preference: PreferenceSpec): Pick<Domain, "cp
   return { cpu: { ...cpu, features: [...templateFeatures, ...missingFeatures] } };
 }
 
-/** Template settings take precedence, except ACPI. An enabled `hypervPassthrough` excludes preferred Hyper-V features. Source: KubeVirt. */
+/**
+ * Merges the features. The template's settings take precedence. Exceptions, as in KubeVirt: the preferred ACPI setting replaces the
+ * template's, and the preferred Hyper-V features do not apply if the template enables `hypervPassthrough`.
+ */
 function mergeFeatures({ features }: Domain, preference: PreferenceSpec): Pick<Domain, "features"> {
   if (preference.features === undefined) return {};
   const { preferredAcpi, preferredApic, preferredKvm } = preference.features;

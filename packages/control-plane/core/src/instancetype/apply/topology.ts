@@ -72,7 +72,7 @@ function describeUnevenSpread(vcpus: number, { across, ratio }: VcpuSpread): str
   return vcpus % spread.divisor === 0 ? undefined : spread.text;
 }
 
-/** Returns KubeVirt's cause if `spread` is preferred but the vCPUs cannot be divided evenly. */
+/** Returns a cause, with KubeVirt's message, if the preferred topology is `spread` and the vCPUs cannot be divided evenly. */
 export function findSpreadCauses(
   vcpus: number,
   preference: PreferenceSpec | undefined,

@@ -7,7 +7,7 @@ export interface AddressServer {
   stop(): Promise<void>;
 }
 
-/** Starts one DHCP server per NIC, so that failures remain separate. Servers end with this process. */
+/** Starts a separate DHCP server for each NIC, so that a failure affects only one NIC. The servers end with this process. */
 export interface AddressServers {
   /**
    * Starts a server and resolves when the server listens. The bridge must exist and have its addresses.

@@ -7,13 +7,17 @@ export interface ClaimSize {
   readonly sizeBytes: number;
 }
 
-/** Stores claims in sparse files. Calls are idempotent. Only Patchbay may write to the absolute paths' parent directories. */
+/**
+ * Stores each claim in a sparse file. All calls are idempotent. Paths must be absolute, and only Patchbay may have write access to their
+ * parent directories. `mount` replays the journal of the file system in the claim's file and makes safe repairs, but checks nothing else in
+ * the file.
+ */
 export interface ClaimDisk {
   /** Creates the claim's file unless it exists. Resolves when the file is written to disk. */
   make(file: string, size: ClaimSize): Promise<void>;
   /**
-   * Creates the directory and mounts the file after safe repairs. `group` gets write access to all files. Set `group` only while no pod
-   * writes.
+   * Creates the directory and mounts the file on it. If the group of the mounted directory is not `group`, changes the group of all files
+   * to `group` and makes the files group-writable. Set `group` only while no pod can modify the files.
    */
   mount(
     file: string,

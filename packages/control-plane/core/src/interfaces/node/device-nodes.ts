@@ -14,7 +14,8 @@ export type CopyResult = "unchanged" | "made" | "removed";
 
 export interface DeviceNodes {
   /**
-   * Ensures that `path` is a copy of the source. Concurrent calls for one path are forbidden. Equivalent to: `mknod`, `chown`, `mv`
+   * Ensures that `path` is a device node with the source's type and device numbers. Atomically replaces any other file at
+   * `path`. Concurrent calls for one path are not allowed. Equivalent to: `mknod`, `chown`, `mv`
    * @throws AppError with an `OS_` code
    */
   ensureCopy(copy: DeviceCopy): Promise<CopyResult>;

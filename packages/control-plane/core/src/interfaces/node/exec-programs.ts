@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that exec started in containers. CRI can start programs, but neither list nor kill them.
+// Programs that were started in containers by exec. CRI can start such programs, but not list or kill them.
 
 /** @throws AppError from every call: CRI_UNAVAILABLE, CRI_FAILED (UNIMPLEMENTED if the runtime cannot list programs), CRI_TIMED_OUT */
 export interface ExecPrograms {

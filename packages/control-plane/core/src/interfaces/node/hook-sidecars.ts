@@ -21,7 +21,7 @@ export interface DefineDomainRequest {
 
 export interface CloudInitRequest {
   readonly version: HookVersion;
-  /** Complete cloud-init data as JSON. Older hooks read only user and network data, from `noCloudSource`. */
+  /** Complete cloud-init data as JSON. Older hooks read `noCloudSource` instead, which has only user data and network data. */
   readonly data: string;
   readonly noCloudSource: string;
   readonly vmi: string;
@@ -42,9 +42,9 @@ export interface HookSidecar {
 
 export interface HookSidecars {
   /**
-   * Connects to a container's sidecar. Callers must first open the pod's launcher, which verifies the pod.
-   * @throws AppError with HOOK_UNREACHABLE while the sidecar does not listen, OS_PATH_REFUSED if the file is not the sidecar's socket,
-   * OS_FILE_FAILED if the file cannot be opened
+   * Connects to the hook sidecar in a container. Callers must open the pod's launcher first, because only that call verifies the pod.
+   * @throws AppError with HOOK_UNREACHABLE while the sidecar does not listen, OS_PATH_REFUSED if the file at the socket's path is not the
+   * sidecar's socket, OS_FILE_FAILED if this file cannot be opened for another reason
    */
   connect(pod: LauncherPod, container: string): Promise<HookSidecar>;
 }

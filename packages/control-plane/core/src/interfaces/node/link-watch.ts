@@ -3,7 +3,7 @@ import type { LinkCounts } from "../../metrics/traffic.ts";
 import type { NetnsHandle } from "../namespaces.ts";
 import type { FrameTest } from "./netlink.ts";
 
-/** Added, removed or changed link. Changes of addresses and forwarding entries count, too. */
+/** A link that was added, removed or changed. Changes of its addresses and forwarding entries count as changes of the link. */
 export interface ChangedLink {
   readonly index: number;
   readonly name?: string;
@@ -20,7 +20,7 @@ export interface WatchedLinks {
 /** Equivalent to: `ip monitor link address neigh`. */
 export interface LinkWatch {
   /**
-   * Reports link changes: the first at once, later ones within a second.
+   * Calls `onChange` after link changes until `signal` aborts: immediately for the first change, and within a second for later changes.
    * @throws AppError with OS_DESCRIPTOR_STALE, or with OS_FILE_FAILED when the limit of watched namespaces is reached
    */
   watch(
@@ -30,7 +30,10 @@ export interface LinkWatch {
   ): WatchedLinks;
 }
 
-/** Frames pass that meet all tests of one list. Lists must test the EtherType first, because tests beyond a frame's end drop the frame. */
+/**
+ * Frames that the kernel reports. A frame is reported if it meets all tests of at least one list. Lists are tried in order, and a test
+ * beyond the end of a frame drops the frame. Each list must therefore test the EtherType first.
+ */
 export interface FrameFilter {
   /** Tests of frames that arrive on the link. */
   readonly incoming: readonly (readonly FrameTest[])[];
@@ -52,8 +55,8 @@ export interface WatchedFrames {
 /** Watches frames of a link with a packet socket, whose filter runs in the kernel. */
 export interface FrameWatch {
   /**
-   * Reports frames: the first at once, later ones within a second. Drops frames beyond 64 per report. Reports nothing after the link's
-   * deletion.
+   * Until aborted, calls `onFrames` with frames that pass the filter: immediately for the first frames, and within a second for later
+   * frames. Reports at most 64 frames at once, and drops frames beyond that if they arrive faster. Reports nothing once the link is deleted.
    * @throws AppError with OS_FILE_FAILED if the link does not exist, OS_DESCRIPTOR_STALE
    */
   watch(

@@ -18,8 +18,8 @@ export interface NewTap {
 }
 
 /**
- * Condition on `size` big-endian bytes at `offset`. Offsets from 0xfffff000 denote kernel facts about the frame. Source: linux/filter.h,
- * SKF_AD_OFF
+ * Condition that a frame contains the big-endian number `value` of `size` bytes at `offset`. Offsets from 0xfffff000 on are the kernel's
+ * facts about the frame. Source: linux/filter.h, SKF_AD_OFF
  */
 export interface FrameTest {
   readonly offset: number;
@@ -28,8 +28,8 @@ export interface FrameTest {
 }
 
 /**
- * Internet checksum of bytes from `from`. The link completes the partial sum at `at`. Source: RFC 1071; struct virtio_net_hdr,
- * linux/virtio_net.h
+ * An Internet checksum (RFC 1071) that the link must complete. The checksum covers all bytes from offset `from`. The link
+ * replaces the partial sum at offset `at` with the result. Source: struct virtio_net_hdr, linux/virtio_net.h
  */
 export interface FrameChecksum {
   readonly from: number;
@@ -37,7 +37,7 @@ export interface FrameChecksum {
 }
 
 export interface FrameExchange {
-  /** Links for sending and receiving. Listening starts on all links before the first frame is sent. */
+  /** Links on which frames are sent and received. Listening starts on all links before the first frame is sent. */
   readonly ports: readonly { readonly netns: NetnsHandle; readonly link: string }[];
   /** Ethernet frames to send. `port` is an index of `ports`. */
   readonly sends: readonly {
@@ -46,29 +46,33 @@ export interface FrameExchange {
     /** Checksum that the link must complete. Unset if all checksums are complete. */
     readonly checksum?: FrameChecksum;
   }[];
-  /** A frame must meet all tests of one list. Lists for short frames come first, because tests beyond a frame's end drop the frame. */
+  /**
+   * A frame passes if it meets all tests of at least one list. Lists are tried in order, and a test beyond the end of a frame drops the
+   * frame. Callers must therefore put the lists for short frames first.
+   */
   readonly tests: readonly (readonly FrameTest[])[];
   readonly ms: number;
 }
 
 export interface ReceivedFrames {
-  /** First 64 frames of each port, truncated to 400 bytes. `isOutgoing` frames left the port. */
+  /** First 64 frames of each port, truncated to 400 bytes. `isOutgoing`: the frame was sent through the port. */
   readonly frames: readonly {
     readonly port: number;
     readonly isOutgoing: boolean;
     readonly frame: Uint8Array;
   }[];
-  /** errno(3) values, 0 for success: `unheard` by port, and `unsent` by frame. */
+  /** errno(3) values, 0 for success. `unheard`: for each port, the result of receiving. `unsent`: for each frame, the result of sending. */
   readonly unheard: readonly number[];
   readonly unsent: readonly number[];
 }
 
-/** Exchanges messages and frames with the kernel. Callers may close descriptors before a call completes. */
+/** Exchanges messages and frames with the kernel, without starting programs. Callers may close descriptors before a call completes. */
 export interface Netlink {
   /**
-   * Each message must request an acknowledgement or a dump. The first error ends the exchange.
-   * @throws AppError with OS_FILE_FAILED when the namespace has no netlink, OS_DESCRIPTOR_STALE
-   * when the descriptor is closed or refers to another file
+   * Sends messages in order. Each message must request an acknowledgement or a dump. Stops at the first error and returns one
+   * reply for each sent message.
+   * @throws AppError with OS_FILE_FAILED when the namespace has no netlink, OS_DESCRIPTOR_STALE when the descriptor is closed
+   * or refers to another file
    */
   exchangeMessages(
     netns: NetnsHandle,

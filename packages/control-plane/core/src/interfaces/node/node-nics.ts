@@ -40,12 +40,12 @@ export interface NodeNics {
   /** Returns the current state of the NIC; undefined if the NIC does not exist. @throws AppError with PODNET_FAILED */
   find(host: NetnsHandle, name: NodeNicName): Promise<NodeNic | undefined>;
   /**
-   * Moves a NIC from a pod to the host under an unused name. Ignores missing NICs.
+   * Moves a NIC from a pod to the host under an unused name, without calling the NIC's CNI plugin. Succeeds if the NIC does not exist.
    * @throws AppError with PODNET_FAILED
    */
   returnToHost(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void>;
   /**
-   * Restores the NIC's name, then all other missing settings. Keeps settings that were added later.
+   * Restores the NIC's name, and then all other missing settings. Does not remove settings that were added later.
    * @throws AppError with PODNET_FAILED when the kernel cannot be queried
    */
   restore(host: NetnsHandle, nic: NodeNic): Promise<RestoredNic>;

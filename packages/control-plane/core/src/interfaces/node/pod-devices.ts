@@ -3,7 +3,8 @@
 
 export interface PodDevices {
   /**
-   * Returns a pod's sorted device IDs by resource. Empty if the kubelet does not list the pod.
+   * Returns the sorted device IDs of a pod by resource, for example `vendor.io/nic`. Returns an empty map if the pod has no
+   * devices or the kubelet does not list the pod.
    * @throws AppError with DEVICES_UNKNOWN
    */
   find(pod: {

@@ -17,7 +17,7 @@ export interface Link {
   readonly mac: string;
   readonly mtu: number;
   readonly up: boolean;
-  /** Flag LOWER_UP. A tap has a carrier while a process has the tap open. */
+  /** Whether the link has a carrier (flag LOWER_UP). A tap has a carrier while a process has the tap open. */
   readonly carrier: boolean;
   /** Addresses as ADDRESS/LENGTH, of all scopes, in the kernel's order. */
   readonly addresses: readonly string[];
@@ -60,8 +60,8 @@ export interface AnnouncedNic {
   readonly podInterfaceName: string;
   readonly mac: string;
   /**
-   * Addresses as ADDRESS or ADDRESS/LENGTH. All must be the guest's, because neighbors redirect
-   * traffic for them.
+   * Addresses to announce, as ADDRESS or ADDRESS/LENGTH. Must be addresses of the guest, because the announcement makes other hosts send
+   * frames for these addresses to the guest.
    */
   readonly addresses: readonly string[];
 }
@@ -78,16 +78,17 @@ export interface PodNetwork {
   /** Replaces the rules of the policy at an existing tap, in one transaction. @throws AppError with PODNET_FAILED */
   applyPolicy(netns: NetnsHandle, wiring: ObservedWiring): Promise<void>;
   /**
-   * Creates a wiring's bridge, with the pod NIC as a port. Does not move the tap.
+   * Creates a wiring's bridge, with the pod NIC as a port. If the tap is a port of another bridge, it remains there until `wireTap` is
+   * called.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void>;
-  /** Removes a bridge that `makeBridge` or `wireTap` created, but not its ports. Ignores missing bridges. */
+  /** Removes a bridge that `makeBridge` or `wireTap` created, without removing its ports. Succeeds if the bridge does not exist. */
   removeBridge(netns: NetnsHandle, bridgeName: string): Promise<void>;
   /** Removes the links that `wireTap` created, the tap first. The pod NIC remains for CNI DEL. */
   unwireTap(netns: NetnsHandle, wiring: RemovableWiring): Promise<void>;
   /**
-   * Reads the NIC's addresses and routes, and resolves the MAC of the IPv6 gateway.
+   * Reads the addresses and routes that CNI configured on the NIC, and resolves the MAC of the IPv6 gateway.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED
    */
   readAddresses(netns: NetnsHandle, name: string): Promise<RememberedAddresses>;
@@ -103,10 +104,11 @@ export interface PodNetwork {
    * @throws AppError with PODNET_FAILED
    */
   restoreNic(netns: NetnsHandle, borrowed: BorrowedNic): Promise<void>;
-  /** Removes a NIC without calling its CNI plugin. A hardware NIC moves to the node's namespace. */
+  /** Removes a NIC without calling its CNI plugin. A hardware NIC moves to the node's namespace. Succeeds if the NIC does not exist. */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;
   /**
-   * Replaces any other link named `originalName` with the NIC, and removes the NIC from its bridge.
+   * Deletes any other link named `originalName`, renames the NIC to `originalName`, and removes the NIC from its bridge.
+   * Succeeds if the NIC does not exist.
    * @throws AppError with PODNET_FAILED
    */
   restoreName(netns: NetnsHandle, nic: RenamedNic): Promise<void>;

@@ -19,8 +19,8 @@ export interface VolumeFile {
 export type PathKind = "Directory" | "File" | "Socket" | "CharDevice" | "BlockDevice" | "Other";
 
 /**
- * Idempotent calls on absolute paths. Only Patchbay may have write access to the parent
- * directories.
+ * Creates the directories and files that pods mount. All calls are idempotent. Paths must be absolute, and only Patchbay may have write
+ * access to their parent directories.
  * @throws AppError with an `OS_` code
  */
 export interface VolumeDisk {
@@ -31,10 +31,9 @@ export interface VolumeDisk {
     options: { readonly access: DirectoryAccess; readonly sizeBytes?: number },
   ): Promise<void>;
   /**
-   * Mounts the file system in `image`. Recreates a missing or damaged image with `sizeBytes` of
-   * space.
-   * @throws AppError with OS_FILE_IN_USE if the file is mounted elsewhere, even in another mount
-   * namespace
+   * Mounts the file system in the sparse file `image`. Creates the file with room for at least `sizeBytes` of data if the file
+   * is missing or damaged.
+   * @throws AppError with OS_FILE_IN_USE if the file is mounted elsewhere, even in another mount namespace
    */
   mountImage(
     path: string,
@@ -53,11 +52,11 @@ export interface VolumeDisk {
   unmountAll(path: string): Promise<void>;
   listMounts(path: string): Promise<readonly string[]>;
   /**
-   * Replaces all files atomically, through the symbolic link `..data`. Returns whether a file
-   * changed.
+   * Replaces all files of the directory atomically by replacing a symbolic link `..data`, like the kubelet. Readers see either
+   * the old or the new files. Keys of `files` are paths below the directory. Returns whether a file changed.
    */
   publish(path: string, files: ReadonlyMap<string, VolumeFile>): Promise<boolean>;
-  /** Returns each directory tree's disk usage, like `du -sx`. Omits missing trees and nested mounts. */
+  /** Returns each directory tree's disk usage in bytes. Omits missing trees and nested mounts. Equivalent to: `du -sx` */
   usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Returns the kind of the file, or undefined if the file does not exist. Follows symbolic links. */
   readKind(path: string): Promise<PathKind | undefined>;

@@ -4,7 +4,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** VMI status fields that virt-controller patches together during a migration. Undefined removes a field. */
+/** VMI status fields that virt-controller writes in one patch during a migration. The patch removes a field whose value is undefined. */
 export interface VmiMigrationFields {
   readonly migrationState?: VmiStatus["migrationState"];
   readonly activePods?: VmiStatus["activePods"];

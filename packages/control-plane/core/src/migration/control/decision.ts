@@ -16,15 +16,15 @@ const SCHEDULING_TIMEOUT_MS = 300_000;
 const READY_TIMEOUT_MS = 900_000;
 /** Maximum time from the target's readiness until the source starts to migrate the guest. */
 const BEGIN_TIMEOUT_MS = 900_000;
-/** Maximum time from the source pod's end until the target reports the running guest. */
+/** Maximum time from the end of the source pod until the target node reports that the guest runs there. */
 const ARRIVAL_TIMEOUT_MS = 60_000;
-/** Like {@link ARRIVAL_TIMEOUT_MS}, for a target that has already detected the guest's domain. */
+/** Like {@link ARRIVAL_TIMEOUT_MS}, for a target that has detected the guest's domain and only needs to resume the guest. */
 const RESUME_TIMEOUT_MS = 300_000;
 /** Maximum time from an abort request until a node reports where the guest runs. */
 const ABORT_REPORT_TIMEOUT_MS = 300_000;
 /**
- * Replaces {@link ABORT_REPORT_TIMEOUT_MS} while the target pod runs and the source has not
- * reported the abort's result.
+ * Applies instead of {@link ABORT_REPORT_TIMEOUT_MS} while the target pod runs and the source node has not reported the result of the
+ * abort. After this time, the target pod can be ended safely, because the target resumes the guest only after the source's report.
  */
 const ABORT_RESULT_TIMEOUT_MS = 900_000;
 
@@ -60,7 +60,7 @@ function describeSilence(sourceNode: string, task: string, period: string): stri
   return `virt-handler of the source node ${sourceNode} did not ${task} within ${period}; check that it runs`;
 }
 
-/** Returns when the target became ready, or the current time if that is not recorded. */
+/** Returns the time at which the target was first observed to be ready. Returns the current time if the status does not contain it yet. */
 function findReadyTime({ migration, now }: MigrationFacts): string {
   const transition = migration?.status?.phaseTransitionTimestamps?.find(
     ({ phase }) => phase === "TargetReady",
@@ -93,7 +93,7 @@ function listPodDeadlines(facts: MigrationFacts): readonly Deadline[] {
   ];
 }
 
-/** Allowed disruption doubles the limit, because QEMU may pause the guest in the second half. */
+/** Returns the transfer's deadline. If disruption is allowed, doubles the limit, because QEMU may pause the guest in the second half. */
 function findCompletionDeadline(facts: MigrationFacts, state: MigrationState): readonly Deadline[] {
   // Prefers the configuration that virt-controller recorded in the VMI's migration state when the migration started.
   const settings = { ...facts.settings.configuration, ...state.migrationConfiguration };
@@ -116,7 +116,7 @@ function findAbortReportDeadline(
     return buildDeadline("abortReport", since, { withinMs: ABORT_REPORT_TIMEOUT_MS, why });
   }
   if (!hasPodEnded(targetPod)) {
-    // A guest that is paused because of different devices has no deadline.
+    // No deadline applies while the guest is paused on the target because its devices differ from what was prepared.
     if (findPausedGuestMessage(state) !== undefined) return [];
     const withinMs = ABORT_RESULT_TIMEOUT_MS;
     const period = printMinutes(withinMs);
@@ -246,7 +246,7 @@ function decideBeforeOpen(facts: MigrationFacts): Decision {
   return hasMigrationBegun(migration) ? fail("the target pod was deleted") : decideBeforePod(facts);
 }
 
-/** Decides the next step of a recorded migration before the guest starts to migrate. */
+/** Decides the next step of a migration that is recorded in the VMI's status, but whose guest has not started to migrate. */
 function decideBeforeStart(facts: MigrationFacts): Decision {
   const why =
     findReasonToEnd(facts) ??
@@ -264,7 +264,7 @@ function decideWithoutSource(facts: MigrationFacts): Decision | undefined {
   return passedLimit === undefined ? { kind: "continue" } : failWithLostGuest(passedLimit.why);
 }
 
-/** Decides the next step if the guest left the source before an abort request. */
+/** Decides the next step if an abort request came too late, because the guest had already left the source. */
 function decideAfterDeparture(facts: MigrationFacts, state: MigrationState): Decision {
   const { guest, targetPod } = facts;
   if (hasPodEnded(targetPod)) {
@@ -295,7 +295,7 @@ export function decide(facts: MigrationFacts): Decision {
   const state = findMigrationState(facts);
   if (state === undefined) return decideBeforeOpen(facts);
   if (state.completed === true) return { kind: "closed" };
-  // A guest that runs on the target has migrated, despite any reported failure or abort.
+  // A guest that runs on the target has migrated, even if a node reported a failure or an abort.
   if (state.targetNodeDomainReadyTimestamp !== undefined) return { kind: "succeed" };
   if (state.failed === true)
     return fail(state.failureReason ?? "source node reported migration failed");

@@ -23,7 +23,7 @@ export interface MigrationFacts {
   /** The VMI as NAMESPACE/NAME. */
   readonly key: string;
   readonly guest: VmiFacts | undefined;
-  /** Current migration. Undefined if the VMI has none, or its object was deleted. */
+  /** Current migration. Undefined if the VMI has none, or if the object of its current migration was deleted. */
   readonly migration: VirtualMachineInstanceMigration | undefined;
   readonly waiting: readonly VirtualMachineInstanceMigration[];
   readonly finished: readonly VirtualMachineInstanceMigration[];
@@ -53,7 +53,7 @@ export function hasPodEnded(pod: Pod | undefined): boolean {
   return pod === undefined || findGuestEnd(pod) !== undefined;
 }
 
-/** A node that is ready for the guest reports its address and ports. */
+/** Checks whether the target node is ready for the guest. A node that is ready reports its address and ports. */
 export function isTargetReady({
   targetNodeAddress,
   targetDirectMigrationNodePorts: ports = {},

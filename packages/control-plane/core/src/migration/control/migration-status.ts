@@ -61,7 +61,7 @@ const PHASE_BY_DECISION: Readonly<
   closed: findClosedPhase,
 };
 
-/** Lists the phases after `lastPhase` up to `phase`. Failed is listed alone. */
+/** Lists the phases after `lastPhase` up to `phase`, including skipped phases. If `phase` is Failed, lists only Failed. */
 function listReachedPhases(
   lastPhase: MigrationPhase | undefined,
   phase: MigrationPhase,
@@ -125,7 +125,7 @@ function listConditions(facts: MigrationStatusFacts): Conditions {
   return withTransitionTimes(newConditions, facts.migration.status?.conditions, facts.now);
 }
 
-/** Returns the VMI's migration state, or a new state if the migration failed without one. */
+/** Returns the VMI's migration state. If the VMI has no state and the migration failed, builds a state with the failure. */
 function buildFinalState({
   state,
   decision,

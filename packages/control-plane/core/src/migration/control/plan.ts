@@ -56,7 +56,7 @@ function planVmiStatus(facts: MigrationFacts, decision: Decision): readonly Migr
   return isEqual(currentFields, fields) ? [] : [{ kind: "patchVmiMigration", fields }];
 }
 
-/** The target pod's networks annotation must not change once the guest has started to migrate. */
+/** Returns whether the target pod's networks annotation may change. It must not change once the guest has started to migrate. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
   const isMigrating = findMigrationState(facts)?.startTimestamp !== undefined;
   return (kind === "schedule" || kind === "open" || kind === "continue") && !isMigrating;
@@ -94,7 +94,7 @@ function planRelease(migration: Migration): MigrationAction {
   return { kind: "releaseMigration", migration };
 }
 
-/** Removes the finalizer of deleted migrations if no leftover pods exist. Deletes the oldest migrations beyond {@link FINISHED_MAX}. */
+/** Plans to remove the finalizer of deleted migrations if no leftover pods exist, and to delete the oldest beyond {@link FINISHED_MAX}. */
 function planFinished({ finished, leftoverPods }: MigrationFacts): readonly MigrationAction[] {
   const releasable =
     leftoverPods.length > 0
@@ -115,7 +115,7 @@ function needsMark({ migration }: MigrationFacts): boolean {
   return migration !== undefined && !isMarked(migration) && !isDeleted(migration);
 }
 
-/** A migration waits until its finalizer and label are written. */
+/** Decides the next step of the current migration. A migration without finalizer and label waits until they are written. */
 export function decideNext(facts: MigrationFacts): Decision {
   return needsMark(facts) ? { kind: "wait" } : decide(facts);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue of migrations by priority and age, limited per VMI, source node and cluster.
+// Order of migrations: by priority, then by age. Limits concurrent migrations: one per VMI, and a maximum per source node and per cluster.
 import {
   isMigrationFinal,
   MIGRATION_PRIORITIES,
@@ -38,7 +38,10 @@ function listOpen(migrations: readonly Migration[]): readonly Migration[] {
   return sortByAge(openMigrations).toSorted((a, b) => rankPriority(a) - rankPriority(b));
 }
 
-/** Undefined if the VMI's status contains an open migration whose object is deleted or final. */
+/**
+ * Returns the VMI's current migration. If the VMI's status contains an open migration, returns that migration, or undefined if its object
+ * is deleted or final. Otherwise returns a migration that has begun, or else the first in the queue.
+ */
 export function currentMigration(
   migrations: readonly Migration[],
   vmi: VirtualMachineInstance | undefined,
@@ -83,7 +86,8 @@ function vmiKey({ metadata, spec }: Migration): string {
 }
 
 /**
- * Earlier migrations in the queue count as begun. `nodeOf` returns undefined for a missing guest.
+ * Checks whether the limits allow the migration to begin. Earlier migrations in the queue count as if they had begun.
+ * `nodeOf` returns the source node, or undefined if the guest does not exist.
  */
 export function mayBegin(
   migration: Migration,

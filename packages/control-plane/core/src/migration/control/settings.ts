@@ -24,7 +24,7 @@ interface PolicyMatch {
   readonly vmiLabelCount: number;
 }
 
-/** Counts selector labels. Undefined if the policy does not match or has no selector. */
+/** Counts the labels in the policy's selectors. Returns undefined if the policy does not match or has no selector. */
 function matchPolicy(
   { spec }: MigrationPolicy,
   vmi: Labels,
@@ -38,7 +38,7 @@ function matchPolicy(
   return labelCount === 0 ? undefined : { labelCount, vmiLabelCount };
 }
 
-/** The policy with the most labels wins, then with the most VMI labels, then by name. */
+/** Returns the matching policy that requires the most labels. Ties are decided by the number of VMI labels, then by the name. */
 function findBestPolicy(
   policies: readonly MigrationPolicy[],
   vmi: Labels,

@@ -90,8 +90,8 @@ function withAddresses(
 }
 
 /**
- * Omits the MAC, which the target pod must not announce yet. A registered binding keeps its MAC.
- * See docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md.
+ * Omits the MAC, because the target pod must not announce it while the guest runs on the source. Keeps the MAC of an interface
+ * with a registered binding. See docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md.
  */
 function withoutMac({ macAddress, ...iface }: Iface): Iface {
   if (macAddress === undefined || iface.binding === undefined) return iface;
@@ -107,7 +107,9 @@ function isMacChecked(
 }
 
 /**
- * Sets the guest's MAC if the network may drop frames from other MACs, and otherwise removes it.
+ * Returns the interface with the MAC to request on the target. Requests the guest's MAC if the network may drop frames from other MACs,
+ * although switches may send frames to the target too early, until the source node announces the MAC again. For other networks, and for
+ * registered bindings, see {@link withoutMac}.
  */
 function withTargetMac(
   { iface, attachment }: MigratingNic,
@@ -122,15 +124,15 @@ function withTargetMac(
 }
 
 /**
- * Removes the PCIe port counts, because NICs without interface status would seem to need free
- * ports.
+ * Removes the numbers of total and free PCIe ports. With these numbers, each NIC would seem to wait for a free port, because {@link
+ * buildTargetPodView} reports no NICs in the guest.
  */
 function withoutPorts(status: VmiStatus = {}): VmiStatus {
   const otherFields = Object.entries(status).filter(([field]) => field !== "pciePorts");
   return Object.fromEntries(otherFields) as VmiStatus;
 }
 
-/** Returns the VMI for the target pod, with only migrating NICs and no interface statuses. */
+/** Returns the VMI from which the target pod is built. It has only the NICs that migrate, and its status has no interfaces. */
 export function buildTargetPodView(
   vmi: VirtualMachineInstance,
   definitions: Definitions = new Map(),
@@ -211,7 +213,7 @@ function describeDifference(
 
 const UNMET: Reason = "RequestNotMet";
 
-/** Describes a target attachment without the guest's MAC, whose network may drop the guest's frames. */
+/** Describes a failed attachment of the target, whose network did not assign the guest's MAC and may drop the guest's frames. */
 function describeUnmetMac(
   target: Attachment | undefined,
   definitions: Definitions,
@@ -221,7 +223,7 @@ function describeUnmetMac(
   return `interface ${target.name} could have no traffic on the target's node, because network ${target.networkName ?? ""} may pass only frames from the MAC that it assigned: ${target.message ?? ""}; let the network assign the guest's MAC there, or declare "macspoofchk": false in its definition if it passes all MACs`;
 }
 
-/** Describes the first NIC whose MAC or addresses change, because a running guest adopts no changes. */
+/** Describes the first NIC whose MAC or addresses differ between source and target. A running guest would not adopt new addresses. */
 export function findTargetNicProblem(facts: MigrationFacts): string | undefined {
   const { guest, targetPod } = facts;
   if (guest === undefined || targetPod === undefined) return undefined;

@@ -36,7 +36,7 @@ function labelsWith(prefix: string, { metadata }: KubeNode): Labels {
   return Object.fromEntries(labelEntries.filter(([key]) => key.startsWith(prefix)));
 }
 
-/** Requires the same CPU, because a guest with host-passthrough crashes if instructions are missing. */
+/** Requires a node with the same CPU. libvirt does not compare host-passthrough CPUs, and a guest crashes if instructions are missing. */
 function requireSameCpu(node: KubeNode): CpuRequirement {
   const cpuLabels = labelsWith(OWN_MODEL_PREFIX, node);
   if (Object.keys(cpuLabels).length === 0) {
@@ -46,7 +46,10 @@ function requireSameCpu(node: KubeNode): CpuRequirement {
   return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...cpuLabels } };
 }
 
-/** Requires the same CPU vendor, and acceptance of the source node's CPU model if known. */
+/**
+ * Requires a node of the same CPU vendor that accepts the source node's CPU model. If the source node has no model label, the model
+ * does not restrict the choice of node, and only libvirt compares the models.
+ */
 function requireAcceptedModel(node: KubeNode): CpuRequirement {
   const models = Object.keys(labelsWith(OWN_MODEL_PREFIX, node));
   const acceptedLabels = models.map(
@@ -55,7 +58,7 @@ function requireAcceptedModel(node: KubeNode): CpuRequirement {
   return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...Object.fromEntries(acceptedLabels) } };
 }
 
-/** Returns the CPU labels that the target must have. `node` is the source node, if known. */
+/** Returns the CPU labels that the target node must have. `node` is the source node, or undefined if it is unknown. */
 export function findCpuRequirement(
   { vmi, settings }: VmiFacts,
   node: KubeNode | undefined,
@@ -97,7 +100,7 @@ function findMissingNetwork(
   return absences.includes(undefined) ? undefined : absences[0]?.message;
 }
 
-/** Undefined if a node may be suitable or the nodes are unknown. */
+/** Returns why no node can receive the guest. Undefined if a node may be suitable or the nodes are unknown. */
 export function noTargetReason(
   facts: VmiFacts,
   migration: VirtualMachineInstanceMigration,

@@ -14,9 +14,9 @@ import { buildLauncherRequest, type VmiFacts } from "../../vm/vmi.ts";
 import { launcherPodName } from "../owner.ts";
 import { buildTargetPodView, findSourceClaims } from "./target-nics.ts";
 
-/** Pattern of an image ID with a registry digest, which locally imported images lack. */
+/** Pattern of an image ID with a registry digest. An image that was imported on the node has no such ID. */
 const IMAGE_WITH_DIGEST = /^(?:[a-z-]+:\/\/)?[^\s@]+@(sha256:[0-9a-f]{64})$/;
-/** Matches the tag and digest of an image reference, but not a registry's port. */
+/** Pattern of the tag and digest at the end of an image reference. A registry's port does not match, because a slash follows it. */
 const IMAGE_VERSION = /(?::[^:/@]+)?(?:@[^@]+)?$/;
 
 function parseDigest(imageId: string): string | undefined {
@@ -27,7 +27,7 @@ function parseRepository({ image }: Container): string {
   return image.replace(IMAGE_VERSION, "");
 }
 
-/** An image with a digest, or that the node must not pull, stays unchanged. */
+/** Returns true if the image reference must not change, because it contains a digest or the node must not pull the image. */
 function isPinned({ image, imagePullPolicy }: Container): boolean {
   return imagePullPolicy === "Never" || image.includes("@");
 }
@@ -52,8 +52,9 @@ function pinImage(container: Container, { spec, status }: Pod): Container {
 }
 
 /**
- * Pins all images except the launcher's to the source's digests, because changed tags mean other
- * disks. Source: KubeVirt pkg/container-disk, ExtractImageIDsFromSourcePod.
+ * Pins the target pod's images to the digests in the source pod, because a changed tag would give the guest other disks
+ * or files. The launcher's image is not pinned, because a migration may update the launcher. Source: KubeVirt
+ * pkg/container-disk, ExtractImageIDsFromSourcePod.
  */
 export function withSourceImages(pod: Pod, source: Pod): Pod {
   const launcherImage = pod.spec.containers.find(
@@ -85,7 +86,7 @@ interface Affinity {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Adds a term that keeps the pod off nodes with a launcher of the same VMI. */
+/** Returns the VM's affinity with an added term that keeps the pod off nodes that already run a launcher of the VMI. */
 function buildAntiAffinity({ metadata, spec }: VirtualMachineInstance): Affinity {
   const affinity: Affinity = spec.affinity ?? {};
   const requiredTermsField = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -103,7 +104,7 @@ function buildAntiAffinity({ metadata, spec }: VirtualMachineInstance): Affinity
   };
 }
 
-/** Merges node selectors: the VM's values override the migration's, and both override the CPU labels. */
+/** Merges CPU labels and the node selectors of migration and VM. The VM's values take precedence, then the migration's. */
 export function buildTargetNodeSelector(
   { spec }: VirtualMachineInstance,
   migration: VirtualMachineInstanceMigration,
@@ -124,14 +125,14 @@ function buildTargetLabels(
   return { ...Object.fromEntries(otherLabels), [names.MIGRATION_JOB_LABEL]: metadata.uid ?? "" };
 }
 
-/** Returns the larger of the planned number of PCIe ports and the running guest's number. */
+/** Returns the target pod's number of PCIe ports: the planned number, or the running guest's number if that is larger. */
 function countTargetPorts({ vmi }: VmiFacts, plannedPorts: number): number {
   // On machine type pc, the status counts slots of the conventional PCI bus, which need no ports.
   const hasPorts = findMachineFamily(buildMachine(vmi.spec.domain)) !== "pc";
   return hasPorts ? Math.max(plannedPorts, vmi.status?.pciePorts?.total ?? 0) : plannedPorts;
 }
 
-/** Mounts images like the source pod, so that disk paths are the same on both nodes. */
+/** Builds the request for a target pod. The pod mounts images like the source pod, so that disk paths are the same on both nodes. */
 function buildTargetRequest(facts: VmiFacts): LauncherRequest {
   const defaultRequest = buildLauncherRequest(facts);
   const request = { ...defaultRequest, ports: countTargetPorts(facts, defaultRequest.ports) };

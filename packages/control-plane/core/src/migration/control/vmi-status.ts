@@ -113,7 +113,7 @@ export function buildVmiFields(facts: MigrationFacts, decision: Decision): VmiMi
   return { migrationState: { ...updatedState(facts, state), ...abortFields } };
 }
 
-/** Returns changes to the labels by which nodes watch their VMIs. null removes a label. */
+/** Returns changes to the labels by which each node watches its VMIs. The value null removes a label. */
 export function labelChanges(vmi: VirtualMachineInstance): Readonly<Record<string, string | null>> {
   const { metadata, status } = vmi;
   const labels = metadata.labels ?? {};
@@ -121,7 +121,7 @@ export function labelChanges(vmi: VirtualMachineInstance): Readonly<Record<strin
   const labeledTarget = labels[names.MIGRATION_TARGET_NODE_LABEL];
   if (labeledTarget === target) return {};
   const node = status?.nodeName;
-  // Sets the owner label in the same patch, so that the node's watch keeps the VMI.
+  // Sets the owner label in the same patch that removes the target label, so that the new owner's watch never loses the VMI.
   const nodeLabel =
     target === undefined && node !== undefined ? { [names.NODE_NAME_LABEL]: node } : {};
   return { ...nodeLabel, [names.MIGRATION_TARGET_NODE_LABEL]: target ?? null };

@@ -28,14 +28,14 @@ export interface NicAddresses {
   readonly routes: readonly NicRoute[];
 }
 
-/** Addresses and routes of a pod NIC, recorded because the NIC's wiring removes its addresses. */
+/** Addresses and routes of a pod NIC. virt-handler records them before it wires the NIC, because wiring removes the NIC's addresses. */
 export interface RememberedAddresses extends NicAddresses {
   readonly podInterfaceName: string;
   /** ifindex of the NIC. A later NIC with the same name has a different ifindex. */
   readonly index: number;
-  /** MAC of the IPv6 gateway. Unset if no gateway exists or answers. */
+  /** MAC of the IPv6 gateway. Unset if the NIC has no gateway or the gateway did not answer. */
   readonly gatewayMac?: string;
-  /** Permanent neighbors that a plugin sets for addresses without ARP or ND answers, if any. */
+  /** Permanent neighbors, which the network's plugin sets for addresses that do not answer ARP or ND. Unset if there are none. */
   readonly neighbors?: readonly NicNeighbor[];
 }
 
@@ -61,7 +61,7 @@ interface Ipv6Address {
   readonly address: string;
   /** Address of the bridge in the same subnet, as ADDRESS/LENGTH. */
   readonly server: string;
-  /** Whether the guest reaches the subnet directly, and not only through its router. */
+  /** Whether the guest reaches the subnet directly on its link. If not, the guest reaches the subnet only through its router, if any. */
   readonly isOnLink: boolean;
 }
 
@@ -77,8 +77,8 @@ export interface GuestLease {
 }
 
 /**
- * Address of the DHCP server, link-local to avoid collisions with a network's subnet. Source:
- * KubeVirt, address of the in-pod bridge (binding bridge)
+ * Address of the DHCP server. It is link-local, so that it does not collide with a network's subnet.
+ * Source: KubeVirt, address of the in-pod bridge (binding bridge)
  */
 const SERVER_ADDRESS = "169.254.75.10/32";
 /** Longest prefix length with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
@@ -112,8 +112,8 @@ function isInside(address: string, prefix: string): boolean {
 }
 
 /**
- * Lists on-link routes to otherwise unreachable gateways, because DHCP cannot transmit the flag
- * `onlink`.
+ * Returns an on-link route to each gateway that is neither in the guest's subnet nor in the destination of an on-link route. The pod needs
+ * no such route if its routes have the flag `onlink`, which DHCP cannot transmit to the guest.
  */
 function listGatewayRoutes(address: string, routes: readonly NicRoute[]): readonly NicRoute[] {
   const onLink = routes.flatMap((route) =>
@@ -167,8 +167,9 @@ export function listAnsweredNeighbors(
 }
 
 /**
- * The bridge gets the subnet-router anycast address, which no host uses. For unsupported prefix
- * lengths, the subnet is an off-link /64. Source: RFC 4291 section 2.6.1
+ * Builds the lease entry of an IPv6 address. The bridge that serves the guest gets the subnet-router anycast address, because no host in
+ * the subnet uses that address. If dnsmasq cannot serve the prefix length, or the length has no anycast address (above 126), the bridge's
+ * address is in the /64 around the guest's address, and the subnet is not on-link. Source: RFC 4291 section 2.6.1
  */
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;
@@ -186,7 +187,7 @@ function toIpv6Lease(remembered: RememberedAddresses): Ipv6Lease | undefined {
   };
 }
 
-/** Assigns the pod NIC's addresses to the guest. Undefined if no addresses are recorded. */
+/** Returns the lease that assigns the pod NIC's addresses to the guest; undefined if no addresses are recorded. */
 export function buildRecordedLease(
   remembered: RememberedAddresses | undefined,
 ): GuestLease | undefined {
@@ -258,8 +259,8 @@ export function withoutDefaultRoutes(
 }
 
 /**
- * Adds a missing IPv4 default route, except through a permanent neighbor, which serves only
- * recorded routes.
+ * Adds an IPv4 default route through the network's first IPv4 gateway, unless the lease has a default route. Adds none if the gateway is a
+ * permanent neighbor: the pod redirects traffic to such a neighbor only for the routes in `remembered`, so the added route would not work.
  */
 export function withDefaultRoute(
   lease: GuestLease,
@@ -275,7 +276,10 @@ export function withDefaultRoute(
   return ipv4 === undefined ? lease : { ...lease, ipv4 };
 }
 
-/** Adds routes to unreached IPv4 name servers if only `lease` has an IPv4 default route. */
+/**
+ * Returns the lease `kept`. If only `lease` has an IPv4 default route, adds routes through that route's gateway: one to each IPv4 name
+ * server that the guest could not reach otherwise. Adds no IPv6 routes, because router advertisements contain only the default route.
+ */
 export function withServerRoutes(
   lease: GuestLease,
   kept: GuestLease,

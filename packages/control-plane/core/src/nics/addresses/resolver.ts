@@ -15,7 +15,7 @@ const DNS_NAME =
 /** Maximum length of a DNS name, in characters. Source: RFC 1035 section 2.3.4 */
 const DNS_NAME_MAX = 253;
 
-/** Loopback addresses and addresses with a zone, such as `%eth0`, work only in the pod. */
+/** Checks whether the guest can use a name server. Loopback addresses and addresses with a zone, such as `%eth0`, work only in the pod. */
 function isForGuest(nameserver: string): boolean {
   const ip = parseIp(nameserver);
   if (ip === undefined) return false;

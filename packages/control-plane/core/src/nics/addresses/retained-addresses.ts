@@ -47,7 +47,7 @@ export function findReadyAttachment(
   );
 }
 
-/** Lists each NIC's current addresses, or else its recorded addresses on the same network. */
+/** Lists addresses to record in the VM's status: each NIC's current addresses, or else its recorded addresses on the same network. */
 export function listRetainedAddresses(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -85,7 +85,7 @@ export function readRetainedAddresses(vmi: VirtualMachineInstance): readonly Ret
   return parseRetainedAddresses(vmi.metadata.annotations?.[names.RETAINED_ADDRESSES_ANNOTATION]);
 }
 
-/** `networkName` is NAMESPACE/NAME. Empty if the interface's spec requests addresses itself. */
+/** Returns the interface's retained addresses on network NAMESPACE/NAME. Empty if the spec of the interface requests addresses itself. */
 export function findPreferredIps(
   iface: Iface,
   networkName: string,
@@ -95,7 +95,7 @@ export function findPreferredIps(
   return recorded?.networkName === networkName && !hasOwnAddressing(iface) ? recorded.ips : [];
 }
 
-/** Condition type of VMI and VM while a NIC lacks a retained address. */
+/** Condition type of VMI and VM. The condition exists only while a NIC lacks one of its retained addresses. */
 export const ADDRESS_CHANGED = "AddressChanged";
 
 const ADDRESS_CHANGED_REASON = "AddressNotKept";

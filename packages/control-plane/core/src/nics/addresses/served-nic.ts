@@ -50,7 +50,7 @@ interface ServingFacts {
 
 const NO_DNS: DnsSettings = { nameservers: [], search: [] };
 
-/** The server starts only on a wired NIC, but continues while the bridge exists. */
+/** Checks whether the pod can serve DHCP on the NIC. The server starts only on a wired NIC, but continues while the bridge exists. */
 function isServable(
   { isWired, hasBridge }: IfaceFacts["links"],
   bridgeName: string,
@@ -73,7 +73,7 @@ function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInsta
   return { ...dns, search: [guestDomain, ...dns.search.filter((each) => each !== guestDomain)] };
 }
 
-/** Warns if the annotation's interface does not exist yet. `base` is the path of `metadata`. */
+/** Returns a warning if the interface that the default-route annotation names does not exist yet. `base`: path of `metadata`. */
 export function findUnusedDefaultRoute(
   base: string,
   {
@@ -92,7 +92,7 @@ function findChosenRouter({ vmi, ifaces }: ServingFacts): IfaceFacts | undefined
   return ifaces.find(({ name, iface }) => name === chosenName && iface !== undefined);
 }
 
-/** Ignores other NICs. Adds an IPv4 default route if the user chose this NIC. */
+/** Returns a NIC's lease without regard to other NICs. Adds an IPv4 default route if the user chose the NIC for the default route. */
 function buildOwnLease(iface: IfaceFacts, facts: ServingFacts): GuestLease | undefined {
   const lease = buildLease(iface);
   const { remembered, attachment } = iface;
@@ -101,10 +101,13 @@ function buildOwnLease(iface: IfaceFacts, facts: ServingFacts): GuestLease | und
   return withDefaultRoute(lease, remembered, attachment?.gateways ?? []);
 }
 
-/** Prefers the NIC that the user chose, then the pod network's NIC, then the spec's order. */
+/**
+ * Returns the NIC through which the guest gets its default route of the address family. If the NIC that the user chose is wired and has
+ * no lease, returns it, because its network itself may offer the guest a default route. Otherwise considers the NICs whose lease contains
+ * a default route: prefers the chosen NIC, then the pod network's NIC, then the first in the spec.
+ */
 function findRouter(facts: ServingFacts, version: 4 | 6): IfaceFacts | undefined {
   const chosen = findChosenRouter(facts);
-  // A NIC without a lease may get a default route from its own network.
   if (chosen?.links.isWired === true && buildLease(chosen) === undefined) return chosen;
   const candidates = facts.ifaces.filter(
     (iface) =>
@@ -117,8 +120,10 @@ function findRouter(facts: ServingFacts, version: 4 | 6): IfaceFacts | undefined
 }
 
 /**
- * Removes default routes that {@link findRouter} assigns to another NIC, because the guest might
- * use either.
+ * Removes the NIC's default route of an address family if {@link findRouter} returns another NIC, because the guest might use either route.
+ * DNS settings: a NIC on the pod network gets the pod's, and routes to the name servers if its default route was removed. Any other NIC
+ * gets its network's. If these are missing, it gets the pod's, provided that it has a default route and the VM has no NIC on the pod
+ * network.
  */
 function chooseLeaseAndDns(
   iface: IfaceFacts,
@@ -153,7 +158,7 @@ function listUnservedIpv6Routes(
     .map(({ destination }) => destination);
 }
 
-/** Reports a chosen NIC that has no default route, because its network has no gateway. */
+/** Reports a NIC that the user chose for the default route, if its network has no gateway and `lease` therefore has no default route. */
 function describeMissingGateway(
   iface: IfaceFacts,
   lease: GuestLease,
@@ -247,7 +252,7 @@ interface Fit<T> {
   readonly omissions: readonly T[];
 }
 
-/** Splits `items` before the first item that does not fit into `max` bytes. */
+/** Splits `items` before the first item that does not fit into `max` bytes. `sizeOf` returns the size of a list in bytes. */
 function fitIntoOption<T>(
   items: readonly T[],
   max: number,
@@ -258,18 +263,18 @@ function fitIntoOption<T>(
   return { fitting: items.slice(0, count), omissions: items.slice(count) };
 }
 
-/** Adds up the bytes of prefix length, significant destination and gateway. Source: RFC 3442 */
+/** Returns the length of a route in the DHCP option, in bytes: prefix length, significant destination bytes, gateway. Source: RFC 3442 */
 function computeRouteSize({ destination }: NicRoute): number {
   return 1 + Math.ceil((parseIp(destination)?.length ?? 0) / 8) + IPV4_BYTES;
 }
 
-/** Lower ranks take precedence. On-link routes come first, because other routes' gateways need them. */
+/** Returns a route's rank; lower ranks take precedence. On-link routes come first, because they make other routes' gateways reachable. */
 function rankRoute({ destination, gateway }: NicRoute): number {
   if (gateway === undefined) return 0;
   return destination.endsWith("/0") ? 1 : 2;
 }
 
-/** Selects routes that fit into DHCP's option, by {@link rankRoute}. Retains the order of `routes`. */
+/** Selects routes that fit into DHCP's option: first on-link routes, then default routes, then others. Retains the order of `routes`. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankRoute(left) - rankRoute(right));
   const { fitting } = fitIntoOption(ranked, OPTION_MAX, (prefix) =>
@@ -287,8 +292,8 @@ function listSuffixes(domain: string): readonly string[] {
 }
 
 /**
- * Returns the size in bytes. A repeated suffix becomes a pointer of two bytes. Source: RFC 3397
- * section 2; dnsmasq 2.90 option.c, parse_dhcp_opt
+ * Returns the size of the search domains in bytes. A repeated suffix becomes a pointer of two bytes. Source: RFC 3397 section
+ * 2; dnsmasq 2.90 option.c, parse_dhcp_opt
  */
 function computeSearchSize(domains: readonly string[]): number {
   const written = new Set<string>();
@@ -300,7 +305,7 @@ function computeSearchSize(domains: readonly string[]): number {
     const newSuffixes = suffixes.slice(0, repeated === -1 ? suffixes.length : repeated);
     size += newSuffixes.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
     size += repeated === -1 ? 1 : 2;
-    // After the first pointer, dnsmasq records no more suffixes for later pointers.
+    // After the first domain with a pointer, dnsmasq records no more suffixes to which later pointers could refer.
     hasPointer ||= repeated !== -1;
     if (!hasPointer) for (const suffix of newSuffixes) written.add(suffix);
   }
@@ -332,11 +337,11 @@ function describeOmissions(
 }
 
 /**
- * Option bytes in a message of 576 bytes, without cookie, overload option and end marks. Source:
- * RFC 2131 sections 2 and 4.1
+ * Bytes for options in the options field, in `file` and in `sname` of a 576-byte message, which every client accepts. Excludes the magic
+ * cookie, the option that declares overload, and the end marks of `file` and `sname`. Source: RFC 2131 sections 2 and 4.1
  */
 const [OPTIONS_FIELD_SIZE, FILE_FIELD_SIZE, SNAME_FIELD_SIZE] = [308 - 3, 128 - 1, 64 - 1];
-/** Bytes of message type, server identifier, lease times, netmask, broadcast address, MTU and end of list. */
+/** Bytes of the options for message type, server identifier, lease times, netmask, broadcast address, MTU and the end of the list. */
 const FIXED_OPTIONS_SIZE = 46;
 /** Bytes of an option's code and length. Source: RFC 2132 section 2 */
 const OPTION_HEADER_SIZE = 2;
@@ -361,7 +366,7 @@ function listOptionSizes({ hostname, dns, options, lease }: SizedNic): readonly 
   return sizes.filter((size) => size > 0).map((size) => size + OPTION_HEADER_SIZE);
 }
 
-/** Places the longest options first and splits no option. */
+/** Checks whether all options fit into the fields together. Places the longest options first and splits no option. */
 function fitTogether(sizes: readonly number[], fields: readonly number[]): boolean {
   const free = [...fields];
   return sizes
@@ -374,13 +379,13 @@ function fitTogether(sizes: readonly number[], fields: readonly number[]): boole
     });
 }
 
-/** Warns if a DHCP message exceeds 576 bytes, because only some clients accept longer messages. */
+/** Returns a warning if a DHCP message needs over 576 bytes. dnsmasq then omits some options, unless the client accepts longer messages. */
 function describeLongMessage(nic: SizedNic): readonly string[] {
   if (nic.lease.ipv4 === undefined) return [];
   const sizes = listOptionSizes(nic);
   const fields = [
     OPTIONS_FIELD_SIZE - FIXED_OPTIONS_SIZE,
-    // With network boot, these fields contain boot file and server names instead of options.
+    // With network boot, these fields contain the names of the boot file and the server, so they have no space for options.
     ...(nic.options.bootFileName === undefined ? [FILE_FIELD_SIZE] : []),
     ...(nic.options.tftpServerName === undefined ? [SNAME_FIELD_SIZE] : []),
   ];

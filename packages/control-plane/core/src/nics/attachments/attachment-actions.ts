@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the CNI operations that make a pod's attachments match its annotation. Source: NPWG 1.3
-// section 4.
+// Plans the CNI operations that make a pod's attachments match its annotation, and updates net-agent's entries in
+// `network-status`. Source: NPWG 1.3 section 4.
 import type {
   NetworkSelection,
   NetworksAnnotation,
@@ -31,18 +31,18 @@ import { isEqual } from "@patchbay/base";
 export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;
-  /** Element of the pod's annotation at ADD. Unset if missing in the journal. */
+  /** Element of the pod's networks annotation that was passed to ADD. Unset if the journal does not contain it. */
   readonly recordedElement?: NetworkSelection;
   /**
-   * `begun`: ADD or the host NICs' restoration after DEL is incomplete. `removed`: still listed in
-   * `network-status`.
+   * `begun`: ADD has not succeeded, or host NICs are not restored after DEL. `removed`: DEL succeeded, but `network-status` still lists the
+   * attachment.
    */
   readonly state: "begun" | "attached" | "removed";
-  /** Whether the attachment's sandbox no longer exists, for example after a reboot. */
+  /** Whether the sandbox of the attachment no longer exists, because it was replaced or the node was rebooted. */
   readonly isStale: boolean;
-  /** Whether the container runtime created the attachment. The runtime also removes it with the sandbox. */
+  /** Whether the container runtime created the attachment. The runtime removes it with the sandbox; net-agent removes it on an unplug. */
   readonly isAdopted: boolean;
-  /** Paths edited in the definition since ADD. Unset if unchanged or unreadable. */
+  /** Paths in the definition that were edited since ADD. Unset if the definition is unchanged or cannot be read. */
   readonly definitionChanges?: readonly string[];
   /** Whether the attachment uses a device that the kubelet allocated to the pod. */
   readonly hasDevice?: boolean;
@@ -55,8 +55,8 @@ export interface ForeignAttachment extends PresentAttachment {
 }
 
 /**
- * `alone`: only net-agent attaches. `multus`: net-agent adopts Multus's attachments.
- * `multus-dynamic`: net-agent attaches nothing.
+ * Components that attach networks. `alone`: net-agent only. `multus`: Multus attaches networks at pod creation, and net-agent adopts these
+ * attachments so that it can remove them. `multus-dynamic`: Multus and its dynamic networks controller; net-agent attaches none.
  */
 export type AgentMode = "alone" | "multus" | "multus-dynamic";
 
@@ -66,15 +66,15 @@ export interface AttachmentFacts<Owned extends OwnedAttachment> {
   readonly networks: NetworksAnnotation;
   /** Whether the pod uses the host's network and therefore gets no attachments. */
   readonly isHostNetwork: boolean;
-  /** Whether the launcher is KubeVirt's. Replacing its NIC would disconnect a running guest. */
+  /** Whether the pod is a launcher of KubeVirt and not of Patchbay. Replacing its NIC would disconnect a running guest. */
   readonly isKubeVirtLauncher?: true;
   /** Attachments of net-agent, in the order of their ADD. */
   readonly owned: readonly Owned[];
   readonly foreign: readonly ForeignAttachment[];
   readonly mode: AgentMode;
   /**
-   * `ending`: terminating or without sandbox, no new attachments. `ended`: processes exited or pod
-   * deleted.
+   * `ending`: the pod is terminating or has no sandbox, and gets no new attachments. `ended`: the pod's processes have exited, or the pod
+   * is deleted.
    */
   readonly podState: "alive" | "ending" | "ended";
 }
@@ -108,7 +108,7 @@ function isAttachedNow(owned: OwnedAttachment): boolean {
   return owned.state === "attached" && !owned.isStale;
 }
 
-/** A NIC to which KubeVirt may have connected the guest must not be replaced. */
+/** Checks whether KubeVirt may have connected the guest to the NIC. If so, the NIC must not be replaced. */
 function isWired(
   owned: OwnedAttachment,
   { isKubeVirtLauncher }: Pick<AttachmentFacts<OwnedAttachment>, "isKubeVirtLauncher">,
@@ -131,7 +131,7 @@ function findAttributesError(
     : [{ kind: "reportError", interfaceName, ...networkChanged(network, edited) }];
 }
 
-/** An adopted attachment needs no DEL if the runtime removes it with the sandbox. */
+/** Plans the removal of an attachment. An adopted attachment needs no DEL if the runtime removes it with the sandbox. */
 function planRemoval<Owned extends OwnedAttachment>(
   owned: Owned,
   podState: AttachmentFacts<Owned>["podState"],
@@ -140,7 +140,7 @@ function planRemoval<Owned extends OwnedAttachment>(
   return { kind: belongsToRuntime ? "forget" : "del", owned };
 }
 
-/** In mode `multus`, adopts a secondary NIC on the wanted network. Otherwise reports an error. */
+/** In mode `multus`, plans to adopt `holder`, which has the wanted name, if it is a secondary NIC on `network`; otherwise an error. */
 function planConflict(
   { network, interfaceName }: WantedAttachment,
   holder: ForeignAttachment,
@@ -162,8 +162,8 @@ function planConflict(
 }
 
 /**
- * Replaces attachments with the same interface name. For an existing attachment, only reports
- * changed attributes.
+ * Plans ADD for a wanted attachment, after the removal of net-agent's other attachments with the same interface name. If the wanted
+ * attachment already exists, only reports attributes that changed since its ADD.
  */
 function planWanted<Owned extends OwnedAttachment>(
   wanted: WantedAttachment,
@@ -198,7 +198,7 @@ function planRemovals<Owned extends OwnedAttachment>(
     .map((entry) => planRemoval(entry, podState));
 }
 
-/** Adopts unrequested NICs with names that Patchbay generated, so that net-agent can remove them. */
+/** Plans to adopt NICs whose name Patchbay generated and that the annotation no longer requests, so that net-agent can remove them. */
 function planOrphans<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
   accepted: readonly WantedAttachment[],
@@ -214,7 +214,11 @@ function planOrphans<Owned extends OwnedAttachment>(
     .map((foreign) => ({ kind: "adopt", foreign }));
 }
 
-/** Removes attachments with a device first, so that wanted attachments can reuse the device. */
+/**
+ * Plans the operations in this order: removals of attachments with a device, wanted attachments in the order of the annotation,
+ * other removals. This order lets a wanted attachment reuse a device. If the pod has ended, plans the removal of all attachments.
+ * Otherwise, if the annotation is invalid or the mode is `multus-dynamic`, plans only the removal of stale attachments.
+ */
 export function planAttachmentActions<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
 ): readonly AttachmentAction<Owned>[] {
@@ -291,7 +295,7 @@ function normalizeAttribute(value: unknown): unknown {
   return isEmpty ? undefined : value;
 }
 
-/** Checks for a different MAC request. Ignores a request that was removed after ADD. */
+/** Checks whether the element requests a MAC that it did not request at ADD. The removal of the request does not count as a change. */
 function isOtherMac(recorded: NetworkSelection, requested: NetworkSelection): boolean {
   const requestedMac = normalizeMac(requested.mac ?? "");
   return requestedMac !== "" && requestedMac !== normalizeMac(recorded.mac ?? "");
@@ -323,8 +327,8 @@ export function listInterfaces({
 }
 
 /**
- * Replaces net-agent's entries. `renewed`: interfaces of stale attachments whose entry already
- * describes the current sandbox.
+ * Updates net-agent's entries in `current`, appends new entries, and drops net-agent's entries whose attachment no longer exists. `renewed`
+ * contains the interfaces of stale attachments whose entry already describes the current sandbox.
  */
 export function mergeNetworkStatus(
   current: readonly NetworkStatus[],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records bridges that CNI plugins create, so that the cleanup does not remove an administrator's
-// bridges.
+// Bridges that CNI plugins create on the node during ADD and never remove. net-agent and the node's runtime record them, so that
+// the supervisor's cleanup removes these bridges and not an administrator's bridges.
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 import type { Link } from "../../interfaces/node/pod-network.ts";
 import { listNamedBridges } from "./tenant-policy.ts";

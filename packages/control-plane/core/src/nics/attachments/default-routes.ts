@@ -24,7 +24,7 @@ function isClaimedBy(
   return listFamilies(gateways).includes(version);
 }
 
-/** Returns the first element that requests default routes, if it is not `element` itself. */
+/** Returns the first element that requests default routes, unless it is `element` itself. Only the first element may request them. */
 export function findEarlierRouteRequest(
   elements: readonly NetworkSelection[],
   element: NetworkSelection,
@@ -44,7 +44,10 @@ export function findConflictingRoutes(
   );
 }
 
-/** Includes routes replaced by others, which may be removed first. Omits the NIC's own routes. */
+/**
+ * Returns the routes to restore when the attachment is removed: routes that this attachment replaces, and routes that other attachments
+ * replaced, because the others may be removed earlier. Omits routes of the attachment's own NIC, which the kernel deletes with the NIC.
+ */
 export function listRoutesToRecord(
   conflicting: readonly DefaultRoute[],
   claim: Pick<RouteClaim, "gateways" | "interfaceName">,
@@ -59,7 +62,11 @@ export function listRoutesToRecord(
   );
 }
 
-/** `others` is in the order of ADD. The last claimant of each address family keeps its claim. */
+/**
+ * Returns the routes to restore after an attachment is removed. `others` are the remaining attachments in the order of their ADD. The last
+ * of them that claims the default route of an address family keeps the claim. In that family, only routes through that attachment's NIC are
+ * restored.
+ */
 export function listRoutesToRestore(
   removed: RouteClaim,
   others: readonly RouteClaim[],

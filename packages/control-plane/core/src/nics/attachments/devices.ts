@@ -22,7 +22,7 @@ export interface DeviceFacts {
 /** A request for a device. At least one field is set. */
 export interface DeviceRequest {
   readonly resource?: string;
-  /** Device ID from the pod's networks annotation. If set, no other device is assigned. */
+  /** Device ID from the pod's annotation of requested networks. If set, no device with another ID is assigned. */
   readonly id?: string;
 }
 
@@ -46,7 +46,7 @@ function isShared(resource: string): boolean {
   return resource === names.VHOST_USER_RESOURCE;
 }
 
-/** The device must be allocated to the pod, because the annotation may contain any ID. */
+/** Chooses the device with the requested ID. The device must be allocated to the pod, because the annotation may contain any ID. */
 function chooseRequested(
   id: string,
   resource: string | undefined,
@@ -66,13 +66,13 @@ function chooseRequested(
   return { ok: true, id, resource: podDevices };
 }
 
-/** If all devices are in use, a vhost-user NIC shares the first directory. */
+/** Chooses the requested device or, without a request, an unused device. If all are in use, a vhost-user NIC shares the first directory. */
 export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts): DeviceChoice {
   if (id !== undefined) return chooseRequested(id, resource, facts);
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
   const ids = facts.allocated.get(resource) ?? [];
   if (ids.length === 0) {
-    // A vhost-user NIC needs a socket directory. Other resources may only affect scheduling.
+    // A vhost-user NIC needs its device, the socket directory. Other resources may have no devices and only affect scheduling.
     if (!isShared(resource)) return { ok: true };
     return { ok: false, reason: `the kubelet gave the pod no device of ${resource}` };
   }
@@ -91,7 +91,7 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   return { ok: false, reason: `the pod has no more devices of ${resource}: ${usages.join(", ")}` };
 }
 
-/** If the kubelet may have allocated a device, ADD must wait for the device list. */
+/** Checks whether the kubelet may have allocated a device for the attachment. If so, ADD must wait for the kubelet's device list. */
 export function mayHaveDevice({ resource, id }: DeviceRequest, pod: Pod | undefined): boolean {
   if (pod === undefined || resource === undefined || id !== undefined || isShared(resource)) {
     return true;

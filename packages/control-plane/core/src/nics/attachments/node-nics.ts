@@ -10,7 +10,7 @@ export const HOST_DEVICE_PLUGIN = "host-device";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-/** Returns the runtime's `deviceID` if the plugin supports it, or else the configured `pciBusID`. */
+/** Returns the ID of the device to move: the runtime's `deviceID` if the plugin supports it, or else the configured `pciBusID`. */
 function readDevice(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
@@ -22,7 +22,7 @@ function readDevice(
   return readText(plugin, "pciBusID");
 }
 
-/** Returns the NIC's first set property, in the order of plugin host-device. */
+/** Returns the property by which the configuration identifies the NIC: the first one that is set, in the order of plugin host-device. */
 function readNicName(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tenant policy of a node. Network definitions need limits, because CNI plugins run as root.
+// Tenant policy of a node. CNI plugins run as root, so the policy limits what network definitions of tenants may reference.
 import {
   POLICY_FIELDS,
   names,
@@ -16,8 +16,8 @@ import { collectNeeds, readBridge, readText } from "../definition/needs.ts";
 import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";
 
 /**
- * Patterns `NAME` and `PREFIX*`. The first match decides, `!` refuses, and unmatched names are
- * refused.
+ * Patterns `NAME` and `PREFIX*`. The first pattern that matches a name decides: it allows the name, or refuses it if the
+ * pattern begins with `!`. A name that matches no pattern is refused.
  */
 type Patterns = readonly string[];
 
@@ -39,9 +39,9 @@ function isAllowed(name: string, patterns: Patterns): boolean {
   return false;
 }
 
-/** Endings of member names. Such a member's value counts as a path, whatever its form. */
+/** Endings of member names. The value of a member with such an ending counts as a path even if the value does not look like a path. */
 const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
-/** Length of the longest ending in {@link PATH_MEMBER}, to which names are cut for speed. */
+/** Length of the longest ending in {@link PATH_MEMBER}. Names are cut to their last characters, because matching long names is slow. */
 const PATH_MEMBER_LENGTH_MAX = "socket".length;
 
 function looksLikePath(member: string, text: string): boolean {
@@ -63,7 +63,7 @@ interface ConfigMember {
 
 /** Maximum length of a tenant's string in messages. Without a limit, tenants could make messages arbitrarily long. */
 const TEXT_LENGTH_MAX = 128;
-/** Limit on a member's path in messages, in characters. Longer paths omit nested names. */
+/** Limit on a member's path in messages, in characters. Once a path is longer, names of nested members are not appended. */
 const FIELD_LENGTH_MAX = 4 * TEXT_LENGTH_MAX;
 
 function cutText(text: string): string {
@@ -91,7 +91,7 @@ function listChildren({ field, member, value }: ConfigMember): readonly ConfigMe
   }));
 }
 
-/** Avoids recursion, because deeply nested values would overflow the stack. */
+/** Lists the plugin's configuration and all values in it. Avoids recursion, because deeply nested values would overflow the stack. */
 function listMembers(plugin: JsonObject): readonly ConfigMember[] {
   const members: ConfigMember[] = [];
   const pending: ConfigMember[] = [{ field: "", member: "", value: plugin }];
@@ -102,7 +102,7 @@ function listMembers(plugin: JsonObject): readonly ConfigMember[] {
   return members;
 }
 
-/** Lists values that look like paths, except the plugin's `type`, which is checked by name. */
+/** Lists values that look like paths, except the plugin's own `type`, which is checked as a plugin name. */
 function listPaths(members: readonly ConfigMember[]): readonly NamedValue[] {
   return members.flatMap(({ field, member, value }) => {
     if (typeof value !== "string" || field === "type") return [];
@@ -129,7 +129,7 @@ function describeRefusal({ field, text }: NamedValue, list: PolicyFieldName, why
 
 interface PolicyContext {
   readonly policy: TenantPolicy;
-  /** The node's own bridges. The policy must allow them by full name, not by `PREFIX*`. */
+  /** Bridges of the node itself, for example with a physical NIC. The policy allows them only by their full names, not by `PREFIX*`. */
   readonly nodeBridges: ReadonlySet<string>;
 }
 
@@ -192,7 +192,7 @@ function findBridgeProblems(
   });
 }
 
-/** If `ipams` allows the plugin only by a pattern, `plugins` must allow it too. */
+/** Checks the IPAM plugin. If `ipams` allows it only by a pattern with `*`, `plugins` must allow it too, because patterns may be broad. */
 function findIpamProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
@@ -212,7 +212,7 @@ function findNicProblems(
   { prefix, plugin }: PluginMember,
   { policy }: PolicyContext,
 ): readonly string[] {
-  // A policy that allows host-device already lets tenants move any NIC.
+  // A policy that allows host-device already lets tenants move any NIC, so device IDs are allowed as well.
   if (isAllowed(HOST_DEVICE_PLUGIN, policy.plugins)) return [];
   const runtimeConfig = plugin["runtimeConfig"];
   const devices = [
@@ -318,8 +318,8 @@ const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * Reports names that differ only by case, because Go's decoder ignores case. `field`: path of
- * `value`.
+ * Reports members whose name differs only by case from a known or an earlier member. A plugin would take one name for the other, because
+ * Go's decoder ignores case. `field` is the path of `value`, empty for the plugin's configuration itself.
  */
 function findMemberCaseProblems(field: string, value: unknown): readonly string[] {
   if (!isJsonObject(value)) return [];
@@ -343,7 +343,7 @@ function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): Te
 
 export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
 
-/** The policy belongs in this object if its namespace is Patchbay's, or it contains a policy. */
+/** Returns whether this KubeVirt object is the place for the policy: it is in Patchbay's namespace, or already contains a policy. */
 function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
   if (kubevirt === undefined) return false;
   return (
@@ -369,8 +369,8 @@ interface ChosenPolicy {
 }
 
 /**
- * Flags precede the KubeVirt object. An invalid list keeps the previous policy or else allows
- * nothing.
+ * Chooses each pattern list from the flags, or else the KubeVirt object, or else the defaults. If the KubeVirt object has an
+ * invalid list, the whole previous policy remains in force. Without a previous policy, an invalid list allows nothing.
  */
 export function choosePolicy({ flags, kubevirt, previous }: PolicySources): ChosenPolicy {
   const configuredLists = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};

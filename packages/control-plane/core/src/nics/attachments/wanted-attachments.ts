@@ -28,7 +28,7 @@ function qualifySelection(
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** The pod's existing attachments, whose names unnamed annotation elements on the same network reuse. */
+/** The pod's existing attachments. An annotation element without an interface name reuses the name of an attachment to its network. */
 interface ExistingAttachments {
   /** Attachments that other components created, even if net-agent adopted them. */
   readonly foreign: readonly PresentAttachment[];
@@ -67,7 +67,11 @@ function findUnused(
   return present.find((entry) => entry.network === network && !usedNames.has(entry.interfaceName));
 }
 
-/** Prefers Multus's default name, then an existing NIC's name on the network, then a free name. */
+/**
+ * Returns an interface name for an unnamed element: Multus's default name unless it is in use, or else the name of another component's
+ * NIC on the network, or else a free name. The NIC that Multus created may have another number than the default name, because Multus
+ * also counts networks that the cluster adds to all pods.
+ */
 function generateName(network: string, index: number, names: NamingState): string {
   const defaultInterfaceName = buildDefaultName(index);
   const isInUse = names.foreign.some(
@@ -94,7 +98,7 @@ function readElements(
   });
 }
 
-/** Assigns existing NICs' names to unnamed elements, first by position, such as `net1` for index 0. */
+/** Assigns names of existing NICs to unnamed elements. A NIC named after the element's position (`net1` for index 0) takes precedence. */
 function withRetainedNames(
   elements: readonly NamedElement[],
   own: readonly PresentAttachment[],

@@ -32,9 +32,9 @@ export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "vhos
 
 export interface Binding {
   readonly kind: BindingKind;
-  /** Additional network of the binding, as NAME or NAMESPACE/NAME, to which the pod is also attached. */
+  /** NAME or NAMESPACE/NAME of an additional network from the binding's registration. The pod is attached to this network as well. */
   readonly extraNetwork?: string;
-  /** Whether the binding has a hook, which runs only at the guest's start and prevents hotplug. */
+  /** Whether the binding has a hook. Hooks run only at the guest's start, so the NIC cannot be plugged into a running guest. */
   readonly hasHook?: true;
 }
 
@@ -76,23 +76,26 @@ interface LiveChanges {
 export interface BindingModule {
   readonly kind: BindingKind;
   readonly buildWiring: (facts: WiringFacts) => ObservedWiring | undefined;
-  /** Returns an empty name for a device without tap. `links` are the existing link names. */
+  /** Returns the name of the tap that the device opens; empty for a device without a tap. `links` are the existing link names. */
   readonly findTap: (
     names: Pick<WiringFacts, "podInterfaceName" | "tapName">,
     links: ReadonlySet<string>,
   ) => string;
   readonly live: LiveChanges;
-  /** Source of an unspecified MAC. `guest` is the VM's previous guest, or else the pod NIC. */
+  /**
+   * Source of the guest's MAC if the spec contains no MAC. `network`: the network's plugin. `guest`: the VM's previous guest, or the
+   * pod NIC at the VM's first start. `random`: Patchbay chooses the MAC, because the network does not report one.
+   */
   readonly macSource: "network" | "guest" | "random";
-  /** Whether wiring removes the pod NIC's addresses, so that virt-handler must record the addresses first. */
+  /** Whether wiring removes the pod NIC's addresses. If so, virt-handler records the addresses before it wires the NIC. */
   readonly removesPodAddresses: boolean;
-  /** Returns the pod's DHCP lease. Undefined lets replies of other DHCP servers pass. */
+  /** Returns the lease that the pod offers. If it is undefined, the pod offers none and lets replies of other DHCP servers pass. */
   readonly buildLease: (facts: WiringFacts) => GuestLease | undefined;
-  /** Source of reported addresses: the guest, or the pod if it translates the guest's addresses. */
+  /** Source of the addresses in the status: the guest, or the pod if it translates the guest's addresses. */
   readonly addressSource: "guest" | "pod";
 }
 
-/** Maximum number of neighbors per IP family for which a bridge answers. */
+/** Maximum number of neighbors in each IP family whose addresses a bridge gets, so that the bridge answers for the neighbors. */
 const NEIGHBORS_MAX = 16;
 
 function planArpReplies(
@@ -104,7 +107,7 @@ function planArpReplies(
   return { guestAddress: withoutPrefixLength(ipv4.address), neighbors };
 }
 
-/** Plans DHCP replies and router advertisements. Undefined if the network assigned no addresses. */
+/** Returns the settings of the pod's DHCP replies and router advertisements; undefined if the network assigned no addresses. */
 function planReplies({ remembered }: WiringFacts): PodReplies | undefined {
   const lease = buildRecordedLease(remembered);
   if (remembered === undefined || lease === undefined) return undefined;
@@ -129,7 +132,7 @@ function toBridgeWiring(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queue
   return { kind: "bridge", podInterfaceName, bridgeName, tapName, mac, mtu };
 }
 
-/** Bridges the guest to the network. The guest takes over the pod NIC's addresses. */
+/** Binding that bridges the guest to the network. The guest takes over the addresses of the pod NIC. */
 const BRIDGE: BindingModule = {
   kind: "bridge",
   buildWiring: (facts) => {
@@ -229,7 +232,7 @@ export function planNatSubnets(
 const MANAGED_TAP: BindingModule = {
   ...BRIDGE,
   kind: "managedTap",
-  // A swap would change the pod NIC's name, by which the plugin finds the NIC.
+  // A swap is impossible: the binding's plugin finds the pod NIC by its name, and the new network's pod NIC would have another name.
   live: { ...BRIDGE.live, canSwapNetwork: false },
   buildWiring: toBridgeWiring,
   buildLease: () => undefined,
@@ -257,12 +260,12 @@ const TAP: BindingModule = {
   addressSource: "guest",
 };
 
-/** Binding with a vhost-user socket of the node's dataplane. Frames bypass the kernel. */
+/** Binding with a vhost-user socket of a dataplane process on the node. Frames do not pass through the kernel. */
 const VHOST_USER: BindingModule = {
   kind: "vhostuser",
   buildWiring: () => undefined,
   findTap: () => "",
-  // libvirt has no link state for vhost-user. A swapped network's socket would need a new device.
+  // libvirt has no link state for vhost-user. Each network has its own socket, so a swap would need a new device.
   live: { canPlug: true, canSetLink: false, canSwapNetwork: false },
   macSource: "random",
   removesPodAddresses: false,

@@ -21,11 +21,11 @@ export interface ArpReplies {
 
 export interface PodReplies {
   /**
-   * Bridge addresses as ADDRESS/LENGTH. For their families, the pod drops other DHCP and router
-   * replies.
+   * Addresses of the bridge, as ADDRESS/LENGTH. The pod drops replies of other DHCP servers and IPv6 routers in the families of these
+   * addresses.
    */
   readonly addresses: readonly string[];
-  /** MAC of the IPv6 gateway. Unset if the bridge is not the guest's router. */
+  /** MAC of the IPv6 gateway to which the bridge forwards the guest's packets. Unset if the bridge is not the guest's router. */
   readonly gatewayMac?: string;
   /** Unset if the network has no permanent IPv4 neighbors. */
   readonly arp?: ArpReplies;
@@ -57,24 +57,25 @@ interface WiringBase {
   readonly guard?: SendGuard;
   /** Traffic that network policies allow. Unset if no policy selects the pod. */
   readonly policy?: NicPolicy;
-  /** `inbound` limits traffic to the guest, `outbound` from the guest. Unset for taps of plugins. */
+  /** Limits of the traffic to the guest (inbound) and from the guest (outbound). Unset for taps of plugins. */
   readonly limits?: { readonly inbound?: RateLimit; readonly outbound?: RateLimit };
   /**
-   * UID of a migration's target pod. Before arrival, switches must not learn the guest's MAC here.
+   * UID of the target pod of a migration. Set while the guest still runs on the source node: until the guest arrives, switches must not
+   * learn its MAC from this node, and the tap must not queue broadcasts.
    */
   readonly incomingPodUid?: string;
 }
 
-/** The tap and the bridge exist only for this guest. */
+/** Fields of wirings with a tap on a bridge. The tap and the bridge exist only for this guest. */
 interface TapOnBridge extends WiringBase {
   readonly bridgeName: string;
   /** UID and GID of the tap's owner. */
   readonly owner: number;
-  /** Queue pairs of the tap, at least 1. Fixed at creation and equal to the device's. */
+  /** Number of queue pairs of the tap, at least 1. It is fixed at creation and must equal the device's number of queue pairs. */
   readonly queues: number;
 }
 
-/** The guest takes the place of the pod NIC, which is a port of the bridge. */
+/** A wiring in which the pod NIC is a port of the bridge. On the network, the guest takes the place of the pod NIC. */
 export interface BridgeWiring extends TapOnBridge {
   readonly kind: "bridge";
   readonly replies?: PodReplies;
@@ -99,7 +100,7 @@ export interface MeshWiring {
   readonly podIpv4?: string;
 }
 
-/** The pod NIC is outside the bridge. Guest addresses are translated to the pod NIC's. */
+/** A wiring in which the pod NIC is not on the bridge. The guest's addresses are translated to those of the pod NIC. */
 export interface MasqueradeWiring extends TapOnBridge {
   readonly kind: "masquerade";
   readonly ipv4?: NatSubnet;

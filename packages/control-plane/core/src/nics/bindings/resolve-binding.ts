@@ -112,7 +112,7 @@ function refuse(field: string, message: string): BindingRefusal {
   return { kind: "refused", field, reason: "BindingNotSupported", message };
 }
 
-/** Checks support for a claimed NIC. A refused binding passes, because it has its own error. */
+/** Checks whether the binding supports a NIC of a resource claim. Returns true for a refused binding, which has its own error. */
 function canBindClaim(binding: Binding | BindingRefusal): boolean {
   if (binding.kind === "refused") return true;
   return binding.kind !== "vhostuser" && binding.extraNetwork === undefined;
@@ -145,7 +145,7 @@ function resolveSupportedBinding(
     : registered;
 }
 
-/** A refused interface gets no annotation element, link or device. Its VM does not start. */
+/** Returns the binding or a refusal. A refused interface gets no annotation element, link or device, and its VM does not start. */
 export function resolveBinding(
   iface: Iface,
   network: Network | undefined,
@@ -183,7 +183,7 @@ export function findBindingProblems(
   });
 }
 
-/** With the resource for vhost-user sockets, vhost-user NICs can be plugged later. */
+/** Checks whether the VM requests the resource for vhost-user sockets, so that vhost-user NICs can be plugged later. */
 function requestsSockets({ domain }: VmiSpec): boolean {
   const { requests, limits } = domain.resources ?? {};
   return [requests, limits].some(
@@ -191,7 +191,7 @@ function requestsSockets({ domain }: VmiSpec): boolean {
   );
 }
 
-/** vhost-user NICs, present or plugged later, need shared memory and a socket directory. */
+/** Checks whether the VM has, or can get, vhost-user NICs. They need shared memory in the guest and a socket directory in the pod. */
 export function isForVhostUser(spec: VmiSpec, bindings: BindingRegistry): boolean {
   const hasVhostUserNic = ifacesOf(spec).some(
     (iface) => resolveBindingIn(spec, iface, bindings).kind === "vhostuser",

@@ -25,8 +25,9 @@ function chooseStricterMode(one: SecurityMode, other: SecurityMode): SecurityMod
 }
 
 /**
- * The pod network always checks addresses. Under an enforced cluster mode, interfaces can only be
- * stricter.
+ * Returns the port security. On the pod network, the mode is always `Addresses`. On other networks, the interface's settings apply, and the
+ * cluster's mode is the default. If the cluster enforces its mode, the stricter of the interface's and the cluster's mode applies, and the
+ * interface's exceptions are ignored.
  */
 function resolvePortSecurity(
   iface: Iface,
@@ -59,7 +60,7 @@ export function withoutPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** Undefined allows all sources: the mode checks only MACs, or no address is known. */
+/** Returns the allowed source addresses. Returns undefined, which allows all, if the mode checks only MACs or if no address is known. */
 function listAllowedSources(
   facts: SendGuardFacts,
   security: PortSecurity,

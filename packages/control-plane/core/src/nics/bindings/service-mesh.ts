@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Support for Istio's proxy with masquerade binding. docs/design/masquerade.md explains the path of
-// packets.
+// Supports Istio's proxy in the pod of a guest with masquerade binding. docs/design/masquerade.md explains the path of packets.
 import { isAbsent, names, type VmiSpec, type VirtualMachineInstance } from "@patchbay/api";
 import type { ObjectMeta } from "@patchbay/api/kubernetes";
 import { ifacesOf } from "../nics.ts";
@@ -9,8 +8,8 @@ import { buildIfaceNames, DEFAULT_POD_INTERFACE } from "../names.ts";
 type MeshMetadata = Pick<ObjectMeta, "labels" | "annotations">;
 
 /**
- * Returns whether Istio injects its proxy. The label takes precedence over the deprecated
- * annotation. Source: KubeVirt pkg/network/istio/proxy.go.
+ * Returns whether Istio injects its proxy into the pod. The label takes precedence over the annotation, which Istio deprecates.
+ * Source: KubeVirt pkg/network/istio/proxy.go.
  */
 export function isMeshed({ labels, annotations }: MeshMetadata): boolean {
   const wanted = labels?.[names.MESH_INJECT] ?? annotations?.[names.MESH_INJECT];
@@ -27,7 +26,7 @@ export function buildMeshAnnotations({
   return { [names.MESH_INTERFACES]: bridgeName, [names.MESH_INTERFACES_DEPRECATED]: bridgeName };
 }
 
-/** Returns the field and reason if Istio's proxy is requested but the guest's traffic bypasses it. */
+/** If Istio's proxy is requested but the guest's traffic bypasses it, returns the field and the reason; otherwise an empty list. */
 export function findBypassedMesh(
   path: string,
   { metadata, spec }: { readonly metadata?: MeshMetadata; readonly spec: VmiSpec },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs, links and directories that must exist on a node for a network definition's plugins.
+// Programs, links and directories that must exist on a node, because the known plugins of a network definition do not create them.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 
@@ -10,7 +10,7 @@ export interface NamedField {
 
 /** A host-local pool, whose leases are files in a directory. */
 export interface AddressPool {
-  /** Prefix of field paths in messages, such as `plugins[1].`. Empty if there is only one plugin. */
+  /** Prefix of the plugin's field paths in messages, for example `plugins[1].`. Empty if the definition has only one plugin. */
   readonly prefix: string;
   readonly ipam: JsonObject;
   readonly directory: string;
@@ -63,8 +63,7 @@ function listPrograms(plugin: Plugin): readonly string[] {
 function listLinks(plugin: Plugin, prefix: string): readonly NamedField[] {
   const member = LINK_MEMBERS.get(plugin.type);
   const name = member === undefined ? undefined : readText(plugin, member);
-  // Without a name, the plugin uses the default route's link. `linkInContainer`: the link is in the
-  // pod.
+  // The node needs no particular link if the name is missing (the plugin then uses the default route's link) or the link is in the pod.
   if (member === undefined || name === undefined || plugin["linkInContainer"] === true) return [];
   return [{ field: `${prefix}${member}`, name }];
 }
@@ -113,7 +112,7 @@ export function collectNeeds({ plugins }: NetworkConfigList): DefinitionNeeds {
   };
 }
 
-/** Each plugin's kind of shared node link, and the member with the link's name. Sources: macvlan; ovs-cni. */
+/** For each plugin, the kind of node link that its NICs share, and the member with the link's name. Sources: macvlan; ovs-cni. */
 const SHARED_LINKS: Readonly<Record<string, { readonly kind: string; readonly member: string }>> = {
   macvlan: { kind: "link", member: "master" },
   ovs: { kind: "ovs", member: "bridge" },
@@ -146,8 +145,8 @@ const ANY_MAC_PLUGINS: readonly string[] = [
 ];
 
 /**
- * Returns whether the network may drop frames from unassigned MACs. True for unknown plugins by
- * default. Sources: bridge, `macspoofchk`; sriov-cni, `spoofchk`.
+ * Returns whether the network may drop frames from MACs that were not assigned to the NIC. Returns true for plugins that are not known
+ * to pass all MACs, unless the definition turns the check off. Sources: bridge, `macspoofchk`; sriov-cni, `spoofchk`.
  */
 export function mayCheckMacs(config: string | undefined): boolean {
   const parsed = parseJson(config);
@@ -166,7 +165,7 @@ function isOnOrOff(value: unknown): boolean {
   return value === "on" || value === "off";
 }
 
-/** Returns kind, name and VLAN, such as `bridge br1 100`. Undefined without a shared link. */
+/** Returns the kind, name and VLAN of the link that NICs share, such as `bridge br1 100`. Undefined if the plugin's NICs share no link. */
 export function findSharedLink(config: string | undefined): string | undefined {
   const parsed = parseJson(config);
   if (!isJsonObject(parsed)) return undefined;

@@ -25,7 +25,7 @@ function generationOf(nad: NetworkAttachmentDefinition): number {
   return nad.metadata.generation ?? 0;
 }
 
-/** Checks for another node's entry about an earlier generation, for example of a deleted node. */
+/** Returns whether another node's entry is about an earlier generation of the definition, for example because that node was deleted. */
 export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
   const generation = generationOf(nad);
   const problems = nad.status?.problems ?? [];
@@ -38,7 +38,8 @@ export function listOtherNodes(nad: NetworkAttachmentDefinition, node: string): 
 }
 
 /**
- * Drops entries of earlier generations and deleted nodes. Sorts entries, so that all nodes agree.
+ * Replaces the node's entry, and drops entries of earlier generations and of deleted nodes. Omits the node's entry if the list is full.
+ * Sorts the list, so that all nodes write the same order.
  */
 function replaceOwnEntry(
   nad: NetworkAttachmentDefinition,

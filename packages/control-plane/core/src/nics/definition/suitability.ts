@@ -22,7 +22,7 @@ interface RangeUse {
   readonly used: number;
 }
 
-/** Returns `fallback` if `text` is undefined. Undefined if the address is invalid or outside the subnet. */
+/** Parses an address. Returns `fallback` if `text` is undefined. Returns undefined if the address is invalid or not in the subnet. */
 function parseWithin(
   text: string | undefined,
   subnet: IpPrefix,
@@ -79,7 +79,7 @@ function countAddresses({ first, last, gateway }: Range): bigint {
   return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
 }
 
-/** Counts addresses and leases of each valid range set. `leases` are names of lease files. */
+/** Counts each valid range set's addresses, and how many of them are leased. `leases` are the names of host-local's lease files. */
 export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
   const addresses = leases.flatMap((name) => parseIp(name) ?? []);
   return listRangeSets(ipam).flatMap(([field, set]) => {
@@ -96,7 +96,7 @@ export interface DefinitionFacts {
   /** Required plugin programs that exist on the node. */
   readonly plugins: ReadonlySet<string>;
   readonly pluginPath: string;
-  /** Kinds of the node's links by name. Undefined if the definition requires no links. */
+  /** Kinds of the node's links by name; undefined if the links were not read because the definition requires none. */
   readonly links: ReadonlyMap<string, string> | undefined;
   /** Whether bridges can filter VLANs; undefined if unknown. */
   readonly canFilterVlans: boolean | undefined;
@@ -149,7 +149,7 @@ function findPoolProblem(
   });
 }
 
-/** Returns problems that make attachments fail or useless to a VM, the most severe first. */
+/** Returns the problems that would make an attachment fail or make it useless to a VM, the most severe first. */
 export function findDefinitionProblems(facts: DefinitionFacts): readonly AppError[] {
   const { network, needs, canFilterVlans, leases, isRequestedByLauncher } = facts;
   const { vlan: field, unfitPlugin: plugin } = needs;

@@ -33,7 +33,10 @@ interface LinkSources {
   readonly deviceTaps?: DeviceTaps;
 }
 
-/** False if the device has a deleted tap or socket open. True if none is known. */
+/**
+ * Returns whether the device has the current tap or socket open, and not an earlier, deleted one of the same name. Returns true if no
+ * open tap or socket of the interface is known.
+ */
 function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,
@@ -124,8 +127,8 @@ function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
 }
 
 /**
- * If the dataplane recreates the socket, `isTapOpen` becomes false, because the device uses the
- * deleted socket.
+ * Collects the facts for a vhost-user socket. If the dataplane recreates the socket, `isTapOpen` becomes false, because the device is
+ * still connected to the deleted socket.
  */
 function collectSocketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const observed = sources.sockets?.get(iface.podInterfaceName);
@@ -165,7 +168,7 @@ type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
   readonly device?: IfaceFacts["device"];
 };
 
-/** Infers the binding from existing links. A plugin's tap has none of Patchbay's bridges. */
+/** Infers the binding from existing links. A tap without one of Patchbay's bridges was created by a plugin. */
 function inferBindingKind(
   { name, podInterfaceName, device }: NamedIface,
   links: readonly KernelLink[],
@@ -189,10 +192,10 @@ export function collectBindingFacts(
     : binding;
 }
 
-/** Ifindex or inode of each device's open tap or socket, which may have been recreated since. */
+/** Ifindex or inode of the tap or socket that each interface's device has open. If a tap is recreated, QEMU has the old tap open. */
 export type DeviceTaps = ReadonlyMap<string, number>;
 
-/** Drops entries of removed devices, because a device that is plugged later opens another tap. */
+/** Adds the observed taps to `previous`. Drops the entries of removed devices, because a device that is plugged later opens another tap. */
 export function updateDeviceTaps(ifaces: readonly IfaceFacts[], previous: DeviceTaps): DeviceTaps {
   return new Map(
     ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {
@@ -212,7 +215,7 @@ interface ObservedLink {
   readonly index: number;
 }
 
-/** Returns no names before ADD ends, because the attachment's state reports that end. */
+/** Returns the names of the pod NIC and the tap. Returns none before ADD ends, because the attachment's state reports the end of ADD. */
 function listWatchedNames(iface: IfaceFacts): readonly string[] {
   const { podInterfaceName, tapName } = buildIfaceNames(iface.name, iface.podInterfaceName);
   const { hasTap, hasBridge } = iface.links;
@@ -220,7 +223,10 @@ function listWatchedNames(iface: IfaceFacts): readonly string[] {
   return [podInterfaceName, iface.links.tapName ?? tapName];
 }
 
-/** Recognizes observed links by index, because links may be renamed. `unknown` always passes. */
+/**
+ * Returns a filter for changes of the interfaces' links. The filter recognizes observed links by index, because they may be
+ * renamed, and other links by name. `unknown` always passes.
+ */
 export function buildLinkFilter(
   ifaces: readonly IfaceFacts[],
   links: readonly ObservedLink[],

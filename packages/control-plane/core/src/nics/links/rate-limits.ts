@@ -3,11 +3,11 @@ import type { BandwidthLimit, Iface } from "@patchbay/api";
 import { frameBytes, parseBytes } from "@patchbay/api/values";
 import type { ObservedWiring, RateLimit } from "../bindings/pod-wiring.ts";
 
-/** Default duration of a burst at the average rate. Longer timer delays would waste tokens. */
+/** Default duration of a burst at the average rate. If a kernel timer is delayed for longer, the bucket overflows and tokens are lost. */
 const BURST_SECONDS = 0.05;
-/** Duration of a burst at the peak rate. Shorter bursts would need a timer per frame. */
+/** Duration of a burst at the peak rate. With a shorter burst, the kernel would need a timer for each frame. */
 const PEAK_BURST_SECONDS = 0.001;
-/** Longest wait of a queued frame at the average rate, which determines the queue's size. */
+/** Longest wait of a frame in the queue at the average rate. Determines the queue's size, at least {@link QUEUED_FRAMES_MIN} frames. */
 const QUEUE_SECONDS = 0.1;
 const QUEUED_FRAMES_MIN = 10;
 /** Source: linux/pkt_sched.h, sizes in struct tc_tbf_qopt have 32 bits. */
@@ -17,7 +17,7 @@ function clampBytes(bytes: number, min: number): number {
   return Math.min(BYTES_MAX, Math.max(min, Math.ceil(bytes)));
 }
 
-/** Raises a burst to the size of a frame, because smaller bursts drop every full frame. */
+/** Plans the limit of one direction. Raises a burst to the size of a frame, because a smaller burst would drop every full frame. */
 function planRateLimit(limit: BandwidthLimit | undefined, mtu: number): RateLimit | undefined {
   const average = parseBytes(limit?.average);
   if (limit === undefined || average === undefined) return undefined;

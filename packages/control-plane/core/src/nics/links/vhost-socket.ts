@@ -18,7 +18,7 @@ export interface VhostSocket {
 }
 
 export interface ObservedSocket {
-  /** `ready`: the launcher can open the socket. `found`: the launcher's symbolic link is missing. */
+  /** `ready`: the launcher can open the socket. `found`: the socket exists, but the launcher has no symbolic link to it. */
   readonly state: "ready" | "found" | "missing" | "refused";
   readonly reason?: string;
   /** Identifies the socket's inode. Changes when the socket is recreated. Unset if the socket does not exist. */
@@ -104,7 +104,7 @@ export function listVhostSockets(
   });
 }
 
-/** Port security is impossible for a vhost-user NIC, because frames bypass Patchbay's filters. */
+/** Reported if port security is requested for a vhost-user NIC, whose frames bypass the kernel and thus Patchbay's filters. */
 export const PORT_SECURITY_NOT_ENFORCED: ReasonMessage<SocketReason> = {
   reason: "PortSecurityNotKept",
   message:
@@ -120,7 +120,7 @@ export const DATAPLANE_GROUP_FLAG = {
 /** Largest valid group ID. Source: linux/uidgid.h, which reserves the next number. */
 const GID_MAX = 2 ** 32 - 2;
 
-/** Returns why the GID is invalid, if so. 0 means that only root creates sockets. */
+/** Returns why the GID is invalid; undefined if it is valid. 0 means that only root creates sockets. */
 export function checkDataplaneGroup(gid: number): string | undefined {
   if (!Number.isInteger(gid) || gid < 0 || gid > GID_MAX) return "it must be the number of a group";
   return gid === names.LAUNCHER_UID

@@ -25,8 +25,9 @@ export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology 
 }
 
 /**
- * Returns the annotated layout. Undefined if the recorded layout is Patchbay's own, without the
- * agent's channel.
+ * Returns the KubeVirt layout that the VMI's annotations name. Returns undefined if they name none, or if the VM first started with
+ * Patchbay's own layout. Patchbay's own layout is recognized by the missing address of the guest agent's channel, which every recorded
+ * KubeVirt layout contains.
  */
 export function planAnnotatedKubeVirtLayout(
   vmi: VirtualMachineInstance,
@@ -45,12 +46,12 @@ export function planAnnotatedKubeVirtLayout(
   });
 }
 
-/** Returns the PCI layout's version at the first start, or else the current version. */
+/** Returns the version of the PCI layout at the VM's first start. Before the first start, returns the current version. */
 export function readTopologyVersion(vmi: VirtualMachineInstance): number {
   return readRecordedTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
 
-/** Returns addresses at the last start, or else from the KubeVirt layout in annotations. */
+/** Returns the NICs' addresses at the last start. Before the first start, returns those in the KubeVirt layout that annotations request. */
 export function readRecordedNicAddresses(
   vmi: VirtualMachineInstance,
 ): ReadonlyMap<string, PciAddress> {

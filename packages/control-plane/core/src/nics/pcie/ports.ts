@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds interfaces without a free PCIe port, and chooses PCI addresses for plugged NICs.
+// Finds interfaces for which a running VM has no free PCIe port, and chooses PCI addresses for plugged NICs.
 import {
   isAbsent,
   type BindingRegistry,
@@ -96,7 +96,7 @@ export function findIfacesWithoutPort(
   return new Map([...unfitIfaces, ...excess.map((name): [string, PortProblem] => [name, problem])]);
 }
 
-/** Undefined if the NIC's model can be plugged, or the VM does not run. */
+/** Returns why the NIC's model cannot be plugged into the running VM; undefined if it can, or if the VM does not run. */
 export function findIoPortProblem(
   vmi: VirtualMachineInstance,
   iface: Iface | undefined,
@@ -117,7 +117,7 @@ export type PlacementProblem = Extract<
   "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts"
 >;
 
-/** `ifaces` includes interfaces without a device, because addresses may be reserved for them. */
+/** Facts for assigning PCI addresses. `ifaces` includes interfaces without a device, because addresses may be reserved for them. */
 interface LivePlacementFacts {
   readonly vmi: VirtualMachineInstance;
   readonly network: NetworkConfig;
@@ -133,7 +133,7 @@ function findPreferredAddress(
   return readRequestedAddress(iface) ?? recorded.get(name);
 }
 
-/** Maps reserved addresses to interfaces. Requested addresses take precedence over recorded addresses. */
+/** Maps each reserved address to the interface for which it is reserved. Requested addresses take precedence over recorded ones. */
 function reserveAddresses(
   facts: LivePlacementFacts,
   recorded: RecordedAddresses,
@@ -151,7 +151,7 @@ function reserveAddresses(
   );
 }
 
-/** On q35, no PCIe port accepts a hotplugged NIC whose model needs x86 I/O ports. */
+/** Returns why no free address suits the NIC. On q35, no PCIe port accepts a hotplugged NIC whose model needs x86 I/O ports. */
 function findPortProblem(domain: DomainFacts, model: string): PlacementProblem {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
@@ -179,8 +179,8 @@ function findPlacementProblem(
 }
 
 /**
- * NICs without a requested address prefer the recorded address. Missing interrupt vectors prevent a
- * placement.
+ * Assigns PCI addresses to `newcomers` in order. A NIC with a requested address gets this address or none. Any other NIC gets its recorded
+ * address if free, otherwise the first free address. A NIC that needs more interrupt vectors than the guest has left gets no address.
  */
 export function planLivePlacements(
   facts: LivePlacementFacts,

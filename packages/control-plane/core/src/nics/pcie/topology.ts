@@ -43,8 +43,8 @@ export function findModelName(iface: Iface | undefined): string {
 }
 
 /**
- * A guest uses at most one queue pair per vCPU. Source: KubeVirt networkInterfaceMultiqueue,
- * enhancement 422
+ * Returns the number of queue pairs of a NIC. A guest uses at most one pair for each vCPU. Source: KubeVirt
+ * networkInterfaceMultiqueue, enhancement 422
  */
 export function countQueues(
   spec: VmiSpec,
@@ -134,7 +134,7 @@ interface Requested {
   readonly base: string;
 }
 
-/** Reports addresses in KubeVirt's syntax whose PCI domain or slot exists in no machine type. */
+/** Reports addresses that are valid in KubeVirt's syntax, but whose PCI domain or slot exists in no machine type. */
 function findUnknownAddresses({ vmi: { spec }, base }: Requested): readonly FieldProblem[] {
   const interfaces = `${base}.domain.devices.interfaces`;
   const disks = `${base}.domain.devices.disks`;
@@ -182,8 +182,8 @@ function listAnnotationCauses(
 }
 
 /**
- * Reports unassignable addresses and invalid layout annotations. Omits the old VMI's problems.
- * `base`: the spec's path.
+ * Reports requested PCI addresses that cannot be assigned, and invalid PCI layout annotations. Omits problems that the old VMI
+ * already had. `base` is the path of the specification.
  */
 export function findPciAddressCauses(
   now: Requested,
@@ -203,7 +203,7 @@ export function findPciAddressCauses(
   ];
 }
 
-/** Plans non-NIC devices with the default cluster configuration. Empty if the devices do not fit. */
+/** Plans the addresses of non-NIC devices with the default cluster configuration. Returns an empty list if the devices do not fit. */
 export function listDeviceAddresses(
   vmi: VirtualMachineInstance,
 ): NonNullable<PcieTopology["devices"]> {

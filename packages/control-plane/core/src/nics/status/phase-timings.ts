@@ -8,7 +8,7 @@ import { planLink } from "../../vm/node/node-vm.ts";
 import { networkNameOf } from "../nics.ts";
 import { printSeconds } from "../../history/messages.ts";
 
-/** Timings of an interface's current operation. `startedMs` and `phaseMs` are monotonic times in milliseconds. */
+/** Timings of an interface's current operation. The operation began at `startedMs`, its phase at `phaseMs` (monotonic, in milliseconds). */
 export interface PhaseTimings {
   readonly type: HotplugType;
   /** Whether the operation's start was observed in a running guest. Otherwise its duration is not reported. */
@@ -36,7 +36,7 @@ export interface IfaceStage {
   readonly name: string;
   readonly type: HotplugType;
   readonly phase: IfacePhase;
-  /** NAMESPACE/NAME of the spec's network, or of an unplug's network. Unset for the pod network. */
+  /** NAMESPACE/NAME of the network in the spec, or of the current network during an unplug. Unset for the pod network. */
   readonly networkName?: string;
   readonly podInterfaceName: string;
   readonly link?: LinkStage;
@@ -119,7 +119,7 @@ function enterPhase(previous: PhaseTimings, { phase, nowMs }: ObservedStage): Ph
   return { ...previous, phase, phaseMs: nowMs, spent: addSpent(previous.spent, ended) };
 }
 
-/** An operation starts when a ready NIC is no longer ready, or the kind changes. */
+/** Returns whether a new operation starts: a ready NIC is no longer ready, or the kind of operation has changed. */
 function startsOperation(previous: PhaseTimings, { type, phase }: ObservedStage): boolean {
   return phase !== "Ready" && (previous.phase === "Ready" || previous.type !== type);
 }
@@ -136,7 +136,7 @@ export function updateTimings(
   return omitUndefined({ ...next, isLive, networkName: observed.networkName });
 }
 
-/** Sums the durations of repeated phases, so that the list does not grow. */
+/** Adds the duration of a phase to the phase's entry, so that repeated phases do not grow the list. */
 function addSpent(
   spent: PhaseTimings["spent"],
   ended: PhaseTimings["spent"][number],
@@ -147,7 +147,7 @@ function addSpent(
   );
 }
 
-/** `Wiring` and `Attaching` share a label, because one reconcile pass creates links and device. */
+/** Labels of phases in events. `Wiring` and `Attaching` share a label, because one reconcile pass creates links and device. */
 const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
   Pending: "pod",
   PodAttaching: "pod",
@@ -160,7 +160,7 @@ const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
   PodDetaching: "pod",
 };
 
-/** Builds text such as `after 0.84 s (pod 0.51 s, device 0.33 s)`. Undefined for unobserved starts. */
+/** Describes an operation's durations, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`. Undefined if the start was not observed. */
 export function describeTimings(
   timings: PhaseTimings | undefined,
   nowMs: number,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds `status.interfaces` from the earlier status while libvirt does not respond.
+// Builds `status.interfaces` from the earlier status, because links and domain cannot be observed while libvirt does not respond.
 import type {
   BindingRegistry,
   IfacePhase,
@@ -48,7 +48,7 @@ function buildReportedDevice(reported: IfaceStatus | undefined): DeviceFacts | u
   };
 }
 
-/** Derives a pending swap's links from the VMI's status. */
+/** Returns the pending network swap. Derives from the VMI's status which links of the new pod NIC exist. */
 function buildReportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
   if (swap === undefined) return {};
   const hasBridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;

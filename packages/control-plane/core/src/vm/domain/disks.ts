@@ -41,14 +41,14 @@ function numberDisks(disks: readonly GuestDisk[]): readonly NumberedDisk[] {
   });
 }
 
-/** Disk sources that both nodes of a migration can access. Other disks are in the pod. */
+/** Disk sources that both nodes of a migration can access. All other disks are in the launcher pod. */
 const SHARED_SOURCES: readonly DiskSourceKind[] = [
   "persistentVolumeClaim",
   "dataVolume",
   "hostDisk",
 ];
 
-/** Returns the targets of writable disks in the launcher pod. The target pod recreates read-only disks. */
+/** Returns the targets of disks that a migration copies: writable disks in the launcher pod. The target pod recreates read-only disks. */
 export function disksToCopy(spec: VmiSpec): readonly string[] {
   return numberDisks(listDisks(spec))
     .filter(({ disk }) => !disk.readOnly && !SHARED_SOURCES.includes(disk.source.kind))
@@ -157,7 +157,7 @@ const NO_IO_THREADS: IoThreads = { threadCount: 0, ofDisks: new Map() };
 /** Limit of automatic I/O threads per vCPU. Source: KubeVirt getIOThreadsCountType. */
 const AUTO_THREADS_PER_VCPU = 2;
 
-/** Counts shared I/O threads: up to one per sharing disk with policy `auto`, otherwise one. */
+/** Returns the number of shared I/O threads. Policy `auto` allows one per sharing disk, up to a limit. Other policies allow one. */
 function countSharedThreads(
   { domain }: VmiSpec,
   sharingDisks: number,
@@ -202,10 +202,10 @@ export function planIoThreads(spec: VmiSpec): IoThreads {
   };
 }
 
-/** First default boot order of disks. NICs have lower boot orders, and libvirt rejects duplicates. */
+/** First default boot order of disks. The value is so high that no hotplugged NIC has it, because libvirt rejects duplicate boot orders. */
 const FIRST_DEFAULT_BOOT_ORDER = 1001;
 
-/** Without a kernel or any bootOrder in the spec, disks boot in list order. */
+/** Returns the boot order by disk. Disks boot in list order if the spec has no bootOrder and no kernel. */
 export function planBootOrder(spec: VmiSpec): ReadonlyMap<string, number> {
   const disks = listDisks(spec);
   const isConfigured = [...disks, ...ifacesOf(spec)].some(

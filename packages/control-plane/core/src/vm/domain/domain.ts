@@ -163,7 +163,7 @@ interface DomainParts {
   readonly network: NetworkConfig;
 }
 
-/** Builds the domain of a VMI without start problems. Reserves PCI addresses for NICs outside `wired`. */
+/** Builds the domain with the NICs in `wired`. Reserves the PCI addresses of other NICs. The VMI must have no start problems. */
 export function planDomain(
   vmi: VirtualMachineInstance,
   wired: readonly IfaceFacts[],

@@ -54,7 +54,7 @@ interface CpuSettings {
 
 type Cpu = DomainDefinition["cpu"];
 
-/** Returns the CPU model. `maximum` replaces host-passthrough in emulation, which does not support host-passthrough. */
+/** Returns the CPU model. An emulated guest cannot use host-passthrough, so it gets all features that QEMU can emulate. */
 function buildNamedModel(name: string, useEmulation: boolean): NonNullable<Cpu["model"]> {
   if (name === "host-passthrough") return { mode: useEmulation ? "maximum" : "host-passthrough" };
   return name === "host-model" ? { mode: "host-model" } : { mode: "custom", name };

@@ -128,7 +128,7 @@ export interface NodeVmFacts {
   readonly orphanedWirings?: readonly RemovableWiring[];
   readonly unplugRequests: Readonly<Record<string, UnplugRequest | undefined>>;
   readonly guestLinks?: readonly LinkView[];
-  /** RFC 3339 time when the guest agent stopped responding. Unset if it responds or never did. */
+  /** Time at which the guest agent stopped responding, in RFC 3339. Unset if it responds or has never responded. */
   readonly silentSince?: string;
   readonly guestSystem?: GuestOsInfo;
   readonly served?: readonly ServedNic[];
@@ -189,7 +189,7 @@ function isSettled(facts: IfaceFacts): boolean {
   return isSupported(facts) && (state === "Attached" || state === "Failed");
 }
 
-/** Plans the start once each interface is attached or failed. Failed interfaces are plugged later. */
+/** Plans the domain's start. The start waits until each interface is attached or failed. virt-handler plugs a failed interface later. */
 function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
   if (!facts.ifaces.every(isSettled)) return [];
@@ -204,7 +204,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
   ];
 }
 
-/** Checks whether the device's tap was deleted, even if a new tap has the same name. */
+/** Checks whether the tap that the device opened was deleted, even if a new tap has the same name. */
 function hasLostTap(facts: IfaceFacts): boolean {
   const { hasTap, tapIndex, isTapOpen, isWired } = facts.links;
   if (isTapOpen || isMadeByHook(facts) || findBindingModule(facts).kind === "vhostuser")
@@ -256,7 +256,7 @@ export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
 }
 
-/** Plans a network swap after link state corrections, which a failed swap's backoff would delay. */
+/** Plans a network swap. Corrects the link state first, because the backoff of a failed swap would delay the correction. */
 function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
   const link = planLink(iface);
   const { swap } = iface;
@@ -266,7 +266,7 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   return planSwapNetwork(iface, (swappedFacts) => planWiring(facts, swappedFacts));
 }
 
-/** Plans the removal of a leftover bridge if one exists and `steps` contains only waits. */
+/** Plans the removal of a leftover bridge if one exists and `steps` contains no step except waits. Otherwise returns `steps`. */
 function planLeftoverBridgeRemoval(
   iface: IfaceFacts,
   steps: readonly NodeAction[],
@@ -279,7 +279,7 @@ function planLeftoverRemoval(iface: IfaceFacts): readonly NodeAction[] | undefin
   return actions.length === 0 ? undefined : actions;
 }
 
-/** Checks whether one plan can wire and plug the NIC. A DHCP server needs another plan. */
+/** Checks whether one plan can wire and plug the NIC. One plan cannot if a DHCP server must start in between. */
 function canPlugAtOnce(iface: IfaceFacts): boolean {
   const mustWire = decidePhase(iface) === "Wiring" && isWirable(iface);
   return mustWire && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;
@@ -332,7 +332,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
   );
 }
 
-/** Removes links of unwanted interfaces. The domain must not run, so no process uses these links. */
+/** Plans the removal of links of unwanted interfaces. The domain must not run, so that no process uses these links. */
 function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
   return facts.ifaces.filter((iface) => decidePhase(iface) === "Unwiring").flatMap(planUnwire);
 }
@@ -341,7 +341,7 @@ function planSweep({ orphanedWirings: orphanedWirings = [] }: NodeVmFacts): read
   return orphanedWirings.map((wiring) => ({ kind: "sweepLinks", wiring }));
 }
 
-/** Plans updates of network policy rules, which also happen during a migration. */
+/** Plans updates of the rules of network policies. The updates precede the guest's steps, and also happen during a migration. */
 function planPolicies({ ifaces }: NodeVmFacts): readonly NodeAction[] {
   return ifaces.flatMap((iface) => {
     const wiring = iface.links.isPolicyOutdated === true ? buildWiring(iface) : undefined;
@@ -358,7 +358,7 @@ export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
   return mustReportFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
 }
 
-/** Plans the links of an incoming guest, which arrives even with NICs that are being unplugged. */
+/** Plans the links for an incoming guest. The guest arrives with all its NICs, including NICs that are being unplugged. */
 function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
   if (facts.domain !== undefined) return [];
   const attached = facts.ifaces.filter(isInPod);
@@ -380,7 +380,7 @@ function planSource(facts: NodeVmFacts): readonly NodeAction[] {
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   const sweepActions = planSweep(facts);
   if (facts.domain?.running === true) {
-    // Without an open migration, no target expects the guest, so the guest can resume here.
+    // No migration is open here, so no target node expects the guest, and the guest can resume on this node.
     const resumeActions =
       facts.domain.isMigratingOut === true ? [{ kind: "resumeDomain" } as const] : [];
     return [...planLive(facts, facts.domain), ...sweepActions, ...resumeActions];
@@ -389,7 +389,7 @@ function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   return [...planLeftovers(facts), ...sweepActions, ...(ended ? [] : planStart(facts))];
 }
 
-/** Plans DHCP servers. A server starts before its NIC's plug, because guests request addresses immediately. */
+/** Plans DHCP servers. A server starts before its NIC is plugged, because the guest requests an address immediately. */
 function planDhcpServers(facts: NodeVmFacts): readonly NodeAction[] {
   const { served = [] } = facts;
   const nics = buildServedNics(facts);
@@ -414,7 +414,7 @@ function isNewUse(nic: string, ifaceStatus: IfaceStatus | undefined): boolean {
   return hotplug?.type === "Unplug" || (usedNames.length > 0 && !usedNames.includes(nic));
 }
 
-/** Checks for a new use of a pod NIC, because virt-controller retains only reported NICs. */
+/** Checks whether the plan starts to use a pod NIC. The status must first report the use, so that virt-controller retains the NIC. */
 export function mustReportFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
   return plan.some((action) => {
     const nic = findUsedPodNic(action);
@@ -445,13 +445,13 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
 
 type DriftFacts = Pick<NodeVmFacts, "vmi" | "ifaces" | "role" | "domain" | "changedIfaces">;
 
-/** Checks whether repairs count as drift. Links of a starting, ending or incoming guest change anyway. */
+/** Checks whether repairs count as drift. They do not if the guest is starting, ending or incoming, because its links change anyway. */
 function canDrift({ vmi, role, domain }: DriftFacts): boolean {
   const isEnding = vmi.metadata.deletionTimestamp !== undefined || isVmiFinal(vmi);
   return role === "owner" && domain?.running === true && !isEnding;
 }
 
-/** Lists repairs of ready NICs, except unwanted NICs and links with a changed specification. */
+/** Lists repairs of ready NICs that count as drift. Ignores NICs to unplug, and links that change because the specification changed. */
 export function findDrift(plan: readonly NodeAction[], facts: DriftFacts): readonly Drift[] {
   if (!canDrift(facts)) return [];
   const { ifaces, changedIfaces } = facts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launcher pod parts for each kind of disk, and arguments of `prepare-disks`.
+// Parts of the launcher pod for each kind of disk, and the arguments with which `prepare-disks` creates the disk.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import type {
   EnvVar,
@@ -42,7 +42,7 @@ export interface DiskFacts {
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
 }
 
-/** Size limit for images of unknown size: the maximum file size of ext4. */
+/** Size limit in bytes for an image whose size is unknown. The value is the maximum file size of ext4. */
 const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
 const OVERLAY_MIB = 64 * 1024;
 const SMALL_DISK_MIB = 8;
@@ -59,7 +59,7 @@ export function escapeExpansion(text: string): string {
 
 type ClaimSource = Extract<DiskSource, { readonly claimName: string }>;
 
-/** Mounts the claim read-only if the source is read-only or an overlay receives the guest's writes. */
+/** Mounts the claim. The mount is read-only if the source is read-only or an overlay receives the guest's writes. */
 function mountClaim(
   disk: GuestDisk,
   source: ClaimSource,
@@ -134,7 +134,7 @@ export function buildContainerDiskPart(
   };
 }
 
-/** Requires an existing directory, because the kubelet would create one that only root can write. */
+/** Builds the pod parts for a disk in a host directory. The directory must exist: the kubelet would create it writable only by root. */
 export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
@@ -246,7 +246,10 @@ class Files {
   }
 }
 
-/** Empty user data, because cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
+/**
+ * Empty user data for a VM whose spec has none, because cloud-init ignores a disk without user data. Source: cloud-init datasources
+ * NoCloud and ConfigDrive.
+ */
 const NO_USER_DATA: TextSource = { kind: "inline", text: "" };
 
 function buildFiles(

@@ -51,7 +51,7 @@ function buildDiskPart(vmi: VirtualMachineInstance, disk: GuestDisk, facts: Disk
   }
 }
 
-/** Builds the disks' pod parts. With argument `direct`, `prepare-disks` tests the storage for O_DIRECT. */
+/** Builds the pod parts of all disks. The argument `direct` makes `prepare-disks` test whether the disk's storage supports O_DIRECT. */
 export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
   return listDisks(vmi.spec).map((disk) => {
     const part = buildDiskPart(vmi, disk, facts);
@@ -65,7 +65,7 @@ export function listDiskImages(parts: readonly DiskPart[]): readonly ImageFiles[
   return parts.flatMap(({ files }) => files ?? []);
 }
 
-/** Joins the disks' pod parts. `prepare-disks` also gets `imageMounts`, the launcher's mounts of images. */
+/** Joins the pod parts of the disks. The init container `prepare-disks` also gets `imageMounts`, the launcher's mounts of images. */
 export function buildDiskParts(
   parts: readonly DiskPart[],
   imageMounts: PodParts["mounts"],
@@ -97,7 +97,7 @@ export function buildDiskParts(
 
 export const PREPARE_CONTAINER = "prepare-disks";
 const PREPARE_PROGRAM = "/usr/bin/prepare-disks";
-/** Resources of `prepare-disks`, which runs `qemu-img` and `xorriso`. The limits also bound malicious images. */
+/** Requests and limits of `prepare-disks`, which runs `qemu-img` and `xorriso`. The limits also bound what a malicious image can use. */
 const PREPARE_REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
 const PREPARE_LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
 
@@ -109,7 +109,7 @@ function buildArguments(parts: readonly DiskPart[]): readonly string[] {
     .map(escapeExpansion);
 }
 
-/** Builds the init container for at least one disk. `sharedMounts` are mounts of the launcher. */
+/** Builds the init container that prepares the disks. `parts` must not be empty. `sharedMounts` are mounts of the launcher. */
 function buildPrepareContainer(
   parts: readonly DiskPart[],
   sharedMounts: Pick<Container, "volumeMounts" | "volumeDevices">,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files from images in the launcher, in image volumes or copied by init containers.
+// Files from images in the launcher. The launcher mounts the image as a volume, or an init container copies its files.
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import type { Container, Pod, PodVolume } from "@patchbay/api/kubernetes";
 import { printMi, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
@@ -8,19 +8,19 @@ import { listKernelFiles } from "../spec/machine.ts";
 /** Volume that provides the copy program to init containers, whose images may contain no such program. */
 const TOOL_VOLUME = "copy-files";
 const TOOL_CONTAINER = "copy-files";
-/** Copy program in the launcher's image, statically linked so that it runs in any image. */
+/** Copy program in the launcher's image. The program is statically linked, so that it runs in any image. */
 const TOOL_PROGRAM = "/usr/bin/copy-files";
 const TOOL_DIR = "/patchbay/bin";
 const COPY_DIR = "/patchbay/files";
 /** Size limit of the volume for the copy program. The program is smaller than 1 MiB. */
 const TOOL_MIB = 16;
-/** Memory limit of the copy program. The program needs under 1 MiB, but its page cache counts. */
+/** Memory limit of the copy program in MiB. The program needs less than 1 MiB, but its page cache also counts. */
 const COPY_MEMORY_MIB = 128;
 
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 type PullPolicy = (typeof PULL_POLICIES)[number];
 
-/** Default pull policy. `Always` would fail for locally imported images, which no registry has. */
+/** Default pull policy. `Always` would fail for images that a user imported into a standalone machine, because no registry has them. */
 const DEFAULT_POLICY: PullPolicy = "IfNotPresent";
 
 /** Parses a pull policy. Returns the default for an unknown name, which validation rejects. */
@@ -33,7 +33,7 @@ export interface ImageFiles {
   readonly image: string;
   readonly pullPolicy: PullPolicy;
   readonly pullSecret: string | undefined;
-  /** Mount point in the launcher, with the image's root or copied files at the same paths. */
+  /** Mount point in the launcher. It contains the image's root, or copied files at the same paths as in the image. */
   readonly mountPath: string;
   /** Arguments of the copy program. `mib` limits the size of the files. */
   readonly copy: {
@@ -85,7 +85,7 @@ function buildImageVolume({ name, image, pullPolicy }: ImageFiles): PodVolume {
   return { name, image: { reference: image, pullPolicy } };
 }
 
-/** Builds image volumes, or init containers that copy the files to the same paths. */
+/** Builds image volumes if they are supported, otherwise init containers that copy the files. The launcher's paths are the same. */
 export function buildImageParts(
   imageFiles: readonly ImageFiles[],
   request: PartsRequest,
@@ -142,7 +142,7 @@ function isImageUnknown(pod: Pod): boolean {
   );
 }
 
-/** Checks for an empty volume, which an API server without support for image volumes stores instead. */
+/** Returns whether the API server dropped an image. An API server without support for image volumes stores an empty volume instead. */
 function isImageDropped({ spec }: Pod): boolean {
   const copiedNames = new Set(spec.initContainers?.map(({ name }) => name));
   return (spec.volumes ?? []).some(
@@ -150,12 +150,12 @@ function isImageDropped({ spec }: Pod): boolean {
   );
 }
 
-/** Checks whether the API server or the container runtime could not provide an image volume. */
+/** Checks whether the launcher lacks the files of an image, because the API server or the runtime does not support image volumes. */
 export function hasMissingImage(pod: Pod): boolean {
   return isImageDropped(pod) || isImageUnknown(pod);
 }
 
-/** Disk limit of a kernel and its initrd. Those of distributions need 30 to 150 MiB. */
+/** Maximum disk space of a kernel and its initrd. Kernels and initrds of distributions need 30 to 150 MiB. */
 const KERNEL_MIB = 512;
 
 export function listKernelImages(vmi: VirtualMachineInstance): readonly ImageFiles[] {

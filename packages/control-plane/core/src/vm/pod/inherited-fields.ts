@@ -66,13 +66,13 @@ function dropEmpty<T extends object>(members: {
   return Object.fromEntries(entries) as Partial<T>;
 }
 
-/** Removes leading zeros from name server addresses, because the API server, unlike KubeVirt, rejects leading zeros. */
+/** Removes leading zeros from addresses of name servers. KubeVirt accepts leading zeros, but the API server rejects them. */
 function buildDnsConfig({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["dnsConfig"] {
   if (dnsConfig?.nameservers === undefined) return dnsConfig;
   return { ...dnsConfig, nameservers: dnsConfig.nameservers.map(normalizeAddress) };
 }
 
-/** Builds the inherited fields. DNS resolves the guest's hostname because the pod has the same hostname. */
+/** Builds the inherited fields. The pod gets the guest's hostname, so that DNS resolves it in the VMI's subdomain. */
 export function buildPodSettings(vmi: VirtualMachineInstance): Settings {
   const { spec } = vmi;
   return dropEmpty<Settings>({

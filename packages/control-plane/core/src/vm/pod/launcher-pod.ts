@@ -41,7 +41,7 @@ export interface LauncherSettings {
   readonly logsConsoles: boolean;
   readonly supportsImageVolumes: boolean;
   readonly overcommit: OvercommitConfig;
-  /** Extended resources that any node offers. The launcher requests no others. Unset without a known node. */
+  /** Extended resources that at least one node offers. The launcher requests no others. Unset until a node is known. */
   readonly offeredResources?: ReadonlySet<string>;
 }
 
@@ -75,7 +75,7 @@ function computePodGraceSeconds(vmi: VirtualMachineInstance): number {
   return (vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + EXTRA_GRACE_SECONDS;
 }
 
-/** Returns the grace period in seconds. With 0, the API server would not wait for containers. */
+/** Returns the grace period for the pod's deletion, at least 1 s. With 0, the API server would not wait for the containers to stop. */
 export function computeEndGraceSeconds(vmi: VirtualMachineInstance): number {
   return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : computePodGraceSeconds(vmi);
 }
@@ -84,7 +84,7 @@ function buildLauncherVolumes(): readonly PodVolume[] {
   return LAUNCHER_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: printMi(mib) } }));
 }
 
-/** Omits the request names, so that the container gets all devices, even for NICs plugged later. */
+/** Lists the VM's claims without request names, so that the container gets the devices of all requests, even for NICs plugged later. */
 function buildContainerClaims({
   resourceClaims = [],
 }: VmiSpec): Pick<NonNullable<Container["resources"]>, "claims"> {
@@ -212,7 +212,7 @@ interface LogParts {
   readonly logsConsoles: boolean;
 }
 
-/** Resources for a shell and `tail`. A CPU limit bounds continuous output. Logs use 50 MiB. */
+/** Resources for a shell and `tail`. CPU is limited, because a guest may print continuously. The disk limit includes 50 MiB of logs. */
 const CONTAINER_RESOURCES = {
   requests: { cpu: "5m", memory: "8Mi", "ephemeral-storage": "1Mi" },
   limits: { cpu: "100m", memory: "32Mi", "ephemeral-storage": "51Mi" },
@@ -243,7 +243,7 @@ export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Contai
 
 /** Seconds added to the initial delay of probes, because the guest starts only after libvirt. Source: KubeVirt LibvirtStartupDelay. */
 const LIBVIRT_STARTUP_SECONDS = 10;
-/** Seconds added to the kubelet's probe timeout, so that `virt-probe` can report the guest agent's timeout. */
+/** Seconds added to a probe's timeout in the kubelet, so that `virt-probe` can report that the guest agent timed out. */
 const AGENT_ANSWER_SECONDS = 1;
 const DEFAULT_TIMEOUT_SECONDS = 1;
 

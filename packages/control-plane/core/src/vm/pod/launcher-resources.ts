@@ -19,7 +19,7 @@ export interface ResourceFacts extends MemoryFacts {
 
 type ResourceAmounts = Readonly<Record<string, string>>;
 
-/** Excludes memory and disk space, which Patchbay computes, and hugepages, which Patchbay ignores. */
+/** Checks whether the pod gets the VM's amount of a resource. Patchbay computes memory and disk space itself, and ignores hugepages. */
 function isUserResource(resource: string): boolean {
   return !["memory", "ephemeral-storage"].includes(resource) && !resource.startsWith("hugepages-");
 }
@@ -31,7 +31,7 @@ function selectPodAmounts(
   return Object.fromEntries(entries.map(([resource, amount]) => [resource, String(amount)]));
 }
 
-/** Returns amounts for both requests and limits, because Kubernetes cannot overcommit extended resources. */
+/** Returns the network resources for both requests and limits, which must be equal because extended resources cannot be overcommitted. */
 function countNetworkAmounts({ domain }: VmiSpec, facts: ResourceFacts): ResourceAmounts {
   const { requests = {}, limits = {} } = domain.resources ?? {};
   const sockets = facts.isForVhostUser ? [[names.VHOST_USER_RESOURCE, 1] as const] : [];
@@ -57,7 +57,7 @@ function parseMiB(amount: string | number | undefined): number | undefined {
   return amount === undefined || parseQuantity(amount) === undefined ? undefined : toMib(amount);
 }
 
-/** Returns the memory request and limit. Overcommitment can lower the request below guest memory. Source: KubeVirt. */
+/** Returns the pod's memory request and limit. With overcommitted memory, the request may be below the guest's memory. Source: KubeVirt. */
 function computeMemoryAmounts(
   { domain }: VmiSpec,
   overheadMiB: number,
@@ -84,7 +84,7 @@ function computeCpuRequest({ domain }: VmiSpec, { overcommit }: ResourceFacts): 
 
 interface DiskUse {
   readonly launcherMiB: number;
-  /** Maximum MiB of disks in the pod. The VM's limit for ephemeral storage replaces this value. */
+  /** Maximum space for disks that the launcher pod creates or copies. The VM's limit for ephemeral storage, if set, replaces this value. */
   readonly guestMiB: number;
 }
 
@@ -117,11 +117,11 @@ export function computeLauncherResources(
 
 /** Memory of libvirt's daemon (29 MiB) and of the programs that start and stop it. */
 const LIBVIRT_MIB = 32;
-/** Memory of QEMU with one vCPU and no devices. Measured with QEMU 7.2; see docs/performance.md. */
+/** Memory of QEMU with one vCPU and no devices: code, libraries and heap. Measured with QEMU 7.2; see docs/performance.md. */
 const QEMU_MIB = 64;
-/** Memory for translated code of an emulated guest, limited by the domain's element `tb-cache`. */
+/** Memory for the code that QEMU translates for an emulated guest. The domain's element `tb-cache` limits this memory. */
 const TRANSLATED_CODE_MIB = 96;
-/** MiB of guest memory per MiB of page tables: 4 KiB tables map 2 MiB. Source: x86-64 paging. */
+/** MiB of guest memory per MiB of page tables. A page table of 4 KiB maps 2 MiB. Source: x86-64 paging. */
 const GUEST_MIB_PER_PAGE_TABLE_MIB = 512;
 /** Memory of a vCPU: thread, registers and translation tables. */
 const VCPU_MIB = 8;
@@ -130,15 +130,18 @@ const GRAPHICS_MIB = 32;
 /** Memory for the code and variables of EFI (4 MiB) and QEMU's buffers. */
 const EFI_MIB = 16;
 const TPM_MIB = 24;
-/** Memory per disk for pending requests and a part of the qcow2 table cache. */
+/** Memory per disk for pending requests and a part of the qcow2 table cache. The whole cache may reach 32 MiB. */
 const DISK_MIB = 8;
-/** Memory per PCIe port during QEMU's start. QEMU 7.2 peaked at 87 MiB without ports and 329 with 128. */
+/**
+ * Memory per PCIe port that QEMU needs only while it initializes the ports and rebuilds its memory maps. Measured on QEMU 7.2,
+ * peak anonymous memory in 6 starts each: 87 MiB without ports, 139 with 32 ports, 217 with 64, 329 with 128.
+ */
 const PEAK_MIB_PER_PORT = 2;
 
 interface MemoryFacts {
   readonly useEmulation: boolean;
   readonly ports: number;
-  /** Whether the guest has a display. By default, VMs with an older PCI layout have none. */
+  /** Whether the guest has a display. By default, a VM with an older version of the PCI layout has no display. */
   readonly hasDisplay: boolean;
   readonly bindingsMiB: number;
 }
@@ -152,7 +155,7 @@ function computeDevicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
   ].reduce((sum, mib) => sum + mib, 0);
 }
 
-/** Returns the launcher's memory beyond guest memory, without vhost rings, which are in the host kernel. */
+/** Returns the memory that the launcher needs in addition to guest memory. vhost needs none, because its rings are in the host's kernel. */
 export function computeOverheadMiB(spec: VmiSpec, facts: MemoryFacts): number {
   return (
     LIBVIRT_MIB +

@@ -60,7 +60,7 @@ export function printMi(amount: number): string {
 }
 
 const STATE_VOLUME = "state";
-/** Size limit of the state volume. EFI and TPM state need less than 1 MiB. */
+/** Size limit of the state volume in MiB. The state of EFI and a TPM needs less than 1 MiB. */
 const STATE_MIB = 16;
 /** Size of the claim for state, including the overhead of the file system. Source: KubeVirt. */
 const CLAIM_SIZE = "10Mi";
@@ -80,7 +80,7 @@ export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
   return { ...NO_PARTS, mounts, volumes: [{ name: STATE_VOLUME, emptyDir }], diskMiB: STATE_MIB };
 }
 
-/** Builds the claim for firmware and TPM state, owned by the VM or by an unowned VMI. */
+/** Builds the claim for firmware and TPM state. The claim's owner is the VM or, if no VM exists, the VMI. */
 export function buildStateClaim(
   vmi: VirtualMachineInstance,
   { stateClass }: StorageConfig,

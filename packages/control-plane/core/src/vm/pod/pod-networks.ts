@@ -101,7 +101,7 @@ export interface NetworksOwner {
   readonly ipamClaims?: IpamClaimStates;
 }
 
-/** Omits elements with invalid names, because one would invalidate the whole annotation. */
+/** Lists the elements of all wanted interfaces. Omits elements with invalid names, because one would invalidate the whole annotation. */
 function listWantedElements(
   owner: NetworksOwner,
   currentElements: readonly NetworkSelection[],
@@ -131,7 +131,7 @@ function listWantedElements(
   });
 }
 
-/** Returns NAMESPACE/NAME of the network that replaces the pod's default network; undefined without such a network. */
+/** Returns NAMESPACE/NAME of the network that replaces the pod's default network. Returns undefined if no network replaces it. */
 export function findDefaultNetworkName({
   metadata,
   spec,
@@ -159,7 +159,7 @@ export function listNetworkNames(
 
 type NicUse = "wanted" | "in-use" | "released" | "unknown";
 
-/** Returns how a pod NIC is used. An unwanted NIC without an attachment is `unknown`. */
+/** Returns how a pod NIC is used. `unknown` means that the NIC is not wanted and has no attachment. */
 function findNicUse(
   vmi: VirtualMachineInstance,
   wantedElements: readonly NetworkSelection[],
@@ -173,7 +173,10 @@ function findNicUse(
   return attachment === undefined ? "unknown" : "in-use";
 }
 
-/** Plans the annotation. Retains foreign elements, and Patchbay's elements until virt-handler releases their NICs. */
+/**
+ * Plans the network selection annotation. Retains all elements of other components. Retains an element of Patchbay until
+ * virt-handler has released its NIC. An interface has two elements during a network swap.
+ */
 export function planPodNetworks(
   owner: NetworksOwner,
   currentElements: readonly NetworkSelection[],

@@ -5,7 +5,7 @@ import type { Container } from "@patchbay/api/kubernetes";
 import { ifacesOf } from "../../nics/nics.ts";
 import { toLabelValue } from "../spec/guest-names.ts";
 
-/** Returns the VMI's labels, by which Services select the pod, and Patchbay's, which take precedence. */
+/** Returns the VMI's labels and Patchbay's, which take precedence. The pod has the VMI's labels, so that Services can select it. */
 export function buildPodLabels({
   metadata,
 }: Pick<VirtualMachineInstance, "metadata">): Readonly<Record<string, string>> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trims launcher pods to the fields that virt-controller reads, so that its cache needs less memory.
+// Removes the fields of launcher pods that virt-controller does not read, so that its cache needs less memory.
 import { names } from "@patchbay/api";
 import type { ContainerStatus, ObjectMeta, Pod } from "@patchbay/api/kubernetes";
 

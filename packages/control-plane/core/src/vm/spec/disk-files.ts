@@ -8,7 +8,7 @@ import { buildStateClaimName } from "./guest-devices.ts";
 
 export type VolumeMode = "Filesystem" | "Block";
 
-/** File that the domain opens. The format is fixed, because a guest could forge another header. */
+/** File that the domain opens. The format is never detected, because a guest could forge the header of another format. */
 export interface DiskFile {
   readonly kind: "file" | "block";
   readonly path: string;
@@ -62,7 +62,7 @@ interface HostPath {
   readonly file: string;
 }
 
-/** Splits an absolute path. Returns undefined if a part is empty, `.` or `..`. */
+/** Splits a path. Returns undefined if the path is not absolute, has no file name, or contains `.`, `..` or empty parts. */
 export function findHostPath(path: string): HostPath | undefined {
   const [root, ...parts] = path.split("/");
   const isPlain = parts.every((part) => part !== "" && part !== "." && part !== "..");
@@ -82,7 +82,7 @@ export function readClaimBytes(claim: PersistentVolumeClaim | undefined): number
   return bytes === undefined ? undefined : Math.floor(bytes);
 }
 
-/** Lists the disks' claims, then the claim for firmware and TPM state, without duplicates. */
+/** Lists the claims of disks in order, then the claim of the firmware and TPM state. Each claim appears once. */
 export function listClaimNames(vmi: VirtualMachineInstance): readonly string[] {
   const diskClaims = listDisks(vmi.spec).flatMap(({ source }) => findClaimName(source) ?? []);
   return [...new Set([...diskClaims, ...[buildStateClaimName(vmi) ?? []].flat()])];

@@ -69,7 +69,7 @@ function toTextSource(
   return omitEmptyText(text) === undefined ? undefined : { kind: "inline", text: text ?? "" };
 }
 
-/** Reads cloud-init data, preferably from a Secret, then from base64, then from text. */
+/** Reads cloud-init data. If a volume has data in several forms, the order of preference is Secret, base64, text. */
 function readCloudInit(volume: CloudInitVolume): CloudInitData {
   return {
     userData: toTextSource(volume.userData, volume.userDataBase64, volume.secretRef),
@@ -136,7 +136,7 @@ const SOURCE_READERS: {
 const SOURCE_KIND_NAMES = Object.keys(SOURCE_READERS) as readonly DiskSourceKind[];
 
 function readAs(kind: DiskSourceKind, volume: Volume): DiskSource | undefined {
-  // The cast is safe, because each reader reads the volume member with its own key.
+  // The type assertion is safe, because each function of SOURCE_READERS reads the volume member with the same key.
   const read = SOURCE_READERS[kind] as (member: unknown) => DiskSource | undefined;
   const member = volume[kind];
   return member === undefined ? undefined : read(member);
@@ -166,7 +166,7 @@ type DiskErrorPolicy = (typeof ERROR_POLICIES)[number];
 
 /** Default bus. Most guests have a driver for it. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS: DiskBus = "sata";
-/** Default cache mode, without the host's page cache. KubeVirt uses `none` only with O_DIRECT support. */
+/** Default cache mode, which bypasses the host's page cache. KubeVirt uses it if the file system supports O_DIRECT. */
 const DEFAULT_CACHE: DiskCache = "none";
 const DEFAULT_ERROR_POLICY: DiskErrorPolicy = "stop";
 
@@ -179,7 +179,7 @@ interface DiskBlockSize {
 
 export interface GuestDisk {
   readonly name: string;
-  /** Index in the list of disks. Disks for volumes without a disk are last. */
+  /** Index in the list of disks. Disks that were added for volumes without a disk are at the end. */
   readonly index: number;
   readonly volumeIndex: number;
   readonly source: DiskSource;
@@ -190,7 +190,7 @@ export interface GuestDisk {
   readonly bootOrder: number | undefined;
   readonly serial: string | undefined;
   readonly cache: DiskCache;
-  /** If undefined, block devices without a cache use native I/O, and other disks use threads. */
+  /** I/O engine. If undefined, the engine is native for a block device without a cache, and threads for any other disk. */
   readonly io: DiskIo | undefined;
   /** Whether the host frees blocks that the guest discards. False for small disks. */
   readonly discard: boolean;
@@ -296,7 +296,7 @@ export function withDisksOfVolumes(
   ];
 }
 
-/** Lists disks with a volume, then volumes without a disk. Unknown buses become the default. */
+/** Lists the spec's disks that have a volume, then the volumes without a disk. An unknown bus or cache mode becomes the default. */
 export function listDisks(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>

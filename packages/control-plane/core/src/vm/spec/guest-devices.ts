@@ -47,7 +47,7 @@ export function hasState(spec: VmiSpec): boolean {
   return hasEfi(spec) || findTpm(spec) !== undefined;
 }
 
-/** Returns the name of the state claim; undefined if firmware and TPM state are not persistent. Source: KubeVirt. */
+/** Returns the name of the claim for firmware and TPM state; undefined if the state is not persistent. Source: KubeVirt. */
 export function buildStateClaimName({
   metadata,
   spec,

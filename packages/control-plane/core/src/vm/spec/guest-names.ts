@@ -4,7 +4,7 @@ import type { VirtualMachineInstance } from "@patchbay/api";
 /** Maximum length of a hostname. Source: RFC 1123 section 2.1. */
 const HOSTNAME_MAX = 63;
 
-/** Returns the hostname's first label: at most 63 characters without a trailing `-`. Source: KubeVirt SanitizeHostname. */
+/** Returns the first label of the VMI's hostname or name: at most 63 characters, no `-` at the end. Source: KubeVirt SanitizeHostname. */
 export function buildHostname({ metadata, spec }: VirtualMachineInstance): string {
   const hostname = spec.hostname ?? "";
   const [firstLabel = ""] = (hostname === "" ? metadata.name : hostname).split(".");

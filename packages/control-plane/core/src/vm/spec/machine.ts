@@ -16,7 +16,7 @@ export interface CpuTopology {
   readonly threads: number;
 }
 
-/** Returns the CPU limit, or the CPU request without a limit, rounded up; 1 by default. */
+/** Returns the number of CPUs in the limits, or in the requests if no limit is set. Rounds up. */
 function countRequestedCpus({ resources }: VmiSpec["domain"]): number {
   const quantity = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
   return Math.max(1, Math.ceil(quantity === undefined ? 1 : (parseQuantity(quantity) ?? 1)));
@@ -49,7 +49,7 @@ export function toMib(quantity: string | number): number {
   return Math.floor((parseQuantity(quantity) ?? 0) / BYTES_PER_MIB);
 }
 
-/** Returns the guest's memory in MiB, rounded down, or 0 for an invalid quantity. */
+/** Returns the guest's memory in MiB, rounded down, or 0 for an invalid quantity. Validation rejects a VM with 0. */
 export function computeMemoryMiB({ memory, resources }: VmiSpec["domain"]): number {
   const { requests, limits } = resources ?? {};
   const quantity = memory?.guest ?? requests?.["memory"] ?? limits?.["memory"];

@@ -127,7 +127,7 @@ function buildTapElements(nic: NicDefinition & TapSource): SourceElements {
   };
 }
 
-/** Omits `reconnect`, which would pause the guest whenever the dataplane is not running. */
+/** Builds the elements of a vhost-user NIC without `reconnect`, which would pause the guest whenever the dataplane is not running. */
 function buildSocketElements(nic: NicDefinition & SocketSource): SourceElements {
   const rings = { "@rx_queue_size": RING_SIZE, "@tx_queue_size": RING_SIZE };
   return {

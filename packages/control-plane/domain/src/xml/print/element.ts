@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PciAddress } from "../../pci/addresses.ts";
 
-/** XML element. Keys with `@` are attributes, `#text` is text, and other keys are child elements. */
+/** Element for the XML builder. A key with `@` is an attribute, `#text` is text, and any other key is a child element. */
 export type Element = Readonly<Record<string, unknown>>;
 
 /** Builds a PCI address. Source: libvirt formatdomain, "Device addresses". */
@@ -16,7 +16,7 @@ export function buildAddressElement(address: PciAddress, multifunction = false):
   };
 }
 
-/** Only bus 0 has transitional devices, because most ports lack the I/O window for such devices. */
+/** Returns the virtio model for an address. Only bus 0 gets transitional devices, which need an I/O window that most ports lack. */
 export function chooseVirtioModel(address: PciAddress): string {
   return address.bus > 0 ? "virtio-non-transitional" : "virtio";
 }

@@ -20,16 +20,16 @@ export interface DefinitionDeps extends CheckDeps, Pick<Deps, "events" | "clock"
 export interface CheckedDefinition {
   readonly uid: string | undefined;
   readonly reasons: readonly string[];
-  /** Kinds of the definition's links by name. The kind of a missing link is undefined. */
+  /** Kinds of the links that the definition names, by link name. The kind of a missing link is undefined. */
   readonly links: ReadonlyMap<string, string | undefined>;
-  /** Whether guests cannot use the network. If true, changes of requesting pods trigger a new check. */
+  /** Whether guests cannot use the network. If true, each change of a pod that requests the network triggers a new check. */
   readonly isUnfitForGuests: boolean;
   readonly fullLeaseDirectories: readonly string[];
   readonly reported: string | undefined;
   /** Whether definitions have no status subresource, as with the CRD of Multus. */
   readonly isWithoutStatus: boolean;
-  /** Monotonic ms when the status first had outdated problems of other nodes; undefined if none. */
+  /** Monotonic time in ms at which the status first had outdated problems of other nodes. Undefined if it has none. */
   readonly staleSinceMs: number | undefined;
-  /** Monotonic ms of the last lookup of the status' other nodes; undefined before the first lookup. */
+  /** Monotonic time in ms at which this agent last checked whether the other nodes in the status exist; undefined if it never did. */
   readonly nodesReadMs: number | undefined;
 }

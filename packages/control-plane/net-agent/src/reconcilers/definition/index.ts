@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks whether this node can create NICs of a NetworkAttachmentDefinition, and reports problems.
+// One pass over one NetworkAttachmentDefinition: checks whether this node can create NICs of the network, and reports problems.
 import {
   NODES,
   type NetworkAttachmentDefinition,
@@ -38,7 +38,7 @@ async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boole
   }
 }
 
-/** Finds deleted nodes in the definition's status, at most once per {@link NODE_LOOKUP_INTERVAL_MS}. */
+/** Finds deleted nodes that have entries in the definition's status. Reads the nodes at most once per {@link NODE_LOOKUP_INTERVAL_MS}. */
 async function findDeletedNodes(
   nad: NetworkAttachmentDefinition,
   previous: CheckedDefinition | undefined,
@@ -79,7 +79,7 @@ async function report(
     const patch = { type: "json", operations } as const;
     await store.patch(NETWORK_ATTACHMENT_DEFINITIONS, keyOf(nad), patch, { subresource: "status" });
   } catch (error) {
-    // KUBE_NOT_FOUND means a deleted definition or a kind without status subresource, such as Multus' CRD.
+    // KUBE_NOT_FOUND: the definition is deleted, or its kind has no status subresource, as in the CRD of Multus.
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     reported = "without status";
   }
@@ -94,7 +94,7 @@ async function report(
   return reported;
 }
 
-/** Milliseconds before this node removes outdated entries of other nodes from status.problems. */
+/** Time in ms for which this node waits before it removes outdated entries of other nodes from the definition's status.problems. */
 const STALE_ENTRY_TIMEOUT_MS = 30_000;
 
 function readLinkKinds({ facts }: Finding): CheckedDefinition["links"] {
@@ -121,7 +121,7 @@ function findStaleEntries(
 
 type StatusFinding = Omit<NodeFinding, "node">;
 
-/** Reports a check's result. Without a status subresource, skips a result that was already reported. */
+/** Reports the result of a check. If the kind has no status subresource, skips a result that was reported before. */
 async function reportChanges(
   nad: NetworkAttachmentDefinition,
   finding: StatusFinding,
@@ -164,7 +164,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
     staleSinceMs: isRemoving ? undefined : sinceMs,
     nodesReadMs: readMs,
   });
-  // Removed stale entries need no timer, because the written status triggers the next pass.
+  // After the removal of stale entries, no timer is needed, because the written status triggers the next pass.
   if (sinceMs !== undefined) return isRemoving ? done() : after(STALE_ENTRY_TIMEOUT_MS);
   return nextMs === undefined ? done() : after(nextMs);
 }

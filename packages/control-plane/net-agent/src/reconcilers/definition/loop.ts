@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks NetworkAttachmentDefinitions after changes of a definition, a pod, the policy, a plugin or a link.
+// The loop over NetworkAttachmentDefinitions. Changes of a definition, a pod, the policy, a plugin or a link trigger checks.
 import type { MetricFamily } from "@patchbay/core/metrics";
 import { messageOf } from "@patchbay/base";
 import type { CheckedDefinition, DefinitionDeps } from "./deps.ts";
@@ -37,7 +37,7 @@ export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checkedDefini
   readonly metrics: Metrics;
 }
 
-/** Watches the host's links. After a logged failure, changes of links trigger no checks. */
+/** Watches the host's links. If the watch fails, logs the failure; changes of links then trigger no checks. */
 function watchHostLinks(
   { linkWatch, openHostNetns, log }: DefinitionLoopParts,
   onChange: () => void,

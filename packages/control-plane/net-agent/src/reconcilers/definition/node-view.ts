@@ -6,7 +6,7 @@ export interface NodeView {
   readonly pluginPath: string;
   hasPlugin(name: string): Promise<boolean>;
   listLinkKinds(): Promise<ReadonlyMap<string, string>>;
-  /** Returns undefined if the node has neither a bridge nor a readable kernel configuration. */
+  /** Returns whether bridges can filter VLANs. Undefined if the node has neither a bridge nor a readable kernel configuration. */
   supportsVlanFiltering(): Promise<boolean | undefined>;
   /** Returns the directory in which plugin host-local stores the network's leases. */
   buildLeaseDirectory(directory: string, networkName: string): string;
@@ -14,7 +14,7 @@ export interface NodeView {
 
 export interface NodeViewDeps {
   readonly files: Pick<Files, "exists" | "list" | "readText">;
-  /** Host's root without a trailing slash, for example `/proc/1/root`. Empty on the host itself. */
+  /** The host's root directory without a trailing slash, for example `/proc/1/root`. Empty if this process runs on the host. */
   readonly hostRoot: string;
   readonly binDirs: readonly string[];
   readonly listHostLinks: () => Promise<readonly Link[]>;

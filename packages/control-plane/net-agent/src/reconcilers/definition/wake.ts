@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues checks of definitions after changes of definitions, pods, the policy, directories or links.
+// Queues definitions for a check after a change of a definition, a pod, the policy, a directory or a link.
 import type { Files, Cache, Change } from "@patchbay/core/interfaces";
 import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
@@ -45,14 +45,17 @@ export function watchLeases(
 
 type WakeQueue = Pick<Queue, "add" | "addAfter">;
 
-/** Delay in milliseconds, so that one check suffices for all files of a plugin installation. */
+/** Delay before a check, in milliseconds, so that one check suffices for several files of a plugin installation. */
 const CHECK_DELAY_MS = 1000;
 
 function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Returns all the pod's networks after a new attachment error, otherwise its unfit or faulty networks. */
+/**
+ * Returns the networks to check again after a change of a pod that requests them: all its networks if the pod has a new attachment error,
+ * otherwise only networks that have a problem or are unfit for guests.
+ */
 function findAffectedNetworks(
   change: Change<Pod>,
   checkedDefinitions: ReadonlyMap<string, CheckedDefinition>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a pod's annotation with the journal, and attaches and detaches networks one at a time.
+// One pass over one pod: compares its annotation with the journal, and attaches and detaches networks one at a time.
 import type { AttachmentError } from "@patchbay/api/annotations";
 import type { Deps } from "../../deps.ts";
 import { type PodFacts, listUids, observe } from "./observe.ts";
@@ -26,7 +26,7 @@ interface BlockingAttachment {
   readonly message: string;
 }
 
-/** Returns why an ADD waits: its last failure, or a failed DEL that blocks the name. */
+/** Explains why an ADD waits: its last failure, or else that an attachment whose DEL failed still uses the interface name. */
 function toNameInUseError(
   action: Extract<Action, { readonly kind: "add" }>,
   {
@@ -119,7 +119,7 @@ export async function act(
   };
 }
 
-/** Returns an error for each network to attach or detach while the runtime is unavailable. */
+/** Builds the result of a pass in which the container runtime is unavailable: an error for each network to attach or detach. */
 function blockAll(actions: readonly Action[], error: AttachmentError): ActResult {
   const blocked = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
@@ -146,7 +146,7 @@ async function perform(action: Action, facts: PodFacts, deps: Deps): Promise<voi
   }
 }
 
-/** Reconciles the current pod with the key, and tracked deleted pods of the same name. */
+/** Runs one pass over the current pod with the key, and one over each deleted pod of the same name in `trackedPods`. */
 export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   const failures: unknown[] = [];
   const delaysMs: number[] = [];
@@ -186,7 +186,7 @@ async function recordEventsLast<T>(
   }
 }
 
-/** Runs a pass. Returns milliseconds until the next pass; undefined if the pod can wait for changes. */
+/** Runs a pass over one pod. Returns the milliseconds until the next pass; undefined if no pass is needed until something changes. */
 function reconcileOne(key: string, uid: string, allDeps: Deps): Promise<number | undefined> {
   return allDeps.podMutex.runExclusive(uid, () =>
     recordEventsLast(allDeps, (deps) => runPass(key, uid, deps)),

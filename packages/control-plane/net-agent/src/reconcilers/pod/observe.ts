@@ -33,7 +33,7 @@ const SHARED_NAMESPACE = "default";
 /** Pattern of the command of KubeVirt's launchers. Source: KubeVirt, pkg/virt-controller/services/template.go. */
 const KUBEVIRT_LAUNCHER = /(?:^|\/)virt-launcher(?:-monitor)?$/;
 
-/** Trusts the pod's spec, because a forged launcher affects only itself. */
+/** Returns whether the pod is a launcher of KubeVirt. Trusts the pod's spec, because a forged launcher affects only itself. */
 function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   if (pod?.metadata.labels?.[names.KUBEVIRT_LABEL] !== names.LAUNCHER_LABEL_VALUE) return false;
   return pod.spec.containers.some(
@@ -42,7 +42,7 @@ function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   );
 }
 
-/** Finds the pod's VMI on the API server, by UID because names can be reused. */
+/** Finds the pod's VMI on the API server. Compares the UID, because a new VMI may have the same name. */
 export async function findVmiOf(
   pod: Pod | undefined,
   deps: Pick<Deps, "store">,
@@ -74,7 +74,7 @@ interface PodOfNamespace {
   readonly attachments: { readonly namespace: string };
 }
 
-/** Checks namespace isolation. A launcher may also use the networks that its VMI names. */
+/** Returns whether namespace isolation permits the network. A launcher may also use the networks to which its VMI refers. */
 export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
   const owner = parseKey(network).namespace;
@@ -98,7 +98,7 @@ export async function assertMayUse(
 /** Annotation of a mirror pod with the UID of its static pod. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/** Compares the pod's or static pod's UID. Callers must compare names, because the annotation is forgeable. */
+/** Returns whether the pod or its static pod has the UID. Callers must also compare the names, because the annotation may be forged. */
 export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
   if (pod === undefined) return false;
   return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
@@ -106,11 +106,11 @@ export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
 
 interface RuntimeUnavailable {
   readonly error: unknown;
-  /** Report of the error. Repeated equal errors share the first error's report. */
+  /** Report of the error. If the step fails several times in the same way, all these errors share the first one's report. */
   readonly report: AttachmentError;
 }
 
-/** Returns a RuntimeUnavailable error with its report, and records an event if the report is new. */
+/** Returns the error with its report if the error is RuntimeUnavailable. Records an event for the pod if the report is new. */
 function toRuntimeUnavailable(
   { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
   deps: Deps,
@@ -136,7 +136,7 @@ async function findSandbox(
   const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
   if (isOwn) return { sandbox };
   if (hasPodEnded || pod?.spec.hostNetwork === true) return {};
-  // Before phase Running, no retry is needed, because the phase change triggers the next pass.
+  // Before the pod is Running, no retry is needed, because the pod's change to this phase triggers the next pass.
   const error =
     pod?.status?.phase === "Running" ? new AppError("SANDBOX_NOT_FOUND", { pod: key }) : undefined;
   return { missingSandbox: { error, isReleasable: await hasOnlyFormerRows(rows, deps) } };
@@ -149,14 +149,14 @@ async function hasOnlyFormerRows(
 ): Promise<boolean> {
   const ids = rows.filter((row) => row.bootId === bootId).map(({ request }) => request.containerId);
   for (const id of new Set(ids)) {
-    // If net-agent serves CNI calls, rows may belong to a sandbox that is not listed yet.
+    // If net-agent serves the runtime's CNI calls, the rows may belong to a new sandbox that the runtime does not list yet.
     if (readDefaultNetwork !== undefined || (await sandboxes.isReady(id))) return false;
   }
   return rows.length > 0;
 }
 
 interface MissingSandbox {
-  /** Error that triggers another pass. Set if the pod is Running without a sandbox. */
+  /** Error that triggers another pass. Set if the pod's phase is Running, although the pod has no sandbox. */
   readonly error: AppError | undefined;
   /** Whether the attachments in the journal all belong to former sandboxes. False if the journal contains none. */
   readonly isReleasable: boolean;
@@ -168,20 +168,20 @@ export interface PodFacts {
   readonly uid: string;
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
-  /** Set if the container runtime does not answer. Prevents all attaching and detaching. */
+  /** Set if the container runtime does not answer. If it is set, the pass attaches and detaches nothing. */
   readonly runtimeUnavailable?: RuntimeUnavailable;
-  /** Set if a living pod has no sandbox. Only attachments of former sandboxes are then released. */
+  /** Set if the pod is alive without a sandbox. If it is set, the pass only releases attachments of the pod's former sandboxes. */
   readonly missingSandbox?: MissingSandbox;
   readonly attachments: AttachmentFacts<OwnedRow>;
   /** Whether the pod is deleted, but the runtime has not yet detached the pod's default network. */
   readonly isAwaitingRuntimeDetach?: boolean;
-  /** Whether the runtime is creating the sandbox, which the pod's status does not describe yet. */
+  /** Whether the runtime is creating the sandbox. Until the sandbox is created, the pod's status does not describe it. */
   readonly isNewSandbox?: true;
 }
 
 const NO_NETWORKS: NetworksAnnotation = { ok: true, elements: [] };
 
-/** Returns `ended` if no container can use a NIC, `ending` during a deletion, otherwise `alive`. */
+/** Returns `ended` if no container can use a NIC any longer, `ending` during a deletion, and otherwise `alive`. */
 function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["podState"] {
   if (pod === undefined || isPodFinished(pod)) return "ended";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
@@ -205,7 +205,7 @@ function readNetworkFacts(
   };
 }
 
-/** Maximum entries in a status annotation. Container runtimes write fewer entries, so longer annotations are ignored. */
+/** Maximum number of entries in a status annotation. A longer annotation is ignored, because no container runtime writes so many. */
 const STATUS_ENTRIES_MAX = 2 * NETWORKS_MAX;
 
 function listForeign(
@@ -236,7 +236,7 @@ function needsPass(pod: Pod, rows: readonly JournalRow[]): boolean {
   );
 }
 
-/** Reads the API server if the cache lacks the pod, because the cache may be stale. */
+/** Finds the pod with the UID. Reads the API server if the cache lacks the pod, because the cache may be stale. */
 export async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const cached = deps.pods.find(parseKey(key));
   if (isPodOf(cached, uid)) return cached;
@@ -244,7 +244,7 @@ export async function findByUid(key: string, uid: string, deps: Deps): Promise<P
   return isPodOf(live, uid) ? live : undefined;
 }
 
-/** Returns pod uids to reconcile: the current pod's, then those of former pods in the journal. */
+/** Returns the uids of the pods to reconcile: first the current pod, then former pods in the journal. */
 export function listUids(key: string, deps: Deps): readonly string[] {
   const pod = deps.pods.find(parseKey(key));
   const trackedPods = deps.trackedPods.listUids(key);
@@ -276,10 +276,10 @@ async function findLocation(
   }
 }
 
-/** Adds definition changes since ADD, because users may edit a definition while pods use the definition. */
+/** Adds the changes in the network's definition since ADD. Users may edit a definition while pods use it. */
 async function withDefinitionChanges(owned: OwnedRow, deps: Deps): Promise<OwnedRow> {
   const { row, network, state, isAdopted } = owned;
-  // Adopted attachments may have rows with a newer definition than the runtime's ADD used.
+  // Adopted attachments are not compared, because their rows may contain a newer definition than the runtime's ADD used.
   if (state !== "attached" || isAdopted) return owned;
   try {
     const current = await readDefinition(network, deps);

@@ -77,7 +77,7 @@ export function reportLostAddresses(
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** Reports a detach, with an event only if the network had been attached. */
+/** Reports a detach. The pod gets an event only if the network had been attached; a failed attachment was reported before. */
 export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
   const { network } = row;
   const link = row.request.interfaceName;
@@ -143,7 +143,7 @@ export function reportRouteLost(
   });
 }
 
-/** Reports a failed step. The event repeats the first message, so that repeated events are counted. */
+/** Reports a failed step. The event uses the first message of this kind of failure, so that repeated events are counted as one. */
 export function reportFailed(
   { action, summary, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
   facts: PodFacts,
@@ -166,7 +166,7 @@ export function reportFailed(
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** Records a definition's fault. The event omits the pod, which may belong to another tenant. */
+/** Records a definition's fault as an event of the definition. The event omits the pod, which may belong to another tenant. */
 function reportOnDefinition(
   { network }: WantedAttachment,
   { thrown, summary }: { readonly thrown: unknown; readonly summary: AttachmentError },
@@ -286,7 +286,10 @@ function isSameNic(left: NetworkStatus, right: NetworkStatus): boolean {
   );
 }
 
-/** Finds former interfaces that Multus has attached to a new sandbox, possibly during the pass. */
+/**
+ * Finds interfaces of former sandboxes whose entry in `current` describes a new sandbox. Multus attaches the same networks there, and may
+ * write the status at any time during the pass.
+ */
 async function findRenewedInterfaces(
   current: readonly NetworkStatus[],
   { owned, facts }: { readonly owned: readonly OwnedRow[]; readonly facts: PodFacts },
@@ -350,7 +353,7 @@ async function writeStatus(
   for (let attempt = 1; pod !== undefined; attempt += 1) {
     const renewed = await writeOnce(pod, { facts, ...options }, deps);
     if (renewed !== undefined) return renewed;
-    // Without a sandbox, the next pass must read the status that Multus may have written.
+    // If the pass found no sandbox, does not retry: Multus may have written a new sandbox's status, which only the next pass reads.
     if (attempt === WRITE_ATTEMPTS_MAX || facts.missingSandbox !== undefined) {
       const object = facts.key;
       throw new AppError("KUBE_CONFLICT", { resource: "pods", object });
@@ -360,7 +363,10 @@ async function writeStatus(
   return new Set();
 }
 
-/** Writes the pod's annotations, then deletes removed rows. Returns whether a row hid the runtime's attachment. */
+/**
+ * Writes the pod's annotations about attachments, and then deletes the journal rows of removed attachments. Returns whether such a row hid
+ * an attachment of the runtime, which the next pass must handle.
+ */
 export async function report(facts: PodFacts, actResult: ActResult, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(facts.uid);
   const renewed = await writeStatus(facts, { rows, actResult }, deps);
@@ -371,7 +377,7 @@ export async function report(facts: PodFacts, actResult: ActResult, deps: Deps):
 }
 
 function updateTracking(facts: PodFacts, actResult: ActResult, deps: Deps): void {
-  // A pod with errors stays tracked, so that its errors are forgotten after its deletion.
+  // A pod without rows but with errors stays tracked, so that `failures.forget` is called when the pod is deleted.
   if (facts.pod !== undefined && actResult.errors.size > 0)
     deps.trackedPods.add(facts.key, facts.uid);
   else deps.trackedPods.remove(facts.key, facts.uid);

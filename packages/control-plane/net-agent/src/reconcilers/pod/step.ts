@@ -8,7 +8,7 @@ import type { PodFacts } from "./observe.ts";
 
 export type Action = AttachmentAction<OwnedRow>;
 
-/** Returns the pod NIC's name, or an empty string for an error of the whole annotation. */
+/** Returns the name of the pod NIC, or an empty string for an error of the whole annotation. */
 export function interfaceNameOf(action: Action): string {
   switch (action.kind) {
     case "add":
@@ -56,7 +56,7 @@ function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
   }
 }
 
-/** A reported error's step includes the message, so that each error has its own step. */
+/** Builds the step of an action. If the action reports an error, the name includes its message, so that each error has its own step. */
 export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   const suffix = action.kind === "reportError" ? `: ${action.message}` : "";
   return {

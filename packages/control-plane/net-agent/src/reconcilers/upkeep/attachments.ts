@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI CHECK and only reports failures, because some plugins reject their own valid attachments.
+// Runs CNI CHECK. Failures are reported but cause no detach, because some plugins reject their own valid attachments.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import type { JournalRow } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";
@@ -10,7 +10,10 @@ import { openRowNetns } from "../pod/attachment/netns.ts";
 import { findVmiOf } from "../pod/observe.ts";
 import type { Finding } from "./finding.ts";
 
-/** Omits launchers, because CHECK expects addresses on the pod NIC that the guest may have. */
+/**
+ * Returns the pod if CNI CHECK can be run on its attachments. Launchers are excluded: CHECK expects the addresses on the pod NIC, but
+ * the guest may have taken them over.
+ */
 async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const pod = deps.pods.find(parseKey(key));
   if (pod?.metadata.uid !== uid || isPodFinished(pod)) return undefined;
@@ -23,7 +26,7 @@ async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod
   }
 }
 
-/** Returns undefined if the row is adopted or not attached, or its network namespace is gone. */
+/** Returns the row's CNI result for CHECK. Undefined if the row is adopted or not attached, or the pod's network namespace is gone. */
 function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   if (row.state !== "attached" || row.isAdopted === true) return undefined;
   const netns = openRowNetns(row, deps);
@@ -31,7 +34,7 @@ function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   return netns === undefined ? undefined : row.result;
 }
 
-/** Returns whether the attachment still exists, because CHECK fails for an attachment removed meanwhile. */
+/** Returns whether the attachment still exists. The caller ignores the failed CHECK of an attachment that was removed meanwhile. */
 async function isStillAttached({ podUid, sequence }: JournalRow, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(podUid);
   return rows.some((row) => row.sequence === sequence && row.state === "attached");

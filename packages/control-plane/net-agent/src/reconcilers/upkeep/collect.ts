@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs CNI GC with the valid attachments, or reports a network whose list may be incomplete.
+// Runs CNI GC with the list of valid attachments, so that plugins release all other addresses. If the list may be incomplete,
+// reports the network instead.
 import { isPodFinished, type Pod } from "@patchbay/api/kubernetes";
 import { AppError, isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -8,7 +9,7 @@ import type { Deps } from "../../deps.ts";
 import type { Finding } from "./finding.ts";
 import type { UsableNetwork } from "./networks.ts";
 
-/** Returns whether the runtime may still be attaching networks, which its cache may lack. */
+/** Returns whether the runtime may still be attaching networks to the pod. The runtime's cache may then lack these attachments. */
 export function isStarting({ spec, status }: Pod): boolean {
   const readyCondition = status?.conditions?.find(
     ({ type }) => type === "PodReadyToStartContainers",
@@ -23,7 +24,7 @@ function toHeldError(network: string, reason: string): AppError {
   return new AppError("CNI_GC_HELD", { network, reason });
 }
 
-/** Throws if a row is unreadable, because the row could belong to the network. */
+/** Lists this agent's attachments of the network. Throws if a row is unreadable, because the row could belong to the network. */
 async function listOwnAttachments(
   { name, config }: UsableNetwork,
   { journal, trackedPods }: Deps,
@@ -35,7 +36,7 @@ async function listOwnAttachments(
   for (const uid of new Set(trackedPods.keys().flatMap((key) => trackedPods.listUids(key)))) {
     for (const { network, request, state } of await journal.list(uid)) {
       const { containerId, interfaceName } = request;
-      // A row without a configuration has no known CNI name, and may belong to `config`.
+      // The CNI name of a row without a configuration is unknown, so the row's attachment may belong to `config`.
       if (request.config.plugins.length === 0 && network === name) {
         throw toHeldError(
           config.name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems of the hourly upkeep, reported when they appear, change their message or are resolved.
+// Problems that the hourly upkeep finds. A problem is reported when it appears, when its message changes, and when it is resolved.
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { messageOf } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists the default network and networks with usable definitions. Unusable definitions are reported for requesting pods.
+// Lists the default network and all networks with a usable definition. Unusable definitions are reported only when a pod requests them.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -16,7 +16,7 @@ export interface UsableNetwork {
   readonly config: NetworkConfigList;
 }
 
-/** Returns no network if this agent does not attach the default network, or for an unreadable file. */
+/** Returns the pods' default network. Returns an empty list if this agent does not attach that network, or if its file is unreadable. */
 async function findDefault({
   readDefaultNetwork,
 }: Pick<Deps, "readDefaultNetwork">): Promise<readonly UsableNetwork[]> {

@@ -35,7 +35,7 @@ async function checkStatus(
   return findings;
 }
 
-/** Runs all checks. Each run reports problems that appeared, changed or ended since the previous run. */
+/** Returns a function that runs all checks once. Each run reports problems that appeared, changed or ended after the previous run. */
 export function createUpkeep(deps: Deps): () => Promise<void> {
   let previous: ReadonlyMap<string, Finding> = new Map();
   return async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconciles migrations: creates the target pod, coordinates both nodes, and deletes the unused pod.
+// Reconciliation of migrations. Creates the target pod, coordinates both nodes through the VMI, and deletes the unused pod at the end.
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type VirtualMachineInstanceMigration,
@@ -41,7 +41,7 @@ async function writeStatus(migration: Migration, status: Status, deps: Deps): Pr
   return true;
 }
 
-/** Replaces the VMI by this process's last write, if that write is newer. */
+/** Replaces the VMI in the facts with this process's last write of the VMI, if that write is newer. */
 function withNewestVmi(facts: MigrationFacts, deps: Deps): MigrationFacts {
   const { guest } = facts;
   if (guest === undefined) return facts;
@@ -96,7 +96,8 @@ export async function reconcileMigrations(key: string, deps: Deps): Promise<Next
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
   const performed = await actMigrations(planMigrations(facts), facts, deps);
-  // Throws transient errors first, because the migration's status must not precede the VMI's status.
+  // Throws transient errors, such as conflicts, before the migration's status is written. Otherwise, the migration's status could
+  // report progress that the VMI's status does not show yet.
   rethrowFirst(performed);
   await reportMigrations(facts, performed, deps);
   const nextMs = earliest([performed.retryInMs, nextDeadlineMs(facts)]);

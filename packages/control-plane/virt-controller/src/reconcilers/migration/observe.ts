@@ -47,7 +47,7 @@ export function listMigrations(
   return sortByAge(found).map((migration) => mutationCache.newest(migration));
 }
 
-/** Lists a completed migration's source and target pods, except the guest's pod. */
+/** Lists the names of a completed migration's source and target pods, except the pod in which the guest runs. */
 function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
@@ -57,7 +57,10 @@ function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/** Checks for an unfinished migration state, target label or unused pod, even of a deleted migration. */
+/**
+ * Checks whether the VMI still has an unfinished migration state, a label for the target node, or an unused pod of a migration. The
+ * migration itself may already be deleted.
+ */
 function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
@@ -66,7 +69,7 @@ function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): 
   return listLeftoverPods(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
 }
 
-/** Finds the VMI's pod in the cache, or if `isExpected` is true, in the API server. */
+/** Finds the VMI's pod with this name. If the cache lacks the pod and `isExpected` is true, reads the pod from the API server. */
 async function findPod(
   vmi: VirtualMachineInstance,
   name: string,
@@ -92,7 +95,7 @@ async function findTargetPod(
   return findPod(vmi, launcherPodName(vmi, uid), { deps, isExpected });
 }
 
-/** Checks whether the migration is being deleted, but still has virt-controller's finalizer. */
+/** Checks whether the migration is being deleted, but still has the finalizer that virt-controller removes after the cleanup. */
 function isLastPass({ metadata }: Migration): boolean {
   const hasFinalizer = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
   return metadata.deletionTimestamp !== undefined && hasFinalizer;
@@ -132,7 +135,7 @@ async function readSettings(
 ): Promise<MigrationSettings> {
   const kubevirt = deps.kubevirts.list()[0];
   const cluster = kubevirt?.spec?.configuration?.migrations;
-  // Ignores policies without a VMI, and for open migrations, whose configuration is in `migrationState`.
+  // Without a VMI, no policy applies. An open migration uses the configuration in `migrationState`, so policies no longer matter.
   if (guest === undefined || openMigration(guest) !== undefined) {
     return { configuration: buildMigrationConfig(cluster), policyName: undefined };
   }
@@ -161,7 +164,7 @@ function findCpuLabels(guest: VmiFacts | undefined, { nodes }: Deps): MigrationF
   return guest === undefined ? {} : findCpuRequirement(guest, nodes.find({ name })).labels;
 }
 
-/** Returns undefined if the migration has begun or a node can be the target. */
+/** Returns why no node can be the migration's target. Returns undefined if a node can be the target, or if the migration has begun. */
 function findNoTargetReason(
   guest: VmiFacts | undefined,
   migration: Migration | undefined,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Authorizes disk copies from other namespaces, because CDI checks only virt-controller, which may copy all. Source: CDI
-// datavolume-auth.go; KubeVirt authorizeDataVolume.
+// Authorizes DataVolumes that copy a disk from another namespace. CDI checks only the account that creates the DataVolume, which is
+// virt-controller's. This account may create pods, and thus copy claims, in every namespace. Source: CDI datavolume-auth.go;
+// KubeVirt authorizeDataVolume.
 import { DATA_SOURCES, SUBJECT_ACCESS_REVIEWS, type DataVolume, type VmiSpec } from "@patchbay/api";
 import { isJsonObject, readTextAt, valueAt } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
@@ -14,7 +15,7 @@ const CLONE_ACCESS: Access = {
   resource: "datavolumes",
   subresource: "source",
 };
-/** Access that permits copying claims, because pods can mount claims. Pods cannot mount snapshots. */
+/** Access that permits copying a claim, but not a snapshot: an account that may create pods can mount the claim. */
 const POD_ACCESS: Access = { group: "", resource: "pods", subresource: "" };
 
 interface CloneSource {
@@ -59,7 +60,10 @@ async function resolveDataSource(
   throw new AppError("CONTROLLER_NO_DATA_SOURCE", { source: `${namespace}/${name}` });
 }
 
-/** Replaces a DataSource reference by its source, so that tenants cannot change it after authorization. */
+/**
+ * Replaces a reference to a DataSource by the DataSource's own source. The tenant could otherwise change the
+ * DataSource between the authorization and the copy.
+ */
 async function withResolvedSource(
   dataVolume: DataVolume,
   store: Pick<Store, "find">,
@@ -110,7 +114,8 @@ async function mayClone(
 }
 
 /**
- * Resolves the source. The guest's service account must have the right to copy other namespaces' disks.
+ * Returns the DataVolume with its source resolved. If the source is in another namespace, the guest's service account
+ * (`default` if the VM names none) must be allowed to copy it.
  * @throws AppError with CONTROLLER_CLONE_FORBIDDEN, CONTROLLER_NO_DATA_SOURCE
  */
 export async function authorizeSource(

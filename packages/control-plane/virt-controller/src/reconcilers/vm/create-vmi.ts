@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates VMIs without duplicate MACs on a network segment. Reads other VMIs uncached, because caches lag.
+// Creates a VMI unless another guest uses one of its MACs on the same network segment. Reads the other VMIs from the API server, because
+// the cache may lack a VMI that was created a moment ago.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError, type KeyedMutex } from "@patchbay/base";
 import {
@@ -35,7 +36,7 @@ function listCandidates(vmi: VirtualMachineInstance, deps: CreationDeps): readon
   return [...keys].sort();
 }
 
-/** Returns the first MAC that another VM's guest uses on the same network segment. */
+/** Returns the first MAC of the VMI that a guest of another VM uses on the same network segment. */
 async function findRunningMacConflict(
   vmi: VirtualMachineInstance,
   deps: CreationDeps,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from "@patchbay/base";
 
-/** Time limits for deferred status writes, by object UID. A process restart resets all limits. */
+/** Time limits for deferred status writes, by UID of the object. The limits are not persisted, so a restart of the process resets them. */
 export interface Deferrals {
-  /** Returns for how many milliseconds a write may be deferred. The first call starts the limit. */
+  /** Returns for how many more milliseconds a write may be deferred. The first call starts the time limit. */
   remainingMs(uid: string): number;
   end(uid: string): void;
 }

@@ -71,7 +71,7 @@ import {
 } from "@patchbay/core/status";
 import { createUniqueVmi } from "./create-vmi.ts";
 
-/** Finds the VMI in the cache, or for VMs with status `created`, in the API server. */
+/** Finds the VMI with the VM's name. If the cache lacks the VMI but the VM's status has `created`, reads the VMI from the API server. */
 async function findVmi(
   vm: VirtualMachine,
   key: ObjectKey,
@@ -83,7 +83,7 @@ async function findVmi(
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
 }
 
-/** Returns undefined if the object does not exist or the cluster does not serve its kind. */
+/** Reads the object. Returns undefined if it does not exist, or if the cluster does not serve its kind. */
 function findIfServed<T extends KubeObject>(
   store: Deps["store"],
   type: ResourceType<T>,
@@ -95,7 +95,10 @@ function findIfServed<T extends KubeObject>(
   });
 }
 
-/** Uses no cache, because clusters without CDI lack DataVolumes. In such clusters, all count as missing. */
+/**
+ * Returns the missing DataVolumes of a VM that has no VMI. Uses no cache, because clusters without CDI do not serve the kind. In such a
+ * cluster, all DataVolumes count as missing, and {@link createDataVolume} then reports that the kind is not served.
+ */
 async function findMissingDataVolumes(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -109,7 +112,7 @@ async function findMissingDataVolumes(
   return dataVolumes.filter((_, index) => found[index] === undefined);
 }
 
-/** Returns claims for later NICs; none if a VMI exists or the ResourceClaimTemplate is missing. */
+/** Returns the configured claims for NICs plugged later; none if the VM has a VMI or its namespace lacks the ResourceClaimTemplate. */
 async function observeClaimSlots(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -220,8 +223,8 @@ async function writeOneByOne(
 }
 
 /**
- * Writes all changes in one patch, or separately if the patch is rejected.
- * @throws AggregateError with the rejections of separate writes; otherwise the patch's error
+ * Writes all changes in one patch. If a patch with several changes is rejected, writes each change separately.
+ * @throws AggregateError with the rejections of the separate writes; otherwise the error of the patch
  */
 async function changeNics(
   vmi: VirtualMachineInstance,
@@ -239,7 +242,7 @@ async function changeNics(
   }
 }
 
-/** Accepts an existing revision of this VM, but not of a deleted VM with the same name. */
+/** Creates the revision. Accepts an existing revision of this VM, but not of a deleted VM with the same name. */
 async function createRevision(
   vm: VirtualMachine,
   revision: ControllerRevision,
@@ -304,7 +307,7 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
     const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
     deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });
   } catch (error) {
-    // An uncached VMI may exist already. The VMI's watch event triggers another pass.
+    // Ignores the error if the VMI exists but is not in the cache yet. The VMI's watch event triggers another reconcile pass.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
@@ -363,7 +366,10 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   }
 }
 
-/** Runs the steps. New generations or a changed `hasNameConflict` reset the backoff of failed steps. */
+/**
+ * Runs the steps. A new generation of the VM or VMI, or a changed `hasNameConflict`, resets the backoff of failed steps, because the change
+ * may have fixed the cause.
+ */
 function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<ObjectStepsResult> {
   const { vm, vmi, hasNameConflict } = facts;
   const inputs = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");
@@ -373,7 +379,7 @@ function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<O
 
 function findDelayMs({ vm, vmi }: VmFacts, status: NewVmStatus, deps: Deps): number {
   const { uid = "" } = vm.metadata;
-  // `vmi` may be outdated because of this pass's writes or watch events.
+  // `vmi` may be outdated: this pass may have written a newer version, or a watch event may have delivered one.
   const newestVmi = vmi && deps.mutationCache.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
   return canDeferVmStatus(vm, newestVmi, status) ? deps.deferrals.remainingMs(uid) : 0;
 }
@@ -409,7 +415,7 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const performed = await actVm(planVm(facts), facts, deps);
   const reportMs = await reportVm(facts, performed, deps);
   rethrowFirst(performed);
-  // Reconciles again to observe new DataVolumes, because virt-controller does not watch DataVolumes.
+  // virt-controller does not watch DataVolumes, so it must reconcile the VM again to observe DataVolumes that it just created.
   const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
   const nextMs = earliest([
     performed.retryInMs,

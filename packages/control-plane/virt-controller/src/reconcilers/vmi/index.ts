@@ -100,7 +100,7 @@ export function findLoss(
   return name === undefined ? undefined : findNodeLoss(nodes.find({ name }));
 }
 
-/** Returns networks that the pod's node cannot provide, except binding plugins' networks, which virt-handler reports. */
+/** Returns the networks for which the pod's node cannot create NICs. Excludes binding plugins' networks, which virt-handler reports. */
 export function findAbsences(
   { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
   definitions: Definitions,
@@ -128,7 +128,7 @@ function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
   };
 }
 
-/** Returns whether a missing launcher pod means that the guest ended or the VMI is removable. */
+/** Returns whether a missing launcher pod would mean that the guest has ended or that the VMI can be removed. */
 function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   if (vmi.metadata.deletionTimestamp !== undefined) {
     return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
@@ -136,7 +136,7 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
-/** Reads a launcher pod. Returns undefined for pods without the launcher label, like the cache. */
+/** Reads a launcher pod. Returns undefined for a pod without the launcher label, which the cache lacks too. */
 export async function findStoredLauncher(
   key: ObjectKey,
   { store }: Pick<Deps, "store">,
@@ -145,7 +145,7 @@ export async function findStoredLauncher(
   return pod !== undefined && hasLauncherLabel(pod) ? pod : undefined;
 }
 
-/** Finds the launcher pod. Reads the API server before a missing pod ends the guest. */
+/** Finds the VMI's launcher pod. Before a missing pod counts as the guest's end, reads the API server, because the cache may be stale. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
   const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
@@ -178,7 +178,7 @@ function findDefinitions(
   return new Map([...found, ...listPrimaryDefinitions([vmi.spec], namespace, deps)]);
 }
 
-/** Observes the launcher's claimed devices. Watches each claim until its device is attached. */
+/** Observes the devices of the launcher's resource claims. Watches a claim until its device is attached to the running guest. */
 function observeClaimedNics(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
@@ -233,8 +233,8 @@ async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Prom
 }
 
 /**
- * If ipam-extensions rejects the primary network request, creates the pod without the request. Source: ipam-extensions
- * validateDefaultMultusNetworkRequest.
+ * Creates the pod. If ipam-extensions rejects the pod's request for addresses of the primary network, creates the pod without the request,
+ * and ipam-extensions adds one. Source: ipam-extensions validateDefaultMultusNetworkRequest.
  */
 async function createPod(pod: Pod, { store }: Deps): Promise<Pod> {
   const bare = withoutPrimaryRequest(pod);
@@ -266,7 +266,7 @@ export async function createLauncher(
   }
 }
 
-/** Fails if the annotation has changed, or for a new annotation, if the pod has changed. */
+/** Writes an annotation of the pod. The patch fails if the old value has changed, or if there was no old value and the pod has changed. */
 export async function patchAnnotation(
   pod: Pod,
   { annotation, value }: { readonly annotation: string; readonly value: string },
@@ -321,7 +321,7 @@ async function patchPodNetworks({ pod }: VmiFacts, networks: string, deps: Deps)
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks });
 }
 
-/** Patches the newest pod, because an earlier step may have changed the pod's annotations. */
+/** Writes the network-info annotation to the latest version of the pod, because an earlier step may have changed the pod's annotations. */
 async function patchPodNetworkInfo(
   { pod }: VmiFacts,
   networkInfo: string,
@@ -379,7 +379,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** Runs the steps. New VMI generations reset the backoff, because new specs may fix failures. */
+/** Runs the steps. A new generation of the VMI resets the backoff of failed steps, because the new spec may have fixed the cause. */
 function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,
@@ -397,12 +397,12 @@ function buildPreconditions(current: VmiStatus | undefined): readonly JsonPatchO
     .map((field) => ({ op: "test", path: `/status/${field}`, value: current?.[field] }));
 }
 
-/** Makes a missing `attachments` undefined, because statusPatch removes only fields with value undefined. */
+/** Sets a missing `attachments` to undefined, because statusPatch removes only fields that are present with the value undefined. */
 function toStatusFields(status: ControllerVmiStatus): object {
   return { ...status, attachments: status.attachments };
 }
 
-/** Writes changed status, and records events for changed addresses, changed MACs and new sync errors. */
+/** Writes the status if it changed. Records events for changed addresses, for changed MACs, and for new sync errors of virt-controller. */
 async function reportVmi(
   facts: VmiFacts,
   { failures }: ObjectStepsResult,
@@ -441,7 +441,7 @@ export async function reconcileVmi(key: string, deps: Deps): Promise<Next> {
   const plan = planVmi(facts);
   const performed = await actVmi(plan, facts, deps);
   const hasFinalizer = facts.vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
-  // Skips the status after the finalizer's removal, because the VMI may no longer exist.
+  // After the removal of its finalizer, the VMI may no longer exist, so its status is not written.
   const isReleased = plan.some(({ kind }) => kind === "removeFinalizer");
   if (hasFinalizer && !isReleased) await reportVmi(facts, performed, deps);
   rethrowFirst(performed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes a node plan's idempotent steps. A failed step does not block other interfaces.
+// Executes the steps of a node plan. Steps are idempotent, and a failed step of one interface does not block other interfaces.
 import {
   type BlockedReason,
   blockedReasonOfFailure,
@@ -61,7 +61,7 @@ export function serveStepName(iface: string): string {
   return `serveAddresses ${iface}`;
 }
 
-/** Builds the step that starts a NIC's DHCP server. Only that NIC reports a failure. */
+/** Builds the step that starts a NIC's DHCP server. If the step fails, only that NIC reports the failure. */
 function buildServeStep(
   action: Extract<NodeAction, { kind: "serveAddresses" }>,
   context: StepContext,
@@ -107,7 +107,7 @@ function buildStopServingStep(
 
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
-/** Minimum link downtime in milliseconds, so that the guest notices and requests a new address. */
+/** Minimum time for which the link is down, in milliseconds. The guest must notice the loss of the link to request a new address. */
 const LINK_DOWN_MIN_MS = 50;
 /** Signal for a wait that is too short to cancel. */
 const NEVER_ABORTED = new AbortController().signal;
@@ -141,7 +141,7 @@ function createLinkSetter({ link }: SwapAction, { facts, session }: StepContext)
   };
 }
 
-/** Moves the tap, and keeps the link down long enough for the guest to notice. */
+/** Moves the tap to the new network. Returns when the link has been down long enough for the guest to notice. */
 async function moveTap(action: SwapAction, { session, deps }: StepContext): Promise<void> {
   const startedMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
@@ -199,7 +199,10 @@ async function ignoreErrors(call: Promise<void>, ...codes: readonly ErrorCode[])
   }
 }
 
-/** Adds the device to definition and guest. Replaces an existing device only in the definition. */
+/**
+ * Adds the device to the domain's definition and to the running guest. If the definition or the guest already has the device, replaces
+ * the device in the definition, and adds it to the guest only if the guest lacks it.
+ */
 async function attach(alias: string, xml: string, { facts, session }: StepContext): Promise<void> {
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
@@ -230,7 +233,7 @@ async function detach(
   );
   try {
     const liveDetach = connection.detachDevice(name, alias, "live");
-    // The device is removed already, or an earlier request is pending in the guest.
+    // These errors mean that the device is already removed, or that an earlier request is pending in the guest.
     await ignoreErrors(liveDetach, "LIBVIRT_DEVICE_MISSING", "LIBVIRT_UNPLUG_PENDING");
   } catch (error) {
     // After a lost connection, the request stays recorded, because the guest may have received it.
@@ -239,7 +242,7 @@ async function detach(
   }
 }
 
-/** Stores the pod NIC's addresses before `wireTap`, which removes the addresses from the NIC. */
+/** Stores the pod NIC's addresses on disk. Must run before `wireTap`, which removes the addresses from the NIC. */
 async function storeAddresses(
   podInterfaceName: string,
   { pod, session, deps }: StepContext,
@@ -330,7 +333,7 @@ export function stepNameOf({ kind, iface }: Pick<IfaceAction, "kind" | "iface">)
   return `${kind} ${iface}`;
 }
 
-/** Builds an action's step. Changed NICs reset the backoff, because they may free PCIe ports. */
+/** Builds the step of an action. A change of the guest's NICs resets the step's backoff, because it may have freed a PCIe port. */
 function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
   if (action.kind === "wait") return buildWaitingStep(action, context);
   const { facts, deps } = context;
@@ -372,7 +375,7 @@ export function callsLibvirt(action: NodeAction): boolean {
   return isDeviceAction(action) || isDomainAction(action);
 }
 
-/** Returns whether the domain is busy or the connection lost, so that later calls would fail. */
+/** Returns whether further libvirt calls would fail, because the domain is busy or the connection to libvirt is lost. */
 function stopsDeviceSteps(error: unknown): error is AppError {
   return isConnectionLost(error) || isDomainBusy(error);
 }
@@ -383,7 +386,7 @@ function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean 
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** Runs the steps. After a lost connection or busy domain, later device steps fail at once. */
+/** Runs the steps in order. Once a step fails because the connection is lost or the domain is busy, later device steps fail at once. */
 function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
   let stopError: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {
@@ -413,7 +416,10 @@ function buildServerSteps(plan: readonly NodeAction[], context: StepContext): re
   });
 }
 
-/** Runs DHCP server steps first, but concurrently with plugs, because guests request addresses after the plug. */
+/**
+ * Runs the DHCP server steps before the interface steps. If the interface steps are only plugs and waits, runs both concurrently,
+ * because a guest requests an address only after its NIC is plugged.
+ */
 async function serveAndPlug(
   plan: readonly NodeAction[],
   context: StepContext,
@@ -445,7 +451,7 @@ function buildLastSteps(plan: readonly NodeAction[], context: StepContext): read
   ];
 }
 
-/** Writes a required status before other steps. Returns false if the write was delayed. */
+/** Writes the status if the plan requires a report before other steps. Returns false if the write was delayed. */
 async function reportFirst(
   plan: readonly NodeAction[],
   { facts, deps }: StepContext,

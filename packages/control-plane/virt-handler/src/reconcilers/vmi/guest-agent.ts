@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries the guest agent at intervals and soon after a relevant change.
+// Queries the guest agent for NIC names, addresses and the operating system, at intervals and soon after a relevant change.
 import { domainNameOf, type NodeVmFacts } from "@patchbay/core/vm";
 import { isAppError, messageOf } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -11,14 +11,14 @@ function listMacs({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);
 }
 
-/** Includes pod NICs, because a swap changes the guest's addresses, but not the MAC. */
+/** Returns each device's MAC and pod NIC. The pod NIC is included, because a swap changes it and the guest's addresses, but not the MAC. */
 function describeNicNetworks({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device, podInterfaceName }) =>
     device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
   );
 }
 
-/** Serializes the NICs that the agent can report; empty if no agent is connected. */
+/** Serializes the NICs that the guest agent can report. Returns an empty string if no agent is connected. */
 function describeReportableNics(facts: NodeVmFacts): string {
   const { domain } = facts;
   const isListening = domain?.running === true && domain.facts.agentConnected;
@@ -47,7 +47,10 @@ function earliestOf(left: number | undefined, right: number | undefined): number
   return Math.min(left, right);
 }
 
-/** Returns undefined for a known system or unavailable agent, `{}` if the agent rejects the query. */
+/**
+ * Queries the guest's system. Returns undefined if the system is known or the agent is unavailable, and `{}` if the agent rejects the
+ * query.
+ */
 async function readSystem(
   { vmi }: NodeVmFacts,
   { connection }: Session,
@@ -62,7 +65,10 @@ async function readSystem(
   }
 }
 
-/** Returns the milliseconds until the next query or report, or undefined if only events require queries. */
+/**
+ * Queries the guest agent if a query is due. Returns the milliseconds until the next query or report, or undefined if the agent must be
+ * queried only after an event, such as the agent's connection.
+ */
 export async function queryGuestAgent(
   facts: NodeVmFacts,
   session: Session,

@@ -96,7 +96,10 @@ async function observeLinks(
   );
 }
 
-/** Waits for both calls even if one fails, because the caller closes the descriptors afterwards. */
+/**
+ * Waits until both calls have ended, even if one call fails early. An earlier return would let the caller close the session's
+ * descriptors while the other call still uses the descriptors.
+ */
 async function settleBoth<One, Other>(
   one: Promise<One>,
   other: Promise<Other>,

@@ -105,7 +105,7 @@ type Notes = readonly Note[];
 
 const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
 
-/** Builds an event if the VMI's blocking reason changed. Source: KubeVirt virt-handler, SyncFailed. */
+/** Builds an event if the reason that blocks the VMI has changed. Source of reason SyncFailed: KubeVirt, virt-handler. */
 function buildGuestNotes(
   { status }: VirtualMachineInstance,
   { blockedReason }: NodeVmStatus,
@@ -173,7 +173,7 @@ export function announceDrift(
   events.record(findEventObject(vmi), note);
 }
 
-/** Returns false for warnings during a VMI's deletion, because such failures are expected. */
+/** Returns false for warnings about a VMI that is being deleted, because failures are expected during a deletion. */
 function isReportable(vmi: VirtualMachineInstance, { type }: Note): boolean {
   return type !== "Warning" || vmi.metadata.deletionTimestamp === undefined;
 }
@@ -199,7 +199,7 @@ export function announceChanges(
   }
 }
 
-/** Builds patch tests, so that the patch fails if virt-controller has changed these fields. */
+/** Builds patch tests for fields that virt-controller writes, so that the patch fails if virt-controller has changed the fields. */
 function buildPreconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const { attachments, phase } = current;
   return [
@@ -246,7 +246,7 @@ function listChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatch
   return [...changed, ...removed, ...listConditionChanges(current, next)];
 }
 
-/** Builds the change of `interfaceHistory`, to write only together with other changes. */
+/** Builds the change of `interfaceHistory`. The caller writes it only together with other changes, to limit the number of writes. */
 function listHistoryChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -262,7 +262,7 @@ function listHistoryChanges(
 /** Milliseconds until a postponed write is due; 0 if no write was postponed. */
 type DelayMs = number;
 
-/** Counts the write and returns whether it must wait. A phase change never waits. */
+/** Counts the write against the VMI's rate limit, and returns whether it must wait. A write that changes the phase never waits. */
 function isRateLimited(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -331,7 +331,7 @@ export async function reportNodeVm(
   return writeChanges(facts.vmi, buildNodeVmStatus(facts, { ...extras, now }), deps);
 }
 
-/** Consecutive failures before a VMI is reported as blocked. A libvirt restart causes fewer failures. */
+/** Number of consecutive failures after which a VMI is reported as blocked. A restart of libvirt causes fewer failures. */
 const REPORT_AFTER_FAILURES = 3;
 
 function buildBlockedFields(
@@ -354,9 +354,9 @@ export async function reportFailure(
 ): Promise<void> {
   if (vmi.metadata.deletionTimestamp !== undefined) return;
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
-  // During a migration, the source's launcher exits after its guest has moved.
+  // During a migration, an unreachable launcher is not reported, because the source's launcher exits after its guest has moved.
   if (openMigration(vmi) !== undefined) return;
-  // The cache lacks this process's last status, which may describe the failure more precisely.
+  // Reports nothing while the cache lacks this process's last status, because that status may describe the failure more precisely.
   if (deps.mutationCache.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const blockedReason = buildBlockedFields(vmi, failure, now);

@@ -53,7 +53,7 @@ function readNamespaceLabels(store: Store, name: string): Readonly<Record<string
   return labelsOf(store.find({ bucket: "/namespaces", namespace: "", name })?.view());
 }
 
-/** Matches a Namespace's own labels, otherwise the namespace's labels. Other cluster-scoped objects always match. */
+/** Applies the namespaceSelector to the object's namespace, or to the object if it is a Namespace. Other cluster-scoped objects match. */
 function matchesNamespace(webhook: Webhook, request: AdmissionRequest, store: Store): boolean {
   const { kind, object, operation, subresource } = request;
   if (!webhook.selectsNamespaces) {
@@ -95,7 +95,7 @@ function listEquivalentKinds(
   return [kind, ...allVersions.filter((candidate) => candidate.version !== kind.version)];
 }
 
-/** Returns the kind in the first version that a rule matches; undefined without a match. */
+/** Returns the kind in the first version that a rule of the webhook matches, or undefined if the webhook does not match the request. */
 export function findMatchingKind(
   webhook: Webhook,
   request: AdmissionRequest,

@@ -93,7 +93,7 @@ function decodePatch(value: unknown): string {
   return Buffer.from(text, "base64").toString("utf8");
 }
 
-/** Converts a denial to an error. Codes below 400 become 400, because denials are failures. */
+/** Converts a denial to an error. Codes below 400 become 400, because a denial must not look like success. */
 function toDenial(webhook: string, status: Fields): StatusError {
   const code = Number(status["code"] ?? 0);
   const denialMessage = `admission webhook "${webhook}" denied the request`;

@@ -21,7 +21,7 @@ interface MutationResult {
   readonly isChanged: boolean;
 }
 
-/** Throws a StatusError 500 for an invalid patch, even with failure policy Ignore. */
+/** Applies the patch. Throws a StatusError 500 for an invalid patch, even if the webhook's failure policy is Ignore. */
 function applyPatch(object: KubeObject, patch: string): unknown {
   try {
     const operations = parseJson(patch);
@@ -133,7 +133,7 @@ class WebhookAdmission implements Admission {
     await this.validate(request);
   }
 
-  /** Returns no webhooks for webhook configurations, so that users can always remove a broken webhook. */
+  /** Lists the webhooks. Returns none for writes of webhook configurations, so that users can always remove a broken webhook. */
   #webhooks(resource: string, { kind }: AdmissionRequest): readonly Webhook[] {
     const isExempt =
       kind.group === GROUP && (kind.resource === MUTATING || kind.resource === VALIDATING);
@@ -175,7 +175,10 @@ class WebhookAdmission implements Admission {
       : applyWebhookPatch(request, verdict.patch, complete);
   }
 
-  /** Returns undefined without match or for ignored failures. Denials and other failures throw a StatusError. */
+  /**
+   * Calls the webhook if it matches the request. Returns undefined if the webhook does not match, or if the call fails and the failure
+   * policy is Ignore. Throws a StatusError if the webhook denies the request, does not support a dry run, or fails with policy Fail.
+   */
   async #review(webhook: Webhook, request: AdmissionRequest): Promise<Verdict | undefined> {
     const wantedKind = findMatchingKind(webhook, request, this.#deps);
     if (wantedKind === undefined) {

@@ -18,7 +18,7 @@ import { forbiddenBecause, quoteAll } from "../forbidden.ts";
 import type { User } from "../user.ts";
 import { RBAC_GROUP, isSystemMaster } from "./rbac.ts";
 
-/** Maximum number of simple rules, because a rule with long lists splits into many. */
+/** Maximum number of simple rules, which limits memory: a rule with long lists splits into many simple rules. */
 const SIMPLE_RULES_MAX = 10_000;
 /** Maximum number of comparisons between rules, which limits the time of a check. */
 const COMPARISONS_MAX = 10_000_000;
@@ -99,7 +99,7 @@ function coversSimpleRule(heldRule: PolicyRule, simpleRule: PolicyRule): boolean
   );
 }
 
-/** Returns requested rules that `heldRules` does not cover. Throws a StatusError 413 above the limits. */
+/** Returns the requested simple rules that `heldRules` does not cover. Throws a StatusError 413 if the rules exceed the limits. */
 export function findMissingRules(
   heldRules: readonly PolicyRule[],
   requestedRules: readonly PolicyRule[],
@@ -236,7 +236,7 @@ function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean
   return equalJson(toComparable(object), toComparable(oldObject));
 }
 
-/** Throws a StatusError 403 if the user grants unowned rights without verb `escalate` or `bind`. */
+/** Throws a StatusError 403 if the write grants rights that the user lacks, unless the user has verb `escalate` or `bind` on the role. */
 export function checkEscalation(write: RoleWrite, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = write;
   const isUnchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);

@@ -80,7 +80,7 @@ function toEntries(stored: StoredObject): readonly IndexEntry[] {
   }));
 }
 
-/** Index of roles and bindings, so that requests read only their user's bindings. */
+/** Index of roles and bindings, so that a request reads only the bindings of its user. Updated on each change. */
 class RbacIndex {
   readonly #roles = new Map<string, readonly PolicyRule[]>();
   readonly #bindings = new Map<string, Map<string, IndexEntry>>();

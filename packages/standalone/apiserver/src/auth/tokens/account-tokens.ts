@@ -188,7 +188,7 @@ export function findUserByClaims(
 interface AccountTokensDeps {
   readonly store: Pick<Store, "find">;
   readonly clock: Clock;
-  /** Private P-256 signing key as PKCS #8 PEM; if undefined, a new key is generated. */
+  /** Private P-256 key for signing tokens, as PKCS #8 PEM. If it is undefined, a new key is generated. */
   readonly keyPem: string | undefined;
 }
 
@@ -219,7 +219,7 @@ export class AccountTokens {
     return this.#signer.publicKeys();
   }
 
-  /** Returns the user or why the token is invalid; undefined for tokens of other signers. */
+  /** Returns the user, or a message if the token is not valid. Returns undefined if this server did not sign the token. */
   async authenticate(
     token: string,
     audiences: readonly string[],

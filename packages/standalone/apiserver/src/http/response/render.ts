@@ -100,7 +100,7 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
   }
 }
 
-/** Renders single items, which saves memory and lets the server handle requests in between. */
+/** Renders one item at a time, which saves memory and lets the server handle other requests in between. */
 async function* listPieces(form: ListForm, items: readonly StoredObject[], timeSlice: TimeSlice) {
   yield `${printJson(form.envelope).slice(0, -1)},"${form.itemsKey}":[`;
   let separator = "";

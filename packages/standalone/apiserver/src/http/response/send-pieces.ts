@@ -20,7 +20,10 @@ interface Pieces {
   readonly unreadMs: number;
 }
 
-/** Ends the response only after all writes. Otherwise, the connection's next long body fails with HPE_PAUSED. */
+/**
+ * Sends the pieces, and ends the response only when no written data is pending. Otherwise Node.js pauses the parser of
+ * the connection, and the next request with a long body fails (HPE_PAUSED).
+ */
 export async function sendPieces(response: ServerResponse, content: Pieces): Promise<void> {
   response.writeHead(content.code, { "content-type": content.contentType });
   disconnectWhenUnread(response, content.unreadMs);

@@ -20,7 +20,7 @@ const VERSION = {
   platform: "linux",
 };
 
-/** Health checks, which always pass, because the server opens the store before it listens. */
+/** Names of health checks. All pass whenever the server responds, because the server opens the store before it listens. */
 const HEALTH_CHECKS: readonly string[] = ["ping", "log", "store"];
 
 function queryValues(request: Request, key: string): readonly string[] {
@@ -99,7 +99,7 @@ export function routeOpenId(app: Express, tokens: AccountTokens): void {
   });
 }
 
-/** Adds the backup route. Backups include Secrets, so clients need RBAC access to `/backup`. */
+/** Adds the backup route. The response includes Secrets, so clients need RBAC access to the URL path `/backup`. */
 export function routeBackup(
   app: Express,
   { store, limits }: { readonly store: Store; readonly limits: Limits },

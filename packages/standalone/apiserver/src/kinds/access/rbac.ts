@@ -128,7 +128,7 @@ function clusterRoleBindingCauses(binding: KubeObject): Cause[] {
   ];
 }
 
-/** Rejects changed roleRefs, because users who may change subjects must not grant other roles. */
+/** Rejects changes of roleRef, because a user who may change subjects must not be able to grant another role. */
 function roleRefChangeCauses(binding: KubeObject, current: KubeObject): Cause[] {
   if (equalJson(binding["roleRef"], current["roleRef"])) {
     return [];

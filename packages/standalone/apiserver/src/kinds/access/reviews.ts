@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Review kinds, for example SubjectAccessReview, whose create response contains the result. Nothing is stored.
+// Review kinds, for example SubjectAccessReview. The response to a create request contains the result, and nothing is stored.
 import { type Kind, defineKind } from "../kind.ts";
 
 function defineReview(group: string, resource: string, kind: string): Kind {

@@ -103,7 +103,7 @@ export const EVENT: Kind = defineKind({
   },
 });
 
-/** Field names in events.k8s.io and in the core group, under which events are stored. */
+/** Pairs of a field's name in events.k8s.io and its name in the core group. Events are stored with the core names. */
 const RENAMED_FIELDS: readonly (readonly [string, string])[] = [
   ["note", "message"],
   ["regarding", "involvedObject"],

@@ -20,7 +20,7 @@ const REQUIRED_KEYS: Readonly<Record<string, readonly string[]>> = {
   "kubernetes.io/ssh-auth": ["ssh-privatekey"],
 };
 
-/** Moves stringData to data as base64. Throws StatusError 400 for invalid base64 in data. */
+/** Moves the write-only stringData to data, encoded as base64. Throws a StatusError 400 if data contains invalid base64. */
 function applyDefaults(secret: KubeObject): void {
   const data = asFields(secret["data"]);
   for (const value of Object.values(data)) {

@@ -58,7 +58,7 @@ function serviceCauses(service: unknown, field: string): Cause[] {
 }
 
 function urlCauses(text: string, field: string): Cause[] {
-  // Rejects `:///`, because the URL parser would use the first path segment as host.
+  // Rejects `:///`, which URL.canParse accepts: the URL parser would use the first part of the path as the host.
   if (!URL.canParse(text) || text.includes(":///")) {
     const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1] ?? "";
     return scheme === "https"

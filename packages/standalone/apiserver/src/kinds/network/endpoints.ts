@@ -29,7 +29,7 @@ export const ENDPOINTS: Kind = defineKind({
   },
 });
 
-/** service-net writes the slices of Services with a selector, and forwards to all slices' endpoints. */
+/** Kind EndpointSlice. service-net writes the slices of Services with a selector, and forwards to the endpoints of all slices. */
 export const ENDPOINT_SLICE: Kind = defineStoreOnlyKind({
   group: "discovery.k8s.io",
   version: "v1",

@@ -54,7 +54,7 @@ function numberToAddress(number: number): string {
 interface NumberRange {
   readonly min: number;
   readonly max: number;
-  /** Number of values at the start of the range that automatic assignment uses last. */
+  /** Number of values at the start of the range that are left for explicit requests. Automatic assignment uses them last. */
   readonly requestedCount: number;
 }
 

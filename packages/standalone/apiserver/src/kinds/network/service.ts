@@ -206,7 +206,7 @@ function prepareCreate(service: KubeObject): void {
   defaultAddressFields(asFields(service["spec"]));
 }
 
-/** Drops unchanged node ports and externalTrafficPolicy if the new Service type has no node ports. */
+/** If the new Service type has no node ports, drops node ports and externalTrafficPolicy that the client copied from the current object. */
 function dropNodePorts(spec: Fields, current: KubeObject): void {
   if (hasNodePorts(spec)) return;
   const currentNodePorts = asList(valueAt(current, "spec", "ports")).map(nodePortOf);
@@ -225,7 +225,7 @@ function prepareUpdate(service: KubeObject, current: KubeObject): void {
     if (currentValue !== undefined && (spec[key] ?? "") === "") spec[key] = currentValue;
   }
   dropNodePorts(spec, current);
-  // Keeps a list that the client sent, so that the validation can reject a changed list.
+  // Does not derive clusterIPs if the client sent a list, so that the validation can reject a changed list.
   if (textAt(spec, "type") === "ExternalName" || spec["clusterIPs"] === undefined)
     defaultAddressFields(spec);
 }

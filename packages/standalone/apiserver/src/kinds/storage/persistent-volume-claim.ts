@@ -14,7 +14,7 @@ import {
   volumeModeCauses,
 } from "./volume-fields.ts";
 
-/** Fields that an update may set only if they are empty. */
+/** Fields that an update may set only if they are empty, for example when the binder chooses a volume. */
 const SET_ONCE_FIELDS = ["volumeName", "storageClassName"] as const;
 
 export function defaultClaim(claim: Fields): void {

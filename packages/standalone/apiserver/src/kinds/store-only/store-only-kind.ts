@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds that no controller on this machine handles. Most writes return a warning.
+// Kinds that no controller on this machine handles. Objects are only stored, and most writes return a warning.
 import {
   type Fields,
   asText,
@@ -63,7 +63,7 @@ export interface StoreOnlyKindOptions
   extends
     Pick<Kind, "group" | "version" | "resource" | "kind">,
     Partial<Pick<Kind, "shortNames" | "categories" | "namespaced">> {
-  /** Advice in the default warning on writes. Unset if there is no default warning. */
+  /** Advice at the end of the default warning on writes. Without advice, the kind has no default warning. */
   readonly advice?: string;
   /** Warning on writes of a kind that a controller handles. It replaces the default warning. */
   readonly warning?: string;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodDisruptionBudgets. Expected pods are the matching pods, because no controllers with replica counts run here. Source: Kubernetes
-// policy/v1, disruption controller.
+// PodDisruptionBudgets. The number of expected pods is the number of matching pods, because no controllers with replica
+// counts run here. Source: Kubernetes policy/v1, disruption controller.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { type Fields, asText, asFields, asList, textAt, valueAt } from "../../objects/json.ts";

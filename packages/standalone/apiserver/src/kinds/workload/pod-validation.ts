@@ -207,7 +207,7 @@ function environmentCauses(container: Fields, path: string): Cause[] {
   return [...variableCauses, ...envFromCauses(container, `${path}.envFrom`)];
 }
 
-/** Volumes by name. A volume from the StatefulSet controller is an empty object. */
+/** Volumes by name. A volume that the StatefulSet controller adds is an empty object, because only its name is known. */
 type Volumes = ReadonlyMap<string, Fields>;
 
 function volumeUseCauses(
@@ -271,7 +271,10 @@ function containerCauses(container: Fields, path: string, knownNames: KnownNames
   ];
 }
 
-/** Maximum duration. Longer durations could lead to times after the year 9999, RFC 3339's maximum. Source: Kubernetes core validation. */
+/**
+ * Maximum duration in the fields of a pod. A time that is computed from a longer duration could be after the year 9999, which
+ * RFC 3339 does not support. Source: Kubernetes core validation.
+ */
 export const DURATION_MAX_SECONDS = 2 ** 31 - 1;
 
 function deadlineCauses(spec: Fields, path: string): Cause[] {

@@ -48,7 +48,7 @@ function prepareCreate(pod: KubeObject): void {
   pod["status"] = { phase: "Pending", qosClass: computeQosClass(asFields(pod["spec"])) };
 }
 
-/** Returns a copy with the mutable fields of `mutableSource`, for comparing only the immutable fields. */
+/** Returns a copy of `spec` with the mutable fields of `mutableSource`. A comparison of such copies considers only immutable fields. */
 function immutablePart(spec: Fields, mutableSource: Fields): Fields {
   const copy = copyJson(spec);
   for (const list of CONTAINER_LISTS) {
@@ -81,7 +81,7 @@ function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
       ];
 }
 
-/** Returns undefined for a pod without a node, a finished pod, or a period of 0. */
+/** Returns the grace period. Returns undefined if the pod has no node or has finished, or if the period is 0. */
 function graceSeconds(pod: KubeObject, requested: number | undefined): number | undefined {
   const phase = textAt(pod, "status", "phase");
   if (textAt(pod, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") {

@@ -56,7 +56,7 @@ function nextItem(frame: Frame | undefined): void {
   }
 }
 
-/** Returns paths of duplicate fields, such as `spec.tags[1].a`. `text` must be valid JSON. */
+/** Returns the paths of duplicate fields, such as `spec.tags[1].a`, in the order of `text`, which must be valid JSON. */
 export function findDuplicateFields(text: string): readonly string[] {
   const duplicates: string[] = [];
   const stack: Frame[] = [];
@@ -78,12 +78,12 @@ export function findDuplicateFields(text: string): readonly string[] {
 
 /** Maximum number of errors that a decoder reports. Source: Kubernetes apimachinery. */
 const REPORTED_FIELDS_MAX = 100;
-/** Maximum length of a path in an error, in characters, because clients choose the keys. */
+/** Maximum length of a path in an error, in characters. Longer paths are truncated, because the client chooses the keys in a path. */
 const PATH_MAX_LENGTH = 256;
 
 type Mode = "Ignore" | "Strict" | "Warn";
 
-/** Returns Warn by default. The caller must already have rejected invalid modes. */
+/** Returns the mode of the field validation, Warn by default. The caller must have rejected invalid modes with checkWriteOptions. */
 function parseMode(call: Call): Mode {
   const mode = call.query.get("fieldValidation");
   return mode === "Ignore" || mode === "Strict" ? mode : "Warn";

@@ -4,7 +4,7 @@ import { type Cause, badRequest, tooLargeResourceVersion } from "../../meta/stat
 import { forbiddenValue, unsupportedValue } from "../../meta/causes.ts";
 import { rejectInvalidOptions } from "./write-options.ts";
 
-/** Returns undefined for a missing or empty parameter. @throws StatusError 400 if the parameter is not a revision */
+/** Returns undefined for a missing or empty parameter. Throws a StatusError 400 if the parameter is not a revision. */
 export function parseRevision(text: string | null): number | undefined {
   if (text === null || text === "") {
     return undefined;
@@ -24,7 +24,7 @@ export function assertRevisionReached(requested: number, current: number): void 
   }
 }
 
-/** Returns 0 for a missing or empty parameter. @throws StatusError 400 if the parameter is not a number */
+/** Returns 0 for a missing or empty parameter. Throws a StatusError 400 if the parameter is not a number. */
 export function parseCount(text: string | null): number {
   if (text !== null && text !== "" && !/^\d+$/.test(text)) {
     throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`);

@@ -41,7 +41,7 @@ function parseTerm(text: string, kind: Kind): { field: string; isNegated: boolea
   return { field, isNegated: operator === "!=", value: value.replace(/\\(.)/g, "$1") };
 }
 
-/** Returns undefined for an empty selector. @throws StatusError 400 for fields that the kind does not support */
+/** Parses a field selector. Returns undefined if it is empty. Throws a StatusError 400 for fields that the kind does not support. */
 export function parseFieldSelector(text: string, kind: Kind): FieldSelector | undefined {
   const terms = text
     .split(/(?<!\\),/)
@@ -104,7 +104,7 @@ export function parseSelection(call: Call): Selection {
   };
 }
 
-/** Returns at most `limit` matches. `objects` must not change meanwhile, because other requests run. */
+/** Returns at most `limit` matches. Other requests run meanwhile, so callers must pass an array that nothing else changes. */
 export async function selectMatching(
   objects: readonly StoredObject[],
   selection: Selection,

@@ -91,7 +91,10 @@ function multipleBudgetsError(): StatusError {
   return new StatusError({ code: 500, reason: "InternalError", message });
 }
 
-/** Returns an error if the pod's budget forbids the eviction, or if there are several budgets. */
+/**
+ * Returns an error if the pod's budget forbids the eviction, or if the pod has several budgets. The budget does not
+ * protect an unhealthy pod if the budget's policy is AlwaysAllow or enough other pods are healthy.
+ */
 function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
   const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((stored) =>
     stored.view(),
@@ -115,7 +118,7 @@ export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
   const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
   const options = asFields(eviction["deleteOptions"]);
   const body = { contentType: "application/json", text: printJson(options) };
-  // Runs a namespace's evictions sequentially, so that each counts only the remaining pods.
+  // Evictions of a namespace run sequentially, so that each eviction counts only the pods that remain after earlier evictions.
   const key = printAddress({ bucket: EVICTIONS_KEY, namespace: call.namespace, name: "" });
   await deps.mutex.runExclusive(key, async () => {
     const pod = deps.store.find(toAddress(call))?.view();

@@ -29,7 +29,7 @@ const EXPIRATION_MAX_SECONDS = 2 ** 32;
 /** Maximum lifetime; longer requests are shortened to it. Source: kube-apiserver, `--service-account-max-token-expiration`. */
 const LIFETIME_MAX_SECONDS = 365 * 24 * 3600;
 
-/** Returns the token's lifetime in seconds, at most one year. @throws StatusError 422 for an invalid duration */
+/** Returns the token's lifetime in seconds. Shortens it to one year with a warning. Throws a StatusError 422 for an invalid duration. */
 function parseExpirationSeconds(request: KubeObject, warnings: string[]): number {
   const seconds = valueAt(request, "spec", "expirationSeconds") ?? EXPIRATION_DEFAULT_SECONDS;
   const fault =

@@ -38,7 +38,7 @@ const LINES_CACHE = new SharedCache<Change>();
 /** Cache of the events of whole commits, for watches without selectors. */
 const COMMITS_CACHE = new SharedCache<readonly Change[]>();
 
-/** Applies the selectors. Objects are ADDED when they start to match, and DELETED when they stop. */
+/** Filters by selectors. Objects that start matching are ADDED; objects that stop matching are DELETED, with their previous state. */
 function filterChange(change: Change, matches: NonNullable<Selection["matches"]>): VisibleChange {
   const { current, previous, type } = change;
   const wasSelected = previous !== undefined && matches(previous);
@@ -61,7 +61,7 @@ function toVisibleChange(change: Change, selection: Selection): VisibleChange {
     : filterChange(change, matches);
 }
 
-/** Returns a copy with another resourceVersion, for objects that stopped matching the selectors. */
+/** Returns a copy with another resourceVersion, for the DELETED event of an object that stopped matching the selectors. */
 function withRevision(object: KubeObject, revision: number): KubeObject {
   const copy = copyJson(object);
   copy.metadata.resourceVersion = String(revision);

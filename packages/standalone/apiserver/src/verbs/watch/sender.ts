@@ -9,7 +9,7 @@ import { type StatusError, expired } from "../../meta/status.ts";
 import type { EventWriter } from "./events.ts";
 import type { WatchStream } from "./stream.ts";
 
-/** Revision of an empty store. No list has it, because the server creates objects before listening. */
+/** Revision of an empty store. No list has it, because the server creates objects before it listens. isTooOld therefore rejects it. */
 const EMPTY_REVISION = 1;
 
 export function tooOldError(revision: number, store: Store): StatusError {
@@ -26,7 +26,7 @@ export function isTooOld(store: Store, scope: Scope, revision: number): boolean 
 const LOG_READ_MAX_CHANGES = 200;
 /** Length in characters above which the collected objects are written to the stream. */
 const CHUNK_MAX_LENGTH = 64 * 1024;
-/** Reserved bytes of the unread-data budget for a write of unknown size. */
+/** Number of bytes of the unread-data budget that are reserved for a write before its size is known. */
 const RESERVED_BYTES = 256 * 1024;
 
 /** Drops changes up to `revision`, which were already sent or precede the start of the watch. */
@@ -72,7 +72,7 @@ export class WatchSender {
     }
   }
 
-  /** Sends a bookmark if events were sent since the last bookmark or `sendsIdleBookmarks` is set. */
+  /** Sends a bookmark. If no event was sent since the last bookmark, sends one only if `sendsIdleBookmarks` is true. */
   sendBookmark(): void {
     if (!this.#hasSentEvents && !this.#deps.watchBehavior.sendsIdleBookmarks) {
       return;
@@ -114,7 +114,7 @@ export class WatchSender {
     return nextIndex;
   }
 
-  /** Runs `work` in the user's next time slice after the client has read enough data. */
+  /** Runs `work`, which writes events, when the client has read enough data and the user's next time slice begins. */
   #whenRoom(work: () => void): Promise<void> {
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
       await this.#timeSlice.waitForNext();
@@ -127,7 +127,7 @@ export class WatchSender {
     this.#stream.write(this.#events.printChanges(changes) ?? "");
   }
 
-  /** Sends changes from the log until none remain. Returns false if the stream has ended. */
+  /** Sends changes from the log until the client is up to date. Returns false if the stream has ended. */
   async #catchUp(): Promise<boolean> {
     while (this.#sentRevision < this.#deps.store.revision() && !this.#stream.signal.aborted) {
       await this.#whenRoom(() => {
@@ -137,7 +137,7 @@ export class WatchSender {
     return !this.#stream.signal.aborted;
   }
 
-  /** Sends the log's next changes. If the changes are compacted, ends the watch with a 410. */
+  /** Sends the next changes of the log. If the changes are compacted, sends an error 410 and ends the watch. */
   #sendFromLog(): void {
     const { store } = this.#deps;
     const currentRevision = store.revision();

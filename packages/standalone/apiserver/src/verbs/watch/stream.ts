@@ -4,10 +4,10 @@ import type { ServerResponse } from "node:http";
 import { disconnectWhenUnread } from "../../http/response/send-pieces.ts";
 import type { Budget } from "../../limits/budget.ts";
 
-/** Maximum size of unread data, above which the watch sends no new events. */
+/** Maximum size of unread data. Above this limit, the watch sends no new events until the client has read the data. */
 const BACKLOG_MAX_BYTES = 256 * 1024;
 
-/** Maximum size of one write, because TLS copies the bytes of each write. */
+/** Maximum size of one write to the connection. It limits memory, because TLS copies the bytes of each write. */
 const PIECE_BYTES = 64 * 1024;
 
 export class WatchStream {
@@ -53,7 +53,7 @@ export class WatchStream {
     return this.#queuedBytes + this.#response.writableLength > BACKLOG_MAX_BYTES;
   }
 
-  /** Queues the text in pieces without copying, so that watches can share a buffer. */
+  /** Queues the text and writes it in pieces. The pieces are not copied, so that watches can share a queued buffer. */
   write(text: string | Buffer): void {
     if (text.length === 0 || this.signal.aborted) {
       return;
@@ -91,7 +91,7 @@ export class WatchStream {
     }
   }
 
-  /** Runs `work` when about `bytes` fit into the unread data. Skips `work` if the watch ends. */
+  /** Waits until the client has read enough, then runs `work`, which writes about `bytes` bytes. Skips `work` if the watch ends. */
   async withRoom(bytes: number, work: () => Promise<void>): Promise<void> {
     await this.waitUntilDrained();
     if (!(await this.#unreadBudget.reserve(bytes, this.signal))) {
@@ -134,7 +134,7 @@ export class WatchStream {
     this.signal.removeEventListener("abort", onWake);
   }
 
-  /** Ends the response after the queued events, or disconnects a client with too much unread data. */
+  /** Writes the queued events and ends the response. If the client has too much unread data, closes the connection instead. */
   end(): void {
     this.#endController.abort();
     if (this.#isFull) {

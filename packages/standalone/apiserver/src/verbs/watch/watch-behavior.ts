@@ -13,7 +13,7 @@ export interface WatchRequest {
 export interface WatchBehavior {
   readonly sendsIdleBookmarks: boolean;
   limitTimeoutMs(timeoutMs: number): number;
-  /** Returns whether to reject an available revision with 410, for testing that clients list again. */
+  /** Returns true to reject the watch with 410 although its revision is available, so that a test can check that clients list again. */
   mustRelist(request: WatchRequest): boolean;
 }
 

@@ -82,7 +82,7 @@ async function runTimer(
   timer: { readonly timeoutMs: number; readonly sendBookmark: () => void },
 ): Promise<void> {
   const endMs = clock.monotonicMs() + timer.timeoutMs;
-  // A timer may fire up to 1 ms early, but must not cause another bookmark.
+  // A timer may fire up to 1 ms early. The loop ends when less than 1 ms remains; otherwise it would send another bookmark.
   for (
     let remainingMs = timer.timeoutMs;
     remainingMs >= 1;

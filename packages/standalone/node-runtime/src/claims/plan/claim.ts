@@ -24,7 +24,7 @@ import { printBytes } from "../../volumes/storage/limits.ts";
 const RESERVE_SHARE = 0.15;
 const RESERVE_BYTES = 20 * 2 ** 30;
 
-/** Returns how many bytes claims may request, so that full sparse files fit on the disk. */
+/** Returns how many bytes all claims together may request. The claims' sparse files must fit on the disk even at full size. */
 export function computeClaimCapacityBytes(diskBytes: number): number {
   return Math.floor(diskBytes - Math.min(diskBytes * RESERVE_SHARE, RESERVE_BYTES));
 }

@@ -8,7 +8,7 @@ import type {
 } from "@patchbay/api/kubernetes";
 import { PROVISIONER, SELECTED_NODE_ANNOTATION } from "../names.ts";
 
-/** Time from the existence of both pod and claim until an unbound claim is reported. */
+/** Time that a claim may stay unbound after both the pod and the claim exist. After this time, a problem is reported. */
 const BINDING_WAIT_MS = 30_000;
 
 export interface ClaimLookup {
@@ -95,7 +95,7 @@ function coexistenceStartMs(pod: Pod, claim: PersistentVolumeClaim): number {
   return Math.max(...times.map((time) => Date.parse(time)).filter((ms) => !Number.isNaN(ms)), 0);
 }
 
-/** Plans the binding of a pod's claims. Selects no claim if one has a problem. */
+/** Plans the binding of a pod's claims. If one claim has a problem, no claim is annotated with the selected node. */
 export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): PodClaims {
   const findings = listClaimNames(pod).map((name) => checkClaim(name, lookup));
   const problems = findings.flatMap((finding) =>

@@ -5,7 +5,7 @@ import { PROVISIONER, VOLUME_FINALIZER } from "../names.ts";
 
 export interface VolumeFacts {
   readonly volume: PersistentVolume;
-  /** Claim with the name in claimRef. The uid differs if a user created the claim again. */
+  /** Claim with the name in the volume's claimRef, if it exists. Its uid is not the uid in claimRef if a user created the claim again. */
   readonly claim: PersistentVolumeClaim | undefined;
 }
 
@@ -33,7 +33,7 @@ function planFinalizerRemoval(volume: PersistentVolume): readonly VolumeAction[]
   return hasOwnFinalizer ? [{ kind: "removeVolumeFinalizer", volume }] : [];
 }
 
-/** Plans actions for a volume that belongs to no claim. Deleting the PersistentVolume preserves the data. */
+/** Plans the next steps for a volume that belongs to no claim. Its data is preserved, even if a user deletes the PersistentVolume. */
 function planUnbound(volume: PersistentVolume): readonly VolumeAction[] {
   const isBeingDeleted = volume.metadata.deletionTimestamp !== undefined;
   return isBeingDeleted ? planFinalizerRemoval(volume) : report(volume, "Available");

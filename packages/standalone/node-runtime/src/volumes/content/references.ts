@@ -48,7 +48,7 @@ export function listTokenSources({ spec }: Pod): readonly TokenSource[] {
   );
 }
 
-/** Returns whether the volume contains data of the API server. */
+/** Returns whether the volume contains data of the API server: ConfigMaps, Secrets, fields of the pod, or tokens. */
 export function isApiBacked({ configMap, secret, downwardAPI, projected }: PodVolume): boolean {
   return [configMap, secret, downwardAPI, projected].some((kind) => kind !== undefined);
 }

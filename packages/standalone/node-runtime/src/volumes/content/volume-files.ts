@@ -250,7 +250,7 @@ class FileCollector {
     if (token === undefined) throw buildVolumeError(volume, "its token has not been issued yet");
     const isPrivate = fsGroup !== undefined || onlyUser !== undefined;
     const mode = isPrivate ? PRIVATE_MODE : this.#mode;
-    // Without an fsGroup, the token belongs to the containers' user if all have the same.
+    // If the pod has an fsGroup, that group can read the token. Otherwise, the token belongs to the containers' user if all have the same.
     const uid = fsGroup === undefined ? onlyUser : undefined;
     this.set.add(source.path, Buffer.from(token), { mode, ...(uid !== undefined && { uid }) });
   }

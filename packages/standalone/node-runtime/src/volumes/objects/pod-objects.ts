@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches ConfigMaps and Secrets of this node's pods. Watches each object while pods use it.
+// Caches the ConfigMaps and Secrets of this node's pods. Watches each object by name while a pod uses it.
 import { CONFIG_MAPS, SECRETS, type ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { AppError, type Clock } from "@patchbay/base";
@@ -24,7 +24,7 @@ export interface PodObjects {
   setReferences(uid: string, namespace: string, references: readonly ObjectReference[]): void;
   /** Reads an object that a pod uses. Waits until the object's watch is synchronized. @throws AppError with OS_TIMED_OUT */
   read(namespace: string, reference: ObjectReference): Promise<Entries>;
-  /** Calls `listener` with the pod's uid when an object changes. Returns a function that unsubscribes. */
+  /** Calls `listener` with the pod's uid when an object that the pod uses changes. Returns a function that unsubscribes. */
   onChange(listener: (uid: string) => void): () => void;
 }
 

@@ -19,9 +19,9 @@ export type RequestToken = (
 ) => Promise<Token>;
 
 export interface PodTokens {
-  /** Replaces the cached token when due. If that fails, returns the cached token while valid. */
+  /** Requests a new token if the cached token is due for replacement. If the request fails, returns the cached token while it is valid. */
   find(pod: Pod, source: TokenSource): Promise<string>;
-  /** Returns the time until a token must be replaced, or undefined if the pod has none. */
+  /** Returns the time until a token of the pod must be replaced; undefined if the pod has no tokens. */
   dueMs(uid: string): number | undefined;
   forget(uid: string): void;
 }

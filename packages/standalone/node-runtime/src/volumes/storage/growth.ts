@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks the recent growth of data that outlives pods, because evictions depend on its growth.
+// Tracks the recent growth of data that outlives pods, such as claims. Evictions depend on the growth of such data, not its size.
 
 /** Length of a time window. Growth is measured over the last one to two windows. */
 const WINDOW_MS = 1_800_000;
 
 export interface Growths {
-  /** Returns bytes by pod uid and description, for example `new data of claim volume "NAME"`. */
+  /**
+   * Returns the recent growth in bytes. The outer key is the pod's uid; the inner key describes the data, for example
+   * `new data of claim volume "NAME"`.
+   */
   measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>>;
   resetGrowth(uid: string): void;
 }
@@ -28,7 +31,7 @@ export class GrowthTracker {
   #marks: ReadonlyMap<string, Mark> | undefined;
   #sizes: ReadonlyMap<string, number> = new Map();
 
-  /** Returns the growth in bytes by name. Data added after the first call counts completely. */
+  /** Returns the growth in bytes, by name of the data. The whole size of data that was added after the first call counts as growth. */
   updateSizes(sizes: ReadonlyMap<string, number>, nowMs: number): ReadonlyMap<string, number> {
     const previousMarks = this.#marks;
     const marks = [...sizes].map(([name, bytes]) => {

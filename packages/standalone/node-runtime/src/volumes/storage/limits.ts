@@ -8,9 +8,9 @@ export const DEFAULT_STORAGE_BYTES: number = 2 * 2 ** 30;
 // The largest pod is evicted if the free space is below both limits.
 const PRESSURE_SHARE = 0.05;
 const PRESSURE_BYTES = 2 ** 30;
-/** Minimum sum of usage and recent growth, in bytes, for eviction on a nearly full disk. */
+/** On a nearly full disk, a pod is evicted only if its usage and recent growth together are at least this many bytes. */
 const EVICTION_MIN_BYTES = 64 * 2 ** 20;
-/** Maximum time between directory walks, because deletions can hide writes from the free space. */
+/** Maximum time between walks of the pods' directories. Free space shows no writes if deletions free the same amount meanwhile. */
 const WALK_INTERVAL_MAX_MS = 60_000;
 const WALK_INTERVAL_MIN_MS = 10_000;
 
@@ -22,7 +22,7 @@ export interface PodUsage {
   readonly volumes: ReadonlyMap<string, number>;
   /** Bytes of logs and writable layers, by container. */
   readonly containers: ReadonlyMap<string, number>;
-  /** Recent growth in bytes, by description. It counts only when the disk is nearly full. */
+  /** Recent growth in bytes. The key describes the growing data, for example a claim. Counts as usage only when the disk is nearly full. */
   readonly growth?: ReadonlyMap<string, number>;
 }
 
@@ -128,7 +128,7 @@ function isLow(disk: DiskSpace): boolean {
   return disk.freeBytes < computePressureBytes(disk);
 }
 
-/** Returns whether the largest pod's claims grew, or all pods use at least the missing space. */
+/** Returns whether evicting the largest pod helps: its claims grew recently, or all pods together use at least the missing space. */
 function doesEvictionHelp(
   largest: PodUsage,
   usages: readonly PodUsage[],

@@ -9,9 +9,9 @@ export interface ExaminedNic {
   readonly wiring: ObservedWiring;
   /** Addresses of the guest, without prefix lengths. IPv4 addresses come first. */
   readonly addresses: readonly string[];
-  /** Gateway from CNI or a recorded route. The pod's default gateway precedes an unrouted gateway. */
+  /** Gateway from the CNI result or a recorded route. Unless a route uses it (`isRouted`), the doctor prefers the pod's default gateway. */
   readonly gateway?: { readonly address: string; readonly isRouted: boolean };
-  /** Address of another guest, probed only if gateways are silent and the node has no address. */
+  /** Address of another guest on this node. The doctor probes it only if no gateway answers and the node has no address on the network. */
   readonly neighbor?: string;
   /** Whether to request a DHCP offer, without accepting a lease. */
   readonly testsDhcp: boolean;
@@ -19,7 +19,7 @@ export interface ExaminedNic {
   readonly withinMs: number;
 }
 
-/** Finds breaks in a NIC's path by probe frames. Records only probes, replies and ARP requests. */
+/** Uses probe frames to find where a NIC's path is broken. Changes no links. Records only probes, replies and the guest's ARP requests. */
 export interface NicDoctor {
   /**
    * Examines the NIC's path. May exceed `withinMs` by some milliseconds, while it reads the links.

@@ -15,7 +15,9 @@ export interface PacketCapture {
 /** Starts packet captures, which end with this process. */
 export interface PacketCaptures {
   /**
-   * Resolves when the capture runs. `onBytes` receives little-endian pcap-savefile(5) data. A pending `onBytes` can cause packet loss.
+   * Starts a capture and resolves when the capture runs. `onBytes` receives little-endian pcap-savefile(5) data. `onBytes` is called again
+   * only after its previous promise has resolved. Until then, packets are kept in a small buffer; when the buffer is full, they are
+   * dropped.
    * @throws AppError with CAPTURE_FILTER_INVALID, PODNET_CAPTURE_FAILED, OS_PROGRAM_MISSING
    */
   start(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches one network to a pod's sandbox by CNI ADD, or adopts the container runtime's attachment. Source: NPWG 1.3 section 4.1.2; CNI
-// CONVENTIONS.
+// Attaches one network to a pod's sandbox by CNI ADD, or adopts an attachment of the container runtime.
+// Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
 import { names } from "@patchbay/api";
 import {
   validateNetworkSelection,
@@ -143,7 +143,7 @@ function toCanonicalIp(text: string): string | undefined {
   return ip && printAddress(ip);
 }
 
-/** Describes the missing MAC and addresses. `observedMac` applies if the result has no MAC. */
+/** Describes the requested MAC and addresses that the NIC lacks. `observedMac` is used if the result has no MAC. */
 function findMissing(
   wanted: WantedAttachment,
   result: CniResult,
@@ -162,7 +162,7 @@ function findMissing(
   };
 }
 
-/** The row's sequence number records the order, because networks are detached in reverse order. */
+/** Builds a journal row. The sequence number records the order of attachment, because networks are detached in reverse order. */
 async function buildRow(
   { network }: { readonly network: string },
   options: {
@@ -219,11 +219,11 @@ export async function beginAttachment(
 interface AddedAttachment {
   readonly row: JournalRow;
   readonly result: CniResult;
-  /** Why the network rejected the MAC and addresses of the VM's previous pod. Unset without rejection. */
+  /** Error message if the network rejected the MAC and addresses that the NIC had in the VM's previous pod; otherwise unset. */
   readonly rejection?: string;
 }
 
-/** Records the NIC's routes and permanent neighbors, which `detach` restores if virt-handler moved them. */
+/** Adds the NIC's routes and permanent neighbors to the row after ADD, so that `detach` can restore them if virt-handler moved them. */
 async function withPaths(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
   const netns = openRowNetns(row, deps);
   if (netns === undefined) return row;
@@ -240,7 +240,7 @@ async function withPaths(row: JournalRow, facts: PodFacts, deps: Deps): Promise<
   }
 }
 
-/** Runs DEL if a step fails, because ADD may have created a NIC or a lease. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
+/** Runs ADD. If a step fails, runs DEL, because ADD may have created a NIC or a lease. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
 export async function addOrUndo(
   begun: JournalRow,
   options: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
@@ -260,7 +260,7 @@ export async function addOrUndo(
     await claimDefaultRoutes(row, saveRow, deps);
     return { row, result };
   } catch (error) {
-    // If DEL also fails, the row stays in state "begun", and the next pass retries DEL.
+    // The caller gets the error of ADD. If DEL also fails, the row stays in state "begun", and the next pass retries DEL.
     await detach(row, facts, deps).catch((undoError: unknown) => {
       const reason = messageOf(undoError);
       deps.log.warn("failed to undo an attachment", { pod: facts.key, reason });
@@ -365,7 +365,7 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
     reportLostAddresses(wanted, { facts, result, preferred, rejection }, deps);
 }
 
-/** Prefers the definition's problem to the plugin's error, because some plugins describe missing links vaguely. */
+/** Returns the definition's problem, if any, instead of the plugin's error, because some plugins describe a missing link vaguely. */
 async function explainFailure(error: unknown, network: string, deps: Deps): Promise<unknown> {
   if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
   const problems = await deps.findProblems(network).catch(() => []);
@@ -392,7 +392,7 @@ async function addNew(
   return addOrUndo(row, { facts, check }, deps);
 }
 
-/** Requests the NIC's previous MAC and addresses. Repeats ADD without the request after a rejection. */
+/** Runs ADD with the NIC's previous MAC and addresses, if they are known. If the network rejects them, repeats ADD without them. */
 async function addWithPreferred(
   wanted: WantedAttachment,
   { preferred, ...intent }: Intent & { readonly preferred: Preferences | undefined },
@@ -446,7 +446,7 @@ async function adoptOrThrow(
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** Checks libcni's cache for this NIC, because clients can forge the pod's network-status. */
+/** Returns whether libcni's cache contains this NIC for this network. Clients cannot edit the cache, unlike the pod's network-status. */
 async function isCached(
   { network, interfaceName }: ForeignAttachment,
   { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
@@ -461,7 +461,8 @@ async function isCached(
 }
 
 /**
- * Checks addresses and MAC. Skips a launcher's MAC, which virt-handler can set later.
+ * Checks that the result has the requested addresses and MAC. A launcher's MAC is not checked, because virt-handler sets the MAC if the
+ * plugin cannot.
  * @throws AppError with CNI_REQUEST_NOT_MET
  */
 export async function assertRequestMet(
@@ -476,7 +477,7 @@ export async function assertRequestMet(
   throw new AppError("CNI_REQUEST_NOT_MET", { what: mac });
 }
 
-/** Reads a requested MAC from the NIC, because results before CNI 0.3.0 have no MAC. */
+/** Reads the MAC from the NIC if a MAC was requested but the result has none. Results before CNI 0.3.0 have no MAC. */
 async function readActualMac(
   wanted: WantedAttachment,
   { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },

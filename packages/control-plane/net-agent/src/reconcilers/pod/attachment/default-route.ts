@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves a pod's default routes to an attachment, and restores the previous routes after a detach. Source: NPWG 1.3 section 4.1.2.1.9.
+// Moves a pod's default routes to an attachment that requests them, and restores the previous routes after a detach.
+// Source: NPWG 1.3 section 4.1.2.1.9.
 import { names } from "@patchbay/api";
 import { findGateways } from "@patchbay/api/annotations";
 import type { JournalRow } from "@patchbay/cni";
@@ -18,7 +19,7 @@ import { findVmiOf, type PodFacts } from "../observe.ts";
 import { reportRouteLost } from "../report.ts";
 import { openRowNetns } from "./netns.ts";
 
-/** Maximum number of replaced routes in a row, because a privileged container could create any number. */
+/** Maximum number of replaced routes in a journal row. A privileged container could create any number of routes. */
 const REPLACED_ROUTES_MAX = 16;
 
 function toRejection({ network }: WantedAttachment, reason: string): AppError {
@@ -95,7 +96,7 @@ async function setRoutes(
 }
 
 /**
- * Moves the default routes to a new attachment, after storing the replaced routes in the row.
+ * Moves the default routes to a new attachment. Stores the replaced routes in the journal row before removing them.
  * @throws AppError with CNI_REQUEST_NOT_MET, SANDBOX_NOT_FOUND, PODNET_FAILED
  */
 export async function claimDefaultRoutes(
@@ -123,7 +124,7 @@ export async function claimDefaultRoutes(
   }
 }
 
-/** Restores replaced routes. Only reports failures, because the pod may lack the needed NIC or address. */
+/** Restores replaced routes. A failure is only reported, because the pod may have lost the NIC or address that the route needs. */
 async function restore(
   claim: RouteClaim,
   context: { readonly row: JournalRow; readonly facts: PodFacts; readonly netns: OpenNetns },

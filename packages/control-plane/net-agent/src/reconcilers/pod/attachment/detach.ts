@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detaches a network by its journal row, without the plugin if DEL fails repeatedly.
+// Detaches a network as its journal row describes. If the plugin's DEL fails repeatedly, removes the NIC without the plugin.
 import { isNicMac, normalizeMac } from "@patchbay/api/values";
 import type {
   AttachmentRequest,
@@ -36,7 +36,7 @@ function hasDifferentMac({ args }: AttachmentRequest, { mac }: Nic): boolean {
   return requested !== undefined && isNicMac(mac) && normalizeMac(requested) !== normalizeMac(mac);
 }
 
-/** Returns the NIC's settings after ADD, or only the name if the result is unknown. */
+/** Returns the settings that the NIC had after ADD, or only its name if the result of ADD is unknown. */
 export function buildBorrowedNic(
   request: AttachmentRequest,
   result: CniResult | undefined,
@@ -50,10 +50,10 @@ export function buildBorrowedNic(
   return { name, ...(hasDifferentMac(request, nic) && { mac: nic.mac }), addresses };
 }
 
-/** Number of failed DELs before the NIC is removed without its plugin, by pod state. */
+/** Number of failed DELs after which net-agent removes the NIC without its plugin, by state of the pod. */
 const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, ended: 3 } as const;
 
-/** Restores the original name, which the plugin needs and KubeVirt gave to another link. */
+/** Restores the NIC's original name, by which the plugin finds it. KubeVirt renames NICs and gives their old names to other links. */
 async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promise<void> {
   const { interfaceName: originalName } = row.request;
   const name = findRenamedNic(await deps.podNetwork.listLinks(netns), originalName);
@@ -76,13 +76,13 @@ async function restoreSettings(
     const paths = row.paths === undefined ? {} : { paths: row.paths };
     await deps.podNetwork.restoreNic(context.netns, { ...borrowedNic, ...paths });
   } catch (error) {
-    // Continues after a failure, because DEL must run and the plugin may not need the settings.
+    // The failure is not rethrown. DEL must run in any case, and the plugin may not need the NIC's original settings.
     const reason = messageOf(error);
     deps.log.warn("failed to restore the settings of a NIC", { pod: context.facts.key, reason });
   }
 }
 
-/** Restores the NIC's name and settings, and builds the DEL request without an ended network namespace. */
+/** Restores the NIC's name and settings, and builds the request for DEL. The request omits a network namespace that no longer exists. */
 async function prepareRemoval(
   row: JournalRow,
   facts: PodFacts,
@@ -129,7 +129,7 @@ async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
   }
 }
 
-/** Some plugins never succeed, for example dhcp without its daemon. */
+/** Removes the NIC and its leases without the plugin, because some plugins never succeed, for example dhcp without its daemon. */
 async function removeWithoutPlugin(
   row: JournalRow,
   { facts, cause }: { readonly facts: PodFacts; readonly cause: string },
@@ -140,7 +140,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Runs DEL. Returns why the NIC must be removed without its plugin, or rethrows the error. */
+/** Runs DEL and rethrows its error. Returns why the NIC must be removed without its plugin if DEL is impossible or fails too often. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
@@ -162,13 +162,13 @@ async function removeLinks(row: JournalRow, facts: PodFacts, deps: Deps): Promis
   const cause = await runDel(row, facts, deps);
   if (cause !== undefined) await removeWithoutPlugin(row, { facts, cause }, deps);
   if (row.nodeNics === undefined) return row;
-  // Records the removal first, because after a crash a second DEL would find no NIC.
+  // Records the removal before the node's NICs are restored, because after a crash a second DEL would find no NIC and fail.
   const removedRow: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
   await deps.journal.write(removedRow);
   return removedRow;
 }
 
-/** Deletes libcni's cache entry, with which the attachment would still seem to exist. */
+/** Deletes the entry in libcni's cache, as libcni does after DEL. Otherwise, the attachment would still seem to exist. */
 async function forgetCached(
   { containerId, interfaceName }: AttachmentRequest,
   { resultCache }: Deps,
@@ -180,7 +180,7 @@ async function forgetCached(
   }
 }
 
-/** Marks the row as removed. The caller must delete the row after writing the pod's status. */
+/** Detaches the network and marks its row as removed. The caller must delete the row after it has written the pod's status. */
 export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const removedRow = row.isUnmade === true ? row : await removeLinks(row, facts, deps);
   await restoreNodeNics(removedRow, facts, deps);

@@ -36,7 +36,7 @@ function readDeviceRequest(
   return { ...(resource !== "" && { resource }), ...(typeof id === "string" && { id }) };
 }
 
-/** Lists devices of the current sandbox's attachments. A former sandbox's devices are free even before DEL. */
+/** Lists the devices that attachments of the current sandbox use. Devices of a former sandbox are free, even before its DEL. */
 async function listUsedDevices(
   facts: PodFacts,
   sandbox: Sandbox,
@@ -64,7 +64,7 @@ function listNamedDevices(
   );
 }
 
-/** Returns the inputs of the device choice, whose changes cause another attempt after a failure. */
+/** Returns the inputs of the device choice. After a failure, the choice is repeated when these inputs change. */
 export function buildDeviceInputs(
   wanted: WantedAttachment,
   facts: PodFacts,
@@ -104,7 +104,7 @@ function withInfoFile(
   return { device: { infoPath }, request: { ...request, capabilityArgs } };
 }
 
-/** If the kubelet does not answer, returns no devices for a pod that cannot have devices. */
+/** Returns the pod's devices by resource. If the kubelet does not answer, returns an empty map for a pod that cannot have a device. */
 async function listPodDevices(
   deviceRequest: DeviceRequest,
   facts: PodFacts,

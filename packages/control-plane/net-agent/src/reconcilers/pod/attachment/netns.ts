@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens pods' network namespaces, and verifies that a path still leads to the pod's namespace.
+// Opens network namespaces of pods. Verifies that a path still refers to the pod's namespace, and not to the host's namespace.
 import type { NetworkStatus } from "@patchbay/api/annotations";
 import { normalizeMac } from "@patchbay/api/values";
 import type { JournalRow } from "@patchbay/cni";
@@ -32,7 +32,7 @@ export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly L
   }
 }
 
-/** The caller must close the network namespace. Returns undefined if the namespace no longer exists. */
+/** Opens the row's network namespace, which the caller must close. Returns undefined if the namespace is unknown or no longer exists. */
 export function openRowNetns(row: JournalRow, deps: Deps): OpenNetns | undefined {
   const { netnsPath } = row.request;
   if (netnsPath === undefined || row.bootId !== deps.bootId) return undefined;

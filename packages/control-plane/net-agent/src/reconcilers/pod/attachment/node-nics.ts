@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restores the node's NICs, because NICs return from a pod's deleted namespace without their settings.
+// Restores NICs of the node that plugins moved into pods. NICs of a deleted network namespace return to the host without their settings.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import { isHostDeviceFailure, isSameNodeNic, listMovedNics } from "@patchbay/core/nics";
@@ -8,7 +8,7 @@ import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { reportNicNotRestored } from "../report.ts";
 
-/** Maximum attempts to restore a NIC, because hardware NICs return from deleted namespaces with a delay. */
+/** Maximum number of attempts to restore a NIC. Hardware NICs return from a deleted namespace with a delay. */
 const ATTEMPTS_MAX = 5;
 
 async function withHostNetns<T>(deps: Deps, work: (host: OpenNetns) => Promise<T>): Promise<T> {
@@ -36,7 +36,10 @@ async function listRecordedNics(
   return recorded;
 }
 
-/** Records NICs that ADD moves. Reuses an unrestored NIC's record, because current settings may be incomplete. */
+/**
+ * Records the settings of the node's NICs that ADD moves into the pod. For a NIC that was not yet fully restored after an
+ * earlier attachment, reuses the earlier record, because the NIC's current settings may be incomplete.
+ */
 export async function recordNodeNics(
   request: AttachmentRequest,
   deps: Deps,
@@ -60,7 +63,7 @@ export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): 
   await withHostNetns(deps, (host) => deps.nodeNics.returnToHost(netns, name, host));
 }
 
-/** After a failure of host-device, restores NICs on the node. Returns true if DEL is unnecessary. */
+/** Restores NICs that are on the node although plugin host-device failed. Returns true if all NICs are, so that no DEL is needed. */
 export async function isAlreadyBack(
   { nodeNics = [], bootId }: JournalRow,
   error: unknown,
@@ -101,7 +104,7 @@ async function restoreOne(
 }
 
 /**
- * Does nothing after a reboot, because the node configures its NICs at boot.
+ * Restores the settings of the node's NICs. Does nothing after a reboot, because the node configures its NICs at boot.
  * @throws AppError with PODNET_FAILED if another attempt may restore the missing settings
  */
 export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {

@@ -22,7 +22,10 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/** Returns status entries, at least one for Patchbay's interface name, because virt-controller waits for this entry. */
+/**
+ * Builds a network's status entries. If the result has no NIC, but Patchbay generated the row's interface name, returns one entry, because
+ * virt-controller waits for an entry with this name.
+ */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
@@ -47,7 +50,7 @@ export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   );
 }
 
-/** Returns the row's device, or the device in the configuration, as after an adoption. */
+/** Returns the device of a row. If the row has none, as after an adoption, reads the device from the configuration. */
 export function readDevice({ device, request }: JournalRow): UsedDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {
@@ -58,7 +61,7 @@ export function readDevice({ device, request }: JournalRow): UsedDevice | undefi
   return id === undefined ? undefined : { id, holder };
 }
 
-/** Omits the default network's row while the pod or its sandbox exists. */
+/** Returns the rows that net-agent detaches. Omits the default network's row while the pod or its sandbox exists. */
 export function selectRows(
   rows: readonly JournalRow[],
   isNothingLeft: boolean,
@@ -66,7 +69,7 @@ export function selectRows(
   return isNothingLeft ? rows : rows.filter(({ isDefault }) => isDefault !== true);
 }
 
-/** Rows of other sandboxes or boots are stale while the runtime is available. */
+/** Sandbox and boot with which rows are compared. A row of another sandbox or boot is stale, unless the runtime is unavailable. */
 interface CurrentPod {
   readonly sandbox?: Sandbox | undefined;
   readonly runtimeUnavailable?: unknown;

@@ -10,7 +10,7 @@ import { POLICY_FIELDS } from "@patchbay/api";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
-/** Returns undefined for an unreadable definition, because a network without a definition assigns no addresses. */
+/** Returns undefined if the definition cannot be read, because a network without a valid definition assigns no addresses. */
 async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
   try {
     return await read();
@@ -20,7 +20,7 @@ async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | 
   }
 }
 
-/** Finds a trusted network with a lease directory of `config`. The default network is compared by name. */
+/** Finds a trusted network that uses a lease directory of `config`. The default network is compared by name, as its IPAM may be unknown. */
 async function findPoolOwner(
   config: NetworkConfigList,
   deps: PoolOwners,
@@ -78,7 +78,7 @@ function printProblems(problems: readonly string[]): string {
   return unlistedCount > 0 ? `${listed} and ${String(unlistedCount)} more` : listed;
 }
 
-/** Returns an error if the network calls Patchbay or violates the policy. CNI_DEFINITION_TOLERATED only warns. */
+/** Returns an error if the network calls Patchbay's plugin or violates the policy; CNI_DEFINITION_TOLERATED if the policy only warns. */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,

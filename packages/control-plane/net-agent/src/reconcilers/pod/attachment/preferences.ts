@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CNI requests for a NIC's previous MAC and addresses, whose rejection does not fail the attachment.
+// CNI requests for a NIC's previous MAC and addresses. If a network rejects or ignores such a request, the attachment still succeeds.
 import { parsePreferredIps, type NetworkSelection } from "@patchbay/api/annotations";
 import { isJsonObject } from "@patchbay/api/json";
 import { normalizeMac } from "@patchbay/api/values";
@@ -9,11 +9,11 @@ import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interf
 
 export interface Preferences {
   readonly ips: readonly string[];
-  /** CNI request with the previous MAC and supported previous addresses. Unset if neither can be requested. */
+  /** CNI request with the previous MAC and, if supported, the previous addresses (`ips`). Unset if neither can be requested. */
   readonly request?: AttachmentRequest;
 }
 
-/** IPAM plugins without safe address requests: `static` ignores conflicts, and a `dhcp` server chooses addresses. */
+/** IPAM plugins without requested addresses. `static` does not check whether an address is in use; with `dhcp`, the server chooses it. */
 const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
 /** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
 const ARGS_IPAM = "host-local";
@@ -60,7 +60,10 @@ function listPreferredIps(selection: NetworkSelection): readonly string[] {
   return hasRequest ? [] : parsePreferredIps(selection);
 }
 
-/** Adds the previous MAC and addresses, if any, to `request`. Requested addresses override previous addresses. */
+/**
+ * Returns the previous addresses, and a copy of `request` with these addresses and the previous MAC. Returns undefined if
+ * neither a previous address nor a previous MAC exists. Ignores previous addresses if the selection requests addresses.
+ */
 export function readPreferences(
   selection: NetworkSelection,
   request: AttachmentRequest,

@@ -15,7 +15,7 @@ export function isDomainAction(action: NodeAction): action is DomainAction {
 
 export const START_STEP = "startGuest";
 
-/** Starts hook calls if necessary and returns their state. Without hooks, returns the domain unchanged. */
+/** Starts the hook calls for the domain unless they were started, and returns their state. Without hooks, returns the domain unchanged. */
 function callHooks(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
@@ -58,7 +58,7 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
   }
 }
 
-/** Returns undefined if no hook calls are pending or the step is in backoff. */
+/** Returns the reason to wait while hook calls are pending. Returns undefined if no calls are pending or the step is in backoff. */
 function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,

@@ -43,9 +43,9 @@ export async function performTimed(
 export type FailedNodeStep = FailedStep<NodeStep, BlockedReason>;
 
 export interface NodeStep extends Step {
-  /** Interfaces that report a failure. A step with one interface is skipped after that interface's failure. */
+  /** Interfaces that report the step's failure. In a pass, a step with one interface is skipped after a failed step of that interface. */
   readonly ifaces: readonly string[];
-  /** Device steps call libvirt, and fail without a call after a lost connection or busy domain. */
+  /** Whether the step calls libvirt about a device. After a lost connection or a busy domain, later device steps fail without a call. */
   readonly isDeviceStep: boolean;
   readonly perform: () => Promise<void>;
   readonly explain: (error: unknown) => BlockedReason;
