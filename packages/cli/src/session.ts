@@ -149,7 +149,7 @@ export async function withNamedTarget(
   });
 }
 
-/** Like {@link withNamedTarget}, for the target that the first argument names. */
+/** Like {@link withNamedTarget}, for the target that the first argument of the user's command names. */
 export async function withTarget(
   context: Context,
   input: Input,

@@ -127,9 +127,9 @@ async function readFile(call: AgentCall): Promise<GuestFacts> {
 }
 
 /**
- * Reads whether the guest has a default route, as the fact `routes.default.ipv4`. If the agent cannot list routes (before QEMU 9.1) or
- * lists them in an invalid form, reads the guest's /proc/net/route. Returns no facts if that file cannot be opened or is invalid.
- * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, LIBVIRT_UNSUPPORTED, LIBVIRT_REFUSED, or another error of `call`
+ * Returns the fact `routes.default.ipv4`: whether the guest has a default route. Reads the guest's /proc/net/route if the agent cannot list
+ * routes (before QEMU 9.1) or lists them in an invalid form. Returns no facts if that file cannot be opened or is invalid.
+ * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE or another error of `call`
  */
 export async function readGuestRoutes(call: AgentCall): Promise<GuestFacts> {
   try {

@@ -144,7 +144,7 @@ function buildPathRequests(index: number, { routes, neighbors }: NicPaths): read
 /** EEXIST: the NIC still has the route. Source: errno(3) */
 const EXISTS = 17;
 
-/** Sets the NIC up, then restores the routes and neighbors that the kernel removed with the NIC's addresses and MAC. */
+/** If routes or neighbors were saved, sets the NIC up and restores them. The kernel removed them when the addresses or MAC changed. */
 export async function restorePaths(
   { netlink, pod }: { readonly netlink: Netlink; readonly pod: Pod },
   netns: NetnsHandle,

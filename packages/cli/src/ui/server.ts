@@ -25,7 +25,7 @@ export interface PanelDeps {
 
 export interface Panel {
   readonly port: number;
-  /** Creates a link for the first browser that opens it. Invalidates the previous link unless a browser has used it. */
+  /** Creates a link that works only in the first browser that opens it. Invalidates a previous link that no browser has opened. */
   createLink(): string;
   close(): Promise<void>;
 }

@@ -27,10 +27,7 @@ export const RESOURCE_NAME_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName";
 export const SERVICE_NETWORK_ANNOTATION = "k8s.v1.cni.cncf.io/service-network";
 /** Annotation of a Service. Its value is a selector for VMIs. Requires {@link SERVICE_NETWORK_ANNOTATION} and an empty `spec.selector`. */
 export const SERVICE_SELECTOR_ANNOTATION = "patchbay.io/service-selector";
-/**
- * Annotation of a VMI that permits a migration although the pod network has bridge binding. Source: KubeVirt
- * AllowPodBridgeNetworkLiveMigrationAnnotation.
- */
+/** Annotation of a VMI that permits a migration although the pod network has bridge binding. Source: KubeVirt. */
 export const ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION =
   "kubevirt.io/allow-pod-bridge-network-live-migration";
 /**
@@ -84,14 +81,11 @@ export const PREFERENCE_ANNOTATION = "kubevirt.io/preference-name";
 /** Annotation of a VMI. Its value is the name of the cluster preference. Source: KubeVirt ClusterPreferenceAnnotation. */
 export const CLUSTER_PREFERENCE_ANNOTATION = "kubevirt.io/cluster-preference-name";
 /**
- * Label of a claim, DataVolume or DataSource. Its value is the default instancetype of VMs that use the object. Source:
- * KubeVirt DefaultInstancetypeLabel.
+ * Label of a claim, DataVolume or DataSource: the default instancetype of VMs that infer it from a volume of this object. Source: KubeVirt
+ * DefaultInstancetypeLabel.
  */
 export const DEFAULT_INSTANCETYPE_LABEL = "instancetype.kubevirt.io/default-instancetype";
-/**
- * Label with the kind of the default instancetype. Without this label, the kind is VirtualMachineClusterInstancetype. Source: KubeVirt
- * DefaultInstancetypeKindLabel.
- */
+/** Kind of the default instancetype. Default: VirtualMachineClusterInstancetype. Source: KubeVirt DefaultInstancetypeKindLabel. */
 export const DEFAULT_INSTANCETYPE_KIND_LABEL = "instancetype.kubevirt.io/default-instancetype-kind";
 export const DEFAULT_PREFERENCE_LABEL = "instancetype.kubevirt.io/default-preference";
 export const DEFAULT_PREFERENCE_KIND_LABEL = "instancetype.kubevirt.io/default-preference-kind";

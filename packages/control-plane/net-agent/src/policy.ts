@@ -15,7 +15,10 @@ import type { Cache } from "@patchbay/core/interfaces";
 export interface CurrentPolicy {
   current(): TenantPolicy;
   readonly isEnforced: boolean;
-  /** Returns text to append to an error message: the KubeVirt object's field that sets the policy, or "" if users cannot set that field. */
+  /**
+   * Returns text to append to an error message. The text names the field of the KubeVirt object in which the policy can be set. It is empty
+   * if the object does not exist, or if it is outside Patchbay's namespace and contains no policy.
+   */
   describeSetting(): string;
   onChange(listener: () => void): void;
 }

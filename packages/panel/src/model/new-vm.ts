@@ -94,7 +94,7 @@ export function emptyForm(namespace: string, randomBytes: RandomBytes): NewVmFor
   };
 }
 
-/** Converts the form to a VM. Does not generate MACs and cloud-init's network data; the caller adds them. */
+/** Converts the form to a VM without MACs and without cloud-init network data; the caller adds both. */
 function buildNewVm(form: NewVmForm): NewVm {
   const { namespace, name, image, memory, cores, rootSize, disk, user, password } = form;
   const key = form.sshKey.trim();

@@ -36,7 +36,7 @@ class ObjectMutationCache implements MutationCache {
 
   note(written: KubeObject): void {
     this.#writtenByUid.set(findUid(written), written);
-    // Forgets the written version at once if a cache already contains it or a newer one, because the watch may report no further change.
+    // Discards the written version if a cache has already caught up, because there might be no later change to trigger the discard.
     for (const cache of this.#caches) {
       const cached = cache.find(written.metadata);
       if (cached !== undefined) this.newest(cached);

@@ -77,7 +77,7 @@ interface QueueOptions {
   readonly clock: Clock;
   /** Number of keys that are processed concurrently. Default: 1. */
   readonly concurrency?: number;
-  /** Range of delays of failed keys. Default: from 100 ms to 60 s, doubled at each failure, with 50 % jitter. */
+  /** Range of delays before a failed key is retried. Default: from 100 ms to 60 s, doubled at each failure, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
   /** Returns the key's inputs, such as the generation. A change ends a failed key's delay, so the loop itself must not change inputs. */

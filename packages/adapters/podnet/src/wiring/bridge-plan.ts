@@ -85,8 +85,7 @@ export function buildTapSteps(
       ? [buildLinkStep(false, name, { addressGeneration: "none" })]
       : buildAddressRemovalSteps(tap, wiring)),
     buildLinkStep(tap?.mtu === mtu, name, { mtu }),
-    // The bridge floods no frames to the tap before a migrating guest arrives, because the tap would queue up to 1000 of
-    // them. The guest would then receive stale frames when it arrives.
+    // Flooding stays off until a migrating guest arrives. Otherwise, the tap would queue up to 1000 frames, which are stale by then.
     ...buildPortSteps(tap, name, { ...wiring, floods: wiring.incomingPodUid === undefined }),
   ];
 }

@@ -100,7 +100,7 @@ export function listUsers(image: string, all: PossibleUsers): readonly string[] 
   ];
 }
 
-/** Finds the users of an image. Returns undefined if the machine does not run, because the objects of a stopped machine cannot be read. */
+/** Finds the pods, VMs and VMIs that use an image. Returns undefined if this standalone machine's API server is not running. */
 export async function findImageUsers(
   context: Pick<Context, "global" | "err" | "signal">,
   image: string,

@@ -65,7 +65,8 @@ export function withSettings(
   const change = (text: string, member: string): string => {
     if (member === "image" && text === names.PATCHBAY_IMAGE) return image ?? text;
     if (member === "args") return changeArgument(text);
-    // Changes only `path` of hostPath volumes, because `mountPath` in the containers stays the same.
+    // Applies `kubeletRootDir` to `path` of hostPath volumes, but not to `mountPath`: inside the containers, the kubelet's directories keep
+    // their default paths.
     const isOwn = member === "path" && KUBELET_SUBDIRECTORIES.includes(text);
     return isOwn
       ? `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}${text.slice(KUBELET_DIR.length)}`

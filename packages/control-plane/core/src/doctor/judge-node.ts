@@ -165,7 +165,10 @@ function isOutwardLost(facts: PathFacts): boolean {
   return (findTrace(facts, "outward")?.replySeenAt.length ?? 0) === 0;
 }
 
-/** Checks whether the target certainly exists. Another guest may be stopped, and a gateway that no route uses may be invented by IPAM. */
+/**
+ * Checks whether a missing reply of the target proves a fault. It does not if the target is another guest, which may be stopped, or a
+ * gateway that no route uses, which IPAM may have invented.
+ */
 function isCertainTarget({ target }: ObservedPath): boolean {
   return target !== undefined && target.isGuest !== true && target.isUnrouted !== true;
 }

@@ -251,7 +251,7 @@ export interface LearnedAddress {
 
 /** Maximum number of addresses of a NIC, which limits the size of the VMI. */
 const ADDRESSES_MAX = 8;
-/** Age in milliseconds at which an address is removed. Quiet guests announce an address when they renew its DHCP lease. */
+/** Age in milliseconds at which an address is removed. It is long, because quiet guests may announce one only at a DHCP renewal. */
 const LIFETIME_MS = 24 * 3_600_000;
 /** Age in milliseconds at which an address of an earlier process is removed. */
 const RESTORED_LIFETIME_MS = 3_600_000;

@@ -127,7 +127,7 @@ function listRemovedDefault(wanted: Nics, actual: Nics): readonly string[] {
   ]);
 }
 
-/** Removes fields that requests set only in the VMI: the start strategy, and the grace period if a stop shortened it (`isShortened`). */
+/** Removes the start strategy and, if `isShortened`, the grace period. Start and stop requests set these fields only in the VMI. */
 function withoutRequests(spec: VmiSpec, isShortened: boolean): JsonObject {
   const graceSeconds = isShortened ? undefined : spec.terminationGracePeriodSeconds;
   return { ...spec, startStrategy: undefined, terminationGracePeriodSeconds: graceSeconds };

@@ -301,8 +301,9 @@ function describeOther(claim: IpamClaim, nic: PersistentNic): string {
 }
 
 /**
- * Returns whether the claim requests these addresses. A claim without requests fits unless it was assigned other addresses, because
- * ipam-extensions creates claims without requests, and the API server drops `ipRequests` if the claims' definition lacks the field.
+ * Returns whether the NIC can use the claim for these addresses: the claim requests exactly them, or it has no addresses yet, or it was
+ * assigned all of them. On secondary networks, a claim that requests other addresses never matches. A claim may lack requests, because
+ * ipam-extensions creates claims without them, and the API server drops `ipRequests` if the claims' definition lacks the field.
  */
 function isForAddresses(
   { spec, status }: IpamClaim,

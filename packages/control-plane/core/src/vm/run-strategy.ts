@@ -108,8 +108,8 @@ export function collectRunFacts(
 }
 
 /**
- * Returns the new `status.runStrategy`. For RerunOnFailure and Once, keeps the old value until a VMI exists, because once the new strategy
- * is recorded, the VM no longer starts without a start request.
+ * Returns the new `status.runStrategy`. With RerunOnFailure and Once, a VM without a VMI starts without a request only while the recorded
+ * strategy differs from the specified one. The old value is therefore kept until a VMI exists.
  */
 export function findRecordedStrategy(facts: RunFacts): RunStrategy | undefined {
   const startsOnce = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";

@@ -208,7 +208,7 @@ function planStopped(facts: VmFacts): readonly VmAction[] {
   const { step, requests } = decideRun(collectRunFacts(vm, undefined));
   const isStartable = startProblems.length === 0 && isExpanded(facts) && !hasNameConflict;
   const mayStart = isStartable && computeStartBackoffMs(vm.status?.startFailure, now) === 0;
-  // The VMI must wait for the DataVolumes. Otherwise it could use an unrelated claim with the name of a DataVolume.
+  // Creates the VMI only after its DataVolumes exist. Otherwise, the guest could start with an unrelated PVC that has a DataVolume's name.
   const mustStart = step === "start" && mayStart && missingDataVolumes.length === 0;
   return [
     ...planTemplate(vm, undefined),

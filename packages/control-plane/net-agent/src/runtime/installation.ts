@@ -69,7 +69,8 @@ async function assertNoMetaPlugin(
 
 /**
  * Installs the program, and then the configuration, because the runtime uses a new configuration at once.
- * @throws AppError with OS_FILE_FAILED, or with CNI_RUNTIME_TAKEN if another plugin attaches the networks of pods' annotations
+ * @throws AppError with OS_FILE_FAILED, or with CNI_RUNTIME_TAKEN if a configuration in the directory calls Multus, which also attaches the
+ * networks that pod annotations request
  */
 export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Promise<void> {
   const { binDir, configDir } = paths;

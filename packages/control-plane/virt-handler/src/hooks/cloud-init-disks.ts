@@ -2,7 +2,7 @@
 import { buildCloudInitDisk, isoImage, type HookedCloudInit } from "@patchbay/core/hooks";
 import type { LauncherDisks, LauncherPod } from "@patchbay/core/interfaces";
 
-/** Writes the data that the hooks returned to the cloud-init disks. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
+/** Rebuilds the launcher's cloud-init disks from the data that the hooks returned. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
 export function makeCloudInitDisks(
   cloudInit: readonly HookedCloudInit[],
   {

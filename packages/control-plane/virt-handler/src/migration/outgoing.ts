@@ -93,10 +93,7 @@ async function limitDowntime(
   }
 }
 
-/**
- * Describes why a migration failed. If this process aborted a stalled migration, does not use libvirt's message, because that message
- * reports only the abort.
- */
+/** Describes why a migration failed. Ignores libvirt's message if this process aborted a stalled migration: it reports only the abort. */
 function describeFailure({ migration, run }: OutgoingMigration, error: unknown): string {
   if (!run.isStalled) return messageOf(error);
   const seconds = readMigrationLimits(migration).stallTimeoutMs / 1000;
@@ -200,7 +197,7 @@ async function readJob(connection: HypervisorConnection, name: string): Promise<
   }
 }
 
-/** Reads the job before the domain. Otherwise, a migration that ends between the reads would look like a paused guest without migration. */
+/** Reads the job before the domain. In the reverse order, a migration that ends between the two reads would look like a pause. */
 async function observeMigration({ vmi, session }: OutgoingMigration): Promise<{
   readonly domain: DomainInfo | undefined;
   readonly job: JobStats;

@@ -93,7 +93,7 @@ function toHttpRequest(
   };
 }
 
-/** Builds the request. Rejects hosts other than the pod, so that tenants cannot send requests from the node to other hosts. */
+/** Builds a probe's request. The probe's `host` must be an address of the pod, so that tenants cannot reach other hosts from the node. */
 export function toProbeRequest(
   probe: Probe,
   container: Container,

@@ -64,8 +64,9 @@ interface BinderState {
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
   readonly namespaces: Cache<KubeObject>;
-  /** Watches of the resource claims and templates of waiting pods. The users are NAMESPACE/NAME of the pods. */
+  /** Watches of the resource claims that waiting pods need. A pod is the user of its watches, as NAMESPACE/NAME. */
   readonly deviceClaims: ObjectWatches<ResourceClaim>;
+  /** Like `deviceClaims`, for claim templates. */
   readonly claimTemplates: ObjectWatches<ResourceClaimTemplate>;
   /** Nodes of bound pods whose binding the watch has not reported yet, by pod uid. */
   readonly nodeNameByUid: Map<string, string>;

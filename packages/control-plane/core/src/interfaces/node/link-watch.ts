@@ -56,7 +56,8 @@ export interface WatchedFrames {
 export interface FrameWatch {
   /**
    * Until aborted, calls `onFrames` with frames that pass the filter: immediately for the first frames, and within a second for later
-   * frames. Reports at most 64 frames at once, and drops frames beyond that if they arrive faster. Reports nothing once the link is deleted.
+   * frames. Each call reports at most 64 frames; the rest wait for the next call. If frames arrive faster than they are reported, the
+   * kernel drops those that do not fit into the socket's buffer. Reports nothing once the link is deleted.
    * @throws AppError with OS_FILE_FAILED if the link does not exist, OS_DESCRIPTOR_STALE
    */
   watch(

@@ -107,9 +107,9 @@ function isMacChecked(
 }
 
 /**
- * Returns the interface with the MAC to request on the target. Requests the guest's MAC if the network may drop frames from other MACs,
- * although switches may send frames to the target too early, until the source node announces the MAC again. For other networks, and for
- * registered bindings, see {@link withoutMac}.
+ * Returns the interface with the MAC to request on the target. Requests the guest's MAC if the network may drop frames from other MACs.
+ * Switches may then send the guest's frames to the target while the guest still runs on the source; this lasts until the source node
+ * announces the MAC again. For other networks, and for registered bindings, see {@link withoutMac}.
  */
 function withTargetMac(
   { iface, attachment }: MigratingNic,

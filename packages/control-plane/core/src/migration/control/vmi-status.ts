@@ -121,7 +121,8 @@ export function labelChanges(vmi: VirtualMachineInstance): Readonly<Record<strin
   const labeledTarget = labels[names.MIGRATION_TARGET_NODE_LABEL];
   if (labeledTarget === target) return {};
   const node = status?.nodeName;
-  // Sets the owner label in the same patch that removes the target label, so that the new owner's watch never loses the VMI.
+  // Sets the node name label in the same patch that removes the target label. Otherwise, the watch of the node that now owns the guest
+  // could lose the VMI between two patches.
   const nodeLabel =
     target === undefined && node !== undefined ? { [names.NODE_NAME_LABEL]: node } : {};
   return { ...nodeLabel, [names.MIGRATION_TARGET_NODE_LABEL]: target ?? null };

@@ -28,7 +28,7 @@ function qualifySelection(
   return `${own === "" ? namespace : own}/${name}`;
 }
 
-/** The pod's existing attachments. An annotation element without an interface name reuses the name of an attachment to its network. */
+/** The pod's existing attachments. Annotation elements without an interface name reuse the names of attachments on the same network. */
 interface ExistingAttachments {
   /** Attachments that other components created, even if net-agent adopted them. */
   readonly foreign: readonly PresentAttachment[];

@@ -33,10 +33,7 @@ interface LinkSources {
   readonly deviceTaps?: DeviceTaps;
 }
 
-/**
- * Returns whether the device has the current tap or socket open, and not an earlier, deleted one of the same name. Returns true if no
- * open tap or socket of the interface is known.
- */
+/** Checks whether the device has the current tap or socket open, not a deleted one. Returns true if it is unknown which one it opened. */
 function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,

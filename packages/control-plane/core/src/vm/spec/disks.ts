@@ -192,7 +192,7 @@ export interface GuestDisk {
   readonly cache: DiskCache;
   /** I/O engine. If undefined, the engine is native for a block device without a cache, and threads for any other disk. */
   readonly io: DiskIo | undefined;
-  /** Whether the host frees blocks that the guest discards. False for small disks. */
+  /** Whether the host frees blocks that the guest discards. False for {@link SMALL_SOURCES}, such as cloud-init data and ConfigMaps. */
   readonly discard: boolean;
   readonly blockSize: DiskBlockSize | undefined;
   readonly errorPolicy: DiskErrorPolicy;

@@ -45,7 +45,7 @@ export function watchLeases(
 
 type WakeQueue = Pick<Queue, "add" | "addAfter">;
 
-/** Delay before a check, in milliseconds, so that one check suffices for several files of a plugin installation. */
+/** Delay in milliseconds from a directory change to the check, so that one check covers all files that a plugin's installation changes. */
 const CHECK_DELAY_MS = 1000;
 
 function readAttachmentErrors(pod: Pod | undefined): string | undefined {

@@ -48,8 +48,8 @@ function earliestOf(left: number | undefined, right: number | undefined): number
 }
 
 /**
- * Queries the guest's system. Returns undefined if the system is known or the agent is unavailable, and `{}` if the agent rejects the
- * query.
+ * Queries the agent for the guest's operating system. Returns undefined if it is already known or the agent is unavailable, and `{}` if the
+ * query fails otherwise. Rethrows LIBVIRT_CONNECTION_LOST.
  */
 async function readSystem(
   { vmi }: NodeVmFacts,

@@ -9,7 +9,7 @@ import { type StatusError, expired } from "../../meta/status.ts";
 import type { EventWriter } from "./events.ts";
 import type { WatchStream } from "./stream.ts";
 
-/** Revision of an empty store. No list has it, because the server creates objects before it listens. isTooOld therefore rejects it. */
+/** Revision of an empty store. A watch from it is too old: no list returned it, because the server creates objects before it listens. */
 const EMPTY_REVISION = 1;
 
 export function tooOldError(revision: number, store: Store): StatusError {
