@@ -20,8 +20,8 @@ import {
 /** The first guest has a lease. The second has a static address, and its send guard allows no other. */
 const [LEASING, GUARDED] = ["alpha", "beta"];
 const [NETWORK, BRIDGE, NIC, SERVICE] = ["unmanaged", "pbt-learn", "learned", "learned"];
-const [LEASE, HOST] = ["10.77.8.50", "10.77.8.1"];
-const [STATIC, STATIC_HOST] = ["10.77.7.2", "10.77.7.1"];
+const [LEASE, HOST] = ["10.87.18.50", "10.87.18.1"];
+const [STATIC, STATIC_HOST] = ["10.87.17.2", "10.87.17.1"];
 /** The network's own DHCP server. Source: dnsmasq(8) */
 const DNSMASQ = [
   "--keep-in-foreground",
