@@ -58,11 +58,16 @@ describe("a table", () => {
     expect([...parsed.keys()]).toEqual(["ip nat", "inet patchbay-eth0"]);
   });
 
-  test.each(["-100", "dstnat"])("is found with output priority %s", (priority) => {
+  test.each([
+    ["-100", "dstnat"],
+    ["8191 != 0 ", "0x1fff != 0x0 "],
+  ])("is found with '%s', also as nft 1.1 prints it: '%s'", (text, newer) => {
     const hook = { type: "nat", point: "output priority -100", policy: "accept" } as const;
-    const table: Table = { ...TABLE, chains: [{ name: "loopback", hook, rules: [] }] };
-    const printed = printTable(table).replace("-100", priority);
+    const rules = ["ip frag-off & 8191 != 0 ip saddr . ip daddr . meta l4proto @pairs4 accept"];
+    const table: Table = { ...TABLE, chains: [{ name: "loopback", hook, rules }] };
+    const printed = printTable(table);
     expect(hasTable(parseRuleset(`${printed}\n`), table)).toBe(true);
+    expect(hasTable(parseRuleset(`${printed.replace(text, newer)}\n`), table)).toBe(true);
   });
 
   test.each([

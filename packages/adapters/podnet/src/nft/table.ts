@@ -108,8 +108,17 @@ function tableKey({ family, name }: TableName): string {
   return `${family} ${name}`;
 }
 
-/** Matches the priority of output NAT chains as nft 1.1 and later print it. The parser replaces the priority with -100, as in nft 1.0. */
-const NAMED_OUTPUT_PRIORITY = /^(\t\ttype nat hook output priority )dstnat;/;
+/** Texts that nft 1.1 and later print differently, and the texts of nft 1.0, which {@link printTable} uses. */
+const TEXTS_OF_NFT_1_1: readonly (readonly [RegExp, string])[] = [
+  [/^(\t\ttype nat hook output priority )dstnat;/, "$1-100;"],
+  [/^(\t\tip frag-off & )0x1fff != 0x0 /, "$18191 != 0 "],
+];
+
+function toTextOfNft10(line: string): string {
+  return TEXTS_OF_NFT_1_1.reduce((text, [pattern, replacement]) => {
+    return text.replace(pattern, replacement);
+  }, line);
+}
 
 /** Parses the output of `nft -s -t -p list ruleset`. Tables begin and end at the start of a line. */
 export function parseRuleset(text: string): RulesetTables {
@@ -119,7 +128,7 @@ export function parseRuleset(text: string): RulesetTables {
     const [, family = "", name = ""] = /^table (\w+) (\S+) \{$/.exec(line) ?? [];
     if (name !== "") currentTable = { key: `${family} ${name}`, lines: [] };
     if (line.trim() !== "") {
-      currentTable?.lines.push(line.replace(NAMED_OUTPUT_PRIORITY, "$1-100;"));
+      currentTable?.lines.push(toTextOfNft10(line));
     }
     if (line !== "}" || currentTable === undefined) continue;
     tables.set(currentTable.key, currentTable.lines.join("\n"));
