@@ -45,9 +45,11 @@ async function hasLostAddress({ name }: BenchGuest): Promise<boolean> {
 async function passTaggedFrames(guest: BenchGuest): Promise<void> {
   const { node } = bench().places;
   const links = JSON.parse(run("ip", "-n", node, "-j", "link", "show", "up")) as readonly {
-    readonly ifname: string;
+    readonly ifname?: string;
   }[];
-  const trunks = links.map(({ ifname }) => ifname).filter((name) => name.startsWith("trk"));
+  const trunks = links
+    .flatMap(({ ifname }) => ifname ?? [])
+    .filter((name) => name.startsWith("trk"));
   const nft = (...words: readonly string[]): string =>
     run("ip", "netns", "exec", node, "nft", ...words);
   nft("add table netdev tags");
