@@ -46,7 +46,7 @@ test.each(services)("%s has umask 022 when its caller has 077", async (path) => 
   expect(await reportUmask(`node ${path} --help`)).toBe("umask 22");
 });
 
-/** First command of a shell script, other than `set`; empty if there is none. */
+/** First command of a shell script, other than `set`; empty if the script has no other command. */
 function findFirstCommand(text: string): string {
   const commands = text.split("\n").filter((line) => !/^(#|set -|$)/.test(line));
   return commands[0] ?? "";

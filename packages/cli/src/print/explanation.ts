@@ -48,7 +48,7 @@ function ifacePairs(iface: Iface | undefined): Pairs {
   ];
 }
 
-/** Returns the applied bandwidth limits as text; undefined if there are none. The limits explain slow transfers to users. */
+/** Returns the applied bandwidth limits as text; undefined without limits. The limits explain slow transfers to users. */
 function printLimits(bandwidth: IfaceStatus["bandwidth"]): string | undefined {
   const limits = (["inbound", "outbound"] as const).flatMap((direction) => {
     const { average } = bandwidth?.[direction] ?? {};

@@ -105,7 +105,7 @@ export class ConnectionPool {
     await this.#dispatcher?.destroy();
   }
 
-  /** Reads the credentials. If the read fails, for example while a file is replaced, reuses the last transport. Throws if there is none. */
+  /** Reads the credentials. If the read fails, such as while a file is replaced, reuses the last transport, or throws without one. */
   async #readOrReuse(): Promise<Transport> {
     try {
       this.#lastTransport = await this.#read();

@@ -19,7 +19,7 @@ export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: stri
   return `virt-launcher-${name.slice(0, VMI_PART_MAX)}-${sha256Hex(uids).slice(0, 5)}`;
 }
 
-/** Returns the state of an open migration. Returns undefined if there is none, or if virt-controller has marked it as `completed`. */
+/** Returns the state of an open migration. Returns undefined without a migration, or if virt-controller has marked it as `completed`. */
 export function migrationIn(migration: MigrationState | undefined): MigrationState | undefined {
   if (migration?.migrationUid === undefined || migration.completed === true) return undefined;
   return migration;

@@ -87,7 +87,7 @@ export interface IfaceFacts {
   /** Pod NICs of earlier networks whose bridges still exist after a network swap. */
   readonly leftovers?: readonly string[];
   readonly reported?: IfaceStatus;
-  /** Addresses that the guest announced at its tap. Unset if there are none. Only the status may use them. */
+  /** Addresses that the guest announced at its tap. Unset if the guest announced no address. Only the status may use them. */
   readonly learned?: readonly string[];
 }
 

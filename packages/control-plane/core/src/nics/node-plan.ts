@@ -50,7 +50,7 @@ export type WiredIface = Pick<
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
   };
 
-/** Returns the binding's module. If the binding is refused, returns the module for the links that exist, or bridge if there are none. */
+/** Returns the binding's module. If the binding is refused, returns the module for the existing links, or bridge if no links exist. */
 export function findBindingModule({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
   return BINDINGS[binding.kind === "refused" ? (binding.leftover ?? "bridge") : binding.kind];
 }

@@ -100,7 +100,7 @@ export class TwoNodes {
     return this.#networks[node];
   }
 
-  /** Returns the state of the domain on the node; undefined if there is none. */
+  /** Returns the state of the domain on the node; undefined if the domain does not exist. */
   async stateOn(node: NodeName): Promise<string | undefined> {
     const connection = await this.#hypervisor.open({ kind: "socket", fd: FDS[node] });
     const found = await connection.findDomain(domainNameOf(this.#vmi));

@@ -132,7 +132,7 @@ export interface CustomKind {
 export interface ScaleValues {
   readonly specReplicasPath: readonly string[];
   readonly statusReplicasPath: readonly string[];
-  /** Returns the pods' label selector in string form, or an empty string if there is none. */
+  /** Returns the pods' label selector in string form, or an empty string if the object has no selector. */
   readonly selector: (object: KubeObject) => string;
 }
 

@@ -35,7 +35,7 @@ export interface RememberedAddresses extends NicAddresses {
   readonly index: number;
   /** MAC of the IPv6 gateway. Unset if the NIC has no gateway or the gateway did not answer. */
   readonly gatewayMac?: string;
-  /** Permanent neighbors, which the network's plugin sets for addresses that do not answer ARP or ND. Unset if there are none. */
+  /** Permanent neighbors, which the network's plugin sets for addresses that do not answer ARP or ND. Unset without such addresses. */
   readonly neighbors?: readonly NicNeighbor[];
 }
 

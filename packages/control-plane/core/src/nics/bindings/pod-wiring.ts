@@ -29,7 +29,7 @@ export interface PodReplies {
   readonly gatewayMac?: string;
   /** Unset if the network has no permanent IPv4 neighbors. */
   readonly arp?: ArpReplies;
-  /** Permanent IPv6 neighbors, for which the bridge answers neighbor solicitations. Unset if there are none. */
+  /** Permanent IPv6 neighbors, for which the bridge answers neighbor solicitations. Unset if the pod NIC has no such neighbors. */
   readonly solicited?: readonly AnsweredNeighbor[];
 }
 
