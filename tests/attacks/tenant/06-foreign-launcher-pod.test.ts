@@ -169,16 +169,20 @@ test("attack 6: reports a pod that already has the launcher's name and does not 
 });
 
 test("attack 6: does not use a pod in place of a deleted launcher if virt-api does not guard its networks", async () => {
-  const own = await scene.pod();
-  await scene.runPod();
-  await scene.vmiWhen(({ status }) => status?.activePods !== undefined);
+  // With this run strategy, the failed VMI remains.
+  const victim = new Scene(admin, "once");
+  await victim.createVm([], "Once");
+  const own = await victim.pod();
+  await victim.runPod();
+  await victim.vmiWhen(({ status }) => status?.activePods !== undefined);
   controller.freeze("pods");
-  await scene.removePod();
+  await victim.removePod();
   const { name, ownerReferences = [] } = own.metadata;
-  const evil = impostor(await scene.vmi(), { name, ownerReferences, labels: {} });
+  const evil = impostor(await victim.vmi(), { name, ownerReferences, labels: {} });
   await admin.store.create(PODS, evil);
   await runImpostor(evil);
   controller.thaw();
-  const { status } = await scene.vmiWhen(({ status: { phase } = {} }) => phase === "Failed");
+  const { status } = await victim.vmiWhen(({ status: { phase } = {} }) => phase === "Failed");
   expect(Object.keys(status?.activePods ?? {})).toEqual([own.metadata.uid]);
+  await victim.end();
 });
