@@ -9,3 +9,42 @@ export function joinedBytes(parts: readonly Uint8Array[]): Uint8Array {
   }
   return all;
 }
+
+/** Bytes that arrive in pieces. `take` returns undefined until `count` bytes have arrived, and copies only bytes that span pieces. */
+export class ByteQueue {
+  #pieces: Uint8Array[] = [];
+  #first = 0;
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  push(piece: Uint8Array): void {
+    if (piece.length === 0) return;
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+  }
+
+  take(count: number): Uint8Array | undefined {
+    if (count > this.#length) return undefined;
+    this.#length -= count;
+    const taken: Uint8Array[] = [];
+    for (let remaining = count; remaining > 0;) {
+      const piece = this.#pieces[this.#first] ?? new Uint8Array(remaining);
+      taken.push(piece.subarray(0, remaining));
+      if (piece.length > remaining) this.#pieces[this.#first] = piece.subarray(remaining);
+      else this.#first += 1;
+      remaining -= Math.min(remaining, piece.length);
+    }
+    this.#dropTaken();
+    const [only = new Uint8Array(0), ...others] = taken;
+    return others.length === 0 ? only : joinedBytes(taken);
+  }
+
+  #dropTaken(): void {
+    if (2 * this.#first < this.#pieces.length) return;
+    this.#pieces = this.#pieces.slice(this.#first);
+    this.#first = 0;
+  }
+}
