@@ -2,10 +2,18 @@
 // Rules for resource claims and the networks that use them. Source: KubeVirt pkg/network/admitter/dra.go; Kubernetes
 // validatePodResourceClaims.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
-import { listBindings, type Binding } from "../kinds/network.ts";
+import { listBindings, type Binding, type Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import { findByName, firstByKey, memoize } from "../values/memoize.ts";
 import { isNamespaceName, isObjectName } from "../values/name-syntax.ts";
-import { causeIf, findIfaceNetwork, forEachNetwork, networkPath, type Rule } from "./rule.ts";
+import {
+  causeIf,
+  findIfaceNetwork,
+  forEachNetwork,
+  networkPath,
+  type Rule,
+  type ValidatedSpec,
+} from "./rule.ts";
 
 const noMultusBeside: Rule = ({ networks, base }) =>
   causeIf(
@@ -46,7 +54,7 @@ const claimIsNamed = forEachNetwork(({ resourceClaim }, path) => {
 
 const claimIsDefined = forEachNetwork(({ resourceClaim }, path, { spec, base }) => {
   const { claimName = "" } = resourceClaim ?? {};
-  const isDefined = spec.resourceClaims?.some(({ name }) => name === claimName) === true;
+  const isDefined = findByName(spec.resourceClaims, claimName) !== undefined;
   return causeIf(claimName !== "" && !isDefined, {
     reason: "FieldValueNotFound",
     field: `${path}.resourceClaim.claimName`,
@@ -54,12 +62,18 @@ const claimIsDefined = forEachNetwork(({ resourceClaim }, path, { spec, base }) 
   });
 });
 
-const requestIsUsedOnce = forEachNetwork(({ resourceClaim }, path, { networks }) => {
+function printRequest({ resourceClaim }: Network): string {
+  return JSON.stringify([resourceClaim?.claimName, resourceClaim?.requestName]);
+}
+
+const networkByRequest = memoize(({ networks }: ValidatedSpec) =>
+  firstByKey(networks, printRequest),
+);
+
+const requestIsUsedOnce = forEachNetwork((network, path, spec) => {
+  const { resourceClaim } = network;
   const { claimName = "", requestName = "" } = resourceClaim ?? {};
-  const first = networks.find(
-    ({ resourceClaim: other }) =>
-      other?.claimName === claimName && other.requestName === requestName,
-  );
+  const first = networkByRequest(spec).get(printRequest(network));
   return causeIf(claimName !== "" && requestName !== "" && first?.resourceClaim !== resourceClaim, {
     reason: "FieldValueDuplicate",
     field: path,
@@ -106,12 +120,15 @@ function listSourceCauses(claim: Claim, path: string): readonly Cause[] {
   ];
 }
 
-const claimsAreValid: Rule = ({ spec, base }) =>
-  (spec.resourceClaims ?? []).flatMap((claim, index, claims) => {
+const claimsAreValid: Rule = ({ spec, base }) => {
+  const knownNames = new Set<string>();
+  return (spec.resourceClaims ?? []).flatMap((claim, index) => {
     const path = `${base}.resourceClaims[${String(index)}]`;
-    const isDuplicate = claims.findIndex(({ name }) => name === claim.name) !== index;
+    const isDuplicate = knownNames.has(claim.name);
+    knownNames.add(claim.name);
     return [...listNameCauses(claim, path, isDuplicate), ...listSourceCauses(claim, path)];
   });
+};
 
 /** Rules in KubeVirt's order. The last rule checks the resource claims themselves. */
 export const CLAIMED_NETWORK_RULES: readonly Rule[] = [
@@ -128,17 +145,15 @@ export function listNewClaimFields(
   after: VmiSpec,
   base: string,
 ): readonly string[] {
-  const isKnown = (value: unknown, old: unknown): boolean =>
-    JSON.stringify(value) === JSON.stringify(old);
   const networks = (after.networks ?? []).flatMap(({ name, resourceClaim }, index) => {
-    const old = before?.networks?.find((network) => network.name === name)?.resourceClaim;
-    return resourceClaim === undefined || isKnown(resourceClaim, old)
+    const old = findByName(before?.networks, name)?.resourceClaim;
+    return resourceClaim === undefined || JSON.stringify(resourceClaim) === JSON.stringify(old)
       ? []
       : [`${networkPath(base, index)}.resourceClaim`];
   });
-  const claims = after.resourceClaims ?? [];
-  const hasNewClaim = claims.some(
-    (claim) => !(before?.resourceClaims ?? []).some((old) => isKnown(claim, old)),
+  const oldClaims = new Set((before?.resourceClaims ?? []).map((claim) => JSON.stringify(claim)));
+  const hasNewClaim = (after.resourceClaims ?? []).some(
+    (claim) => !oldClaims.has(JSON.stringify(claim)),
   );
   return [...networks, ...(hasNewClaim ? [`${base}.resourceClaims`] : [])];
 }

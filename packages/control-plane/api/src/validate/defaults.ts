@@ -3,9 +3,10 @@
 import { listBindings, isDefaultNetwork, type Iface, type Network } from "../kinds/network.ts";
 import type { AutoBinding } from "../kinds/kubevirt-config.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import { findByName } from "../values/memoize.ts";
 
 export function isSecondary(iface: Iface, networks: readonly Network[]): boolean {
-  const network = networks.find((each) => each.name === iface.name);
+  const network = findByName(networks, iface.name);
   return network?.multus !== undefined && !isDefaultNetwork(network);
 }
 

@@ -12,6 +12,7 @@ import {
   type UnsupportedField,
   listQuantities,
 } from "../fields/walk.ts";
+import { ifacePath } from "./rule.ts";
 import { memoize, memoizeAt } from "../values/memoize.ts";
 import { parseQuantity } from "../values/quantity.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
@@ -47,12 +48,13 @@ function withoutAbsentIfaces(
   base: string,
 ): UnsupportedFields {
   const ifaces = spec.domain.devices?.interfaces ?? [];
-  const absentPaths = ifaces.flatMap((iface, index) =>
-    isAbsent(iface) ? [`${base}.domain.devices.interfaces[${String(index)}].`] : [],
+  const absentPaths = new Set(
+    ifaces.flatMap((iface, index) => (isAbsent(iface) ? [ifacePath(base, index)] : [])),
   );
-  return splitByMark(
-    fields.filter(({ path }) => !absentPaths.some((prefix) => path.startsWith(prefix))),
-  );
+  const indexPosition = ifacePath(base, 0).length - "0]".length;
+  const isAbsentPath = (path: string): boolean =>
+    absentPaths.has(path.slice(0, path.indexOf("]", indexPosition) + 1));
+  return splitByMark(fields.filter(({ path }) => !isAbsentPath(path)));
 }
 
 export const listUnsupportedVmiFields: (spec: VmiSpec, base: string) => UnsupportedFields =

@@ -16,6 +16,7 @@ import {
 } from "../kinds/network.ts";
 import { parseIp, parseNatPrefix, parseSloppyIp } from "../values/ip.ts";
 import { isNicMac } from "../values/mac.ts";
+import { findByName } from "../values/memoize.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { listNewClaimFields } from "./claimed-networks.ts";
 import { bandwidthIsEnforceable } from "./iface-bandwidth.ts";
@@ -126,8 +127,11 @@ const rangesDoNotOverlap = forEachIface(({ portRanges = [] }, path) =>
     const ranges = portRanges
       .filter((range) => range.protocol === protocol && range.start <= range.end)
       .toSorted((left, right) => left.start - right.start);
+    let firstUnended = 0;
     return ranges.flatMap((range, index) => {
-      const overlapping = ranges.slice(0, index).find(({ end }) => end >= range.start);
+      while (firstUnended < index && (ranges[firstUnended]?.end ?? 0) < range.start)
+        firstUnended += 1;
+      const overlapping = firstUnended < index ? ranges[firstUnended] : undefined;
       if (overlapping === undefined) return [];
       const message = `${protocol} portRanges ${printRange(overlapping)} and ${printRange(range)} overlap`;
       return [buildInvalidCause(`${path}.portRanges`, message)];
@@ -285,7 +289,7 @@ function listGatedIfaceCauses(
 ): readonly Cause[] {
   const oldIfaces = before?.domain.devices?.interfaces ?? [];
   return (after.domain.devices?.interfaces ?? []).flatMap((iface, index) => {
-    const old = oldIfaces.find(({ name }) => name === iface.name);
+    const old = findByName(oldIfaces, iface.name);
     return GATED_FIELDS.filter(
       ([field, gate]) =>
         !isAbsent(iface) &&
@@ -334,13 +338,15 @@ function listPrivateOptionCauses(
   { privateOptions = [] }: DhcpOptions,
   path: string,
 ): readonly Cause[] {
-  const optionNumbers = privateOptions.map(({ option }) => option);
+  const knownNumbers = new Set<number>();
   return privateOptions.flatMap(({ option, value }, index) => {
     const field = `${path}.privateOptions[${String(index)}]`;
     const bytes = countUtf8Bytes(value);
+    const isKnown = knownNumbers.has(option);
+    knownNumbers.add(option);
     return [
       ...invalidIf(
-        optionNumbers.indexOf(option) !== index,
+        isKnown,
         `${field}.option`,
         `Found Duplicates: you have provided duplicate DHCPPrivateOptions, ${String(option)}`,
       ),

@@ -3,6 +3,7 @@
 // pkg/network/admitter/admit.go, binding.go, netiface.go.
 import { listBindings, type Binding, isDefaultNetwork, type Iface } from "../kinds/network.ts";
 import { normalizeMac, isMulticastMac, MAC_BYTES, parseMac } from "../values/mac.ts";
+import { findByName, firstByKey, memoize } from "../values/memoize.ts";
 import {
   causeIf,
   findIfaceNetwork,
@@ -138,7 +139,7 @@ const DEVICE_MODELS: readonly string[] = [
 ];
 
 const networkHasOneIface = forEachIface((iface, path, { ifaces }) => {
-  const first = ifaces.find((other) => other.name === iface.name);
+  const first = findByName(ifaces, iface.name);
   return causeIf(first !== iface, {
     reason: "FieldValueDuplicate",
     field: `${path}.name`,
@@ -201,24 +202,24 @@ const macIsValid = forEachIface((iface, path): readonly Cause[] => {
   });
 });
 
-function areOnSameNetwork(spec: ValidatedSpec, iface: Iface, otherIface: Iface): boolean {
-  const [multus, otherMultus] = [iface, otherIface].map(
-    (each) => findIfaceNetwork(spec, each)?.multus,
-  );
-  return multus !== undefined && multus.networkName === otherMultus?.networkName;
+function findMacKey(spec: ValidatedSpec, iface: Iface): string | undefined {
+  const mac = normalizeMac(iface.macAddress ?? "");
+  const multus = findIfaceNetwork(spec, iface)?.multus;
+  return mac === "" || multus === undefined ? undefined : `${mac} ${multus.networkName}`;
 }
+
+const ifaceByMac = memoize((spec: ValidatedSpec) =>
+  firstByKey(spec.ifaces, (iface) => findMacKey(spec, iface)),
+);
 
 /** Rejects equal MACs on one network, because frames to such a MAC reach only one of the NICs. KubeVirt accepts equal MACs. */
 const macIsUnique = forEachIface((iface, path, spec) => {
-  const mac = normalizeMac(iface.macAddress ?? "");
-  const earlierIfaces = spec.ifaces.slice(0, spec.ifaces.indexOf(iface));
-  const twin = earlierIfaces.find(
-    (other) => normalizeMac(other.macAddress ?? "") === mac && areOnSameNetwork(spec, iface, other),
-  );
-  return causeIf(mac !== "" && twin !== undefined, {
+  const key = findMacKey(spec, iface);
+  const first = ifaceByMac(spec).get(key);
+  return causeIf(key !== undefined && first !== iface, {
     reason: "FieldValueDuplicate",
     field: `${path}.macAddress`,
-    message: `interface ${path}.name has the MAC address ${mac} of interface '${twin?.name ?? ""}' on the same network`,
+    message: `interface ${path}.name has the MAC address ${normalizeMac(iface.macAddress ?? "")} of interface '${first?.name ?? ""}' on the same network`,
   });
 });
 
@@ -259,9 +260,13 @@ const portsNeedQ35: Rule = ({ devices, machine, base }) =>
     },
   );
 
-const acpiIndexIsUnique = forEachIface((iface, path, { ifaces }) => {
+const ifaceByAcpiIndex = memoize(({ ifaces }: ValidatedSpec) =>
+  firstByKey(ifaces, ({ acpiIndex }) => acpiIndex),
+);
+
+const acpiIndexIsUnique = forEachIface((iface, path, spec) => {
   const { acpiIndex } = iface;
-  const first = ifaces.find((other) => other.acpiIndex === acpiIndex);
+  const first = ifaceByAcpiIndex(spec).get(acpiIndex);
   return causeIf(acpiIndex !== undefined && first !== iface, {
     reason: "FieldValueDuplicate",
     field: `${path}.acpiIndex`,

@@ -4,6 +4,7 @@ import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { isDefaultNetwork } from "../kinds/network.ts";
 import { NETWORKS_MAX } from "../annotations/networks.ts";
+import { findByName } from "../values/memoize.ts";
 import { parseNadName } from "../values/name-syntax.ts";
 import { causeIf, forEachNetwork, networkPath, type Rule } from "./rule.ts";
 
@@ -105,8 +106,7 @@ export const NETWORK_SOURCE_RULES: readonly Rule[] = [
 ];
 
 const nameIsUnique = forEachNetwork((network, path, { networks }) => {
-  const first = networks.findIndex((other) => other.name === network.name);
-  return causeIf(networks[first] !== network, {
+  return causeIf(findByName(networks, network.name) !== network, {
     reason: "FieldValueDuplicate",
     field: `${path}.name`,
     message: `Network with name "${network.name}" already exists, every network must have a unique name`,
@@ -114,7 +114,7 @@ const nameIsUnique = forEachNetwork((network, path, { networks }) => {
 });
 
 const networkIsUsed = forEachNetwork((network, path, { ifaces, base }) =>
-  causeIf(!ifaces.some((iface) => iface.name === network.name), {
+  causeIf(findByName(ifaces, network.name) === undefined, {
     reason: "FieldValueRequired",
     field: `${path}.name`,
     message: `${path}.name '${network.name}' not found. No interface is named "${network.name}": add one to ${base}.domain.devices.interfaces, or remove the network`,

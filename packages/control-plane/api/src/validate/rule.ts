@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import { withCurrentFieldNames } from "../kinds/field-aliases.ts";
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { Disk, Volume } from "../kinds/guest/disks.ts";
 import type { Iface, Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import { findByName } from "../values/memoize.ts";
 
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
@@ -17,6 +19,21 @@ export interface ValidatedSpec {
   readonly machine: string;
   /** Path of the VMI specification: `spec`, or `spec.template.spec` in a VM. */
   readonly base: string;
+}
+
+export function toValidatedSpec(input: VmiSpec, base: string): ValidatedSpec {
+  const spec = withCurrentFieldNames(input);
+  const devices = spec.domain.devices ?? {};
+  return {
+    spec,
+    disks: devices.disks ?? [],
+    volumes: spec.volumes ?? [],
+    networks: spec.networks ?? [],
+    ifaces: devices.interfaces ?? [],
+    devices,
+    machine: spec.domain.machine?.type ?? "",
+    base,
+  };
 }
 
 /** Admission rule. Returns the causes for a rejection; empty if the specification is valid. */
@@ -57,7 +74,7 @@ export const forEachDisk = buildRuleFactory<Disk>(({ disks }) => disks, diskPath
 export const forEachVolume = buildRuleFactory<Volume>(({ volumes }) => volumes, volumePath);
 
 export function findIfaceNetwork(spec: ValidatedSpec, iface: Iface): Network | undefined {
-  return spec.networks.find((network) => network.name === iface.name);
+  return findByName(spec.networks, iface.name);
 }
 
 export function causeIf(isInvalid: boolean, cause: Cause): readonly Cause[] {

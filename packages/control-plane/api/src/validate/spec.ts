@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validation of VMs and VMIs. Each function returns all causes, in KubeVirt's order.
-import { type Rule, causeIf, forEachIface, type ValidatedSpec } from "./rule.ts";
+import { type Rule, causeIf, forEachIface, toValidatedSpec } from "./rule.ts";
 import { findMalformedQuantities, type FieldProblem } from "./fields.ts";
 import { BLOCK_SIZE_RULES, DISK_RULES, SHARING_RULES } from "./guest/disks.ts";
 import { BOOT_ORDER_RULES, CPU_RULES, FIRMWARE_RULES, RESOURCE_RULES } from "./guest/machine.ts";
@@ -19,8 +19,7 @@ import {
 import { CLAIMED_NETWORK_RULES } from "./claimed-networks.ts";
 import { IFACE_TRAFFIC_RULES, DHCP_OPTION_RULES } from "./iface-traffic.ts";
 import { findOversizedLists, NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
-import { withCurrentFieldNames } from "../kinds/field-aliases.ts";
-import { memoizeAt } from "../values/memoize.ts";
+import { findByName, memoize, memoizeAt } from "../values/memoize.ts";
 import { isDefaultNetwork, type Network } from "../kinds/network.ts";
 
 const quantitiesAreReadable: Rule = ({ spec, base }) =>
@@ -46,12 +45,15 @@ const GUEST_RULES: readonly Rule[] = [
   enumValuesAreValid,
 ];
 
-function usesDataVolume({ template }: VmSpec, name: string): boolean {
-  return (template.spec.volumes ?? []).some(
-    ({ dataVolume, persistentVolumeClaim }) =>
-      dataVolume?.name === name || persistentVolumeClaim?.claimName === name,
-  );
-}
+const listUsedVolumes = memoize(
+  ({ template }: VmSpec): ReadonlySet<string | undefined> =>
+    new Set(
+      (template.spec.volumes ?? []).flatMap(({ dataVolume, persistentVolumeClaim }) => [
+        dataVolume?.name,
+        persistentVolumeClaim?.claimName,
+      ]),
+    ),
+);
 
 function findTargetFault(spec: Readonly<Record<string, unknown>>): string | undefined {
   const targets = ["pvc", "storage"].filter((key) => spec[key] !== undefined).length;
@@ -74,7 +76,7 @@ function listDataVolumeTemplateCauses(spec: VmSpec, index: number): readonly Cau
   if (fault !== undefined) {
     return [{ reason: "FieldValueInvalid", field: `${path}.spec`, message: fault }];
   }
-  if (usesDataVolume(spec, name)) return [];
+  if (listUsedVolumes(spec).has(name)) return [];
   const message = `DataVolumeTemplate entry ${path} must be referenced in the VMI template's 'volumes' list`;
   return [{ reason: "FieldValueRequired", field: path, message }];
 }
@@ -111,21 +113,6 @@ const noDiscontinuedBinding = forEachIface((iface, path) =>
 const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 
 type AdmissionOperation = "create" | "update";
-
-function toValidatedSpec(input: VmiSpec, base: string): ValidatedSpec {
-  const spec = withCurrentFieldNames(input);
-  const devices = spec.domain.devices ?? {};
-  return {
-    spec,
-    disks: devices.disks ?? [],
-    volumes: spec.volumes ?? [],
-    networks: spec.networks ?? [],
-    ifaces: devices.interfaces ?? [],
-    devices,
-    machine: spec.domain.machine?.type ?? "",
-    base,
-  };
-}
 
 export function validateVmiSpec(
   spec: VmiSpec,
@@ -220,10 +207,10 @@ export function validateVmiNetworkChange(before: VmiSpec, after: VmiSpec): reado
   const [oldNetworks = [], newNetworks = []] = [before, after].map((spec) =>
     (spec.networks ?? []).filter(isDefaultNetwork),
   );
-  const removedNetworks = oldNetworks.filter(
-    (network) =>
-      !newNetworks.some((other) => other.name === network.name && haveSameSource(network, other)),
-  );
+  const removedNetworks = oldNetworks.filter((network) => {
+    const other = findByName(newNetworks, network.name);
+    return other === undefined || !haveSameSource(network, other);
+  });
   const addedNetworks = oldNetworks.length === 0 ? newNetworks : [];
   const toCause = ({ name }: Network, problem: string): Cause => ({
     reason: "FieldValueForbidden",

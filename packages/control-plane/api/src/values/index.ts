@@ -9,9 +9,11 @@ export {
   parseSloppyIp,
   printAddress,
   type IpPrefix,
+  isAddressWithin,
   isLinkLocal,
   toLinkLocal,
 } from "./ip.ts";
+export { findByName, firstByKey, memoize } from "./memoize.ts";
 export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./mac.ts";
 export { isLinkName, parseNadName, type NadName } from "./name-syntax.ts";
 export { isPciAddress } from "./pci.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, test } from "vitest";
-import { memoize, memoizeAt } from "./memoize.ts";
+import { describe, expect, test } from "vitest";
+import { findByName, firstByKey, memoize, memoizeAt } from "./memoize.ts";
 
 test("computes once for each object and path, and again for an equal object", () => {
   const requested: string[] = [];
@@ -22,4 +22,27 @@ test("also caches false", () => {
   });
   const one = { text: "one" };
   expect([isEmpty(one), isEmpty(one), requested]).toEqual([false, false, 1]);
+});
+
+describe.each([3, 100])("in a list of %d entries", (count) => {
+  const entries = Array.from({ length: count }, (_entry, index) => ({
+    name: `n${String(index)}`,
+    index,
+  }));
+
+  test("finds the first entry with a name", () => {
+    const list = [...entries, { name: "n1", index: -1 }];
+    expect(findByName(list, "n1")).toBe(entries[1]);
+    expect(findByName(list, "n1")).toBe(entries[1]);
+    expect(findByName(list, "none")).toBeUndefined();
+    expect(findByName<{ name: string }>(undefined, "n1")).toBeUndefined();
+  });
+
+  test("maps each key to its first entry", () => {
+    const first = firstByKey(entries, ({ index }) => index % 2);
+    expect([...first]).toEqual([
+      [0, entries[0]],
+      [1, entries[1]],
+    ]);
+  });
 });

@@ -26,3 +26,34 @@ export function memoizeAt<Subject extends object, Result>(
     return computeCached(subject);
   };
 }
+
+const SCANNED_LENGTH_MAX = 8;
+
+interface Named {
+  readonly name?: string;
+}
+
+const indexByName = memoize((list: readonly Named[]) => firstByKey(list, ({ name }) => name));
+
+/** Returns the first entry with this name. Callers must not change the list afterwards. */
+export function findByName<T extends Named>(
+  list: readonly T[] | undefined,
+  name: string,
+): T | undefined {
+  if (list === undefined || list.length <= SCANNED_LENGTH_MAX)
+    return list?.find((entry) => entry.name === name);
+  // The cast is safe, because the index contains only entries of the list.
+  return indexByName(list).get(name) as T | undefined;
+}
+
+export function firstByKey<T, Key>(
+  entries: readonly T[],
+  keyOf: (entry: T) => Key,
+): ReadonlyMap<Key, T> {
+  const firstEntries = new Map<Key, T>();
+  for (const entry of entries) {
+    const key = keyOf(entry);
+    if (!firstEntries.has(key)) firstEntries.set(key, entry);
+  }
+  return firstEntries;
+}

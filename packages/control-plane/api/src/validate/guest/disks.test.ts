@@ -438,6 +438,24 @@ const USE_ROWS: readonly GuestRow[] = [
     want: usedTwice(OF_CLAIM, "the claim a"),
   },
   {
+    name: "a claim that several disks read and the last disk writes",
+    spec: {
+      domain: {
+        devices: {
+          disks: ["a", "b", "c"].map((name) => ({ name, ...(name !== "c" && READ_ONLY) })),
+        },
+      },
+      volumes: ["a", "b", "c"].map((name) => ({ name, ...CLAIM_VOLUME })),
+    },
+    want: [
+      [
+        "FieldValueDuplicate",
+        `spec.volumes[2].${OF_CLAIM}`,
+        expect.stringContaining(`which ${FIRST} already uses`) as string,
+      ],
+    ],
+  },
+  {
     name: "a node file written by two volumes",
     spec: twoUses([FILE, FILE]),
     want: usedTwice("hostDisk.path", "the file /srv/a.img of the node"),

@@ -2,6 +2,7 @@
 // Rules for disks: buses, block sizes and sharing. Source: KubeVirt pkg/storage/admitters/disks.go.
 import type { Disk, Volume } from "../../kinds/guest/disks.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
+import { findByName } from "../../values/memoize.ts";
 import { isPciAddress } from "../../values/pci.ts";
 import { causeIf, diskPath, forEachDisk, type Rule, volumePath } from "../rule.ts";
 import { labelFaults, namesAreUnique } from "./names.ts";
@@ -45,7 +46,7 @@ const listsAreShortEnough: Rule = ({ disks, volumes, base }) =>
   );
 
 const hasVolume = forEachDisk(({ name }, path, { volumes, base }) =>
-  causeIf(!volumes.some((volume) => volume.name === name), {
+  causeIf(findByName(volumes, name) === undefined, {
     reason: "FieldValueInvalid",
     field: `${path}.name`,
     message: `${path}.Name '${name}' not found. No volume is named "${name}": add one to ${base}.volumes, or give the disk the name of one`,
@@ -72,7 +73,7 @@ const hasOneTarget = forEachDisk((disk, path) =>
 );
 
 const lunIsClaim = forEachDisk(({ name, lun }, path, { volumes }) => {
-  const volume = volumes.find((each) => each.name === name);
+  const volume = findByName(volumes, name);
   const isClaim = volume?.persistentVolumeClaim !== undefined || volume?.dataVolume !== undefined;
   return causeIf(lun !== undefined && volume !== undefined && !isClaim, {
     reason: "FieldValueInvalid",
@@ -251,7 +252,7 @@ function isWritable({ disk, lun, cdrom }: Disk): boolean {
 }
 
 const fileCanBeShared = forEachDisk((disk, path, { volumes }) => {
-  const volume = volumes.find(({ name }) => name === disk.name);
+  const volume = findByName(volumes, disk.name);
   const kind = PRIVATE_FILE_SOURCES.find((each) => volume?.[each] !== undefined);
   const isShared = disk.shareable === true && isWritable(disk);
   return causeIf(isShared && kind !== undefined, {
@@ -278,7 +279,7 @@ interface ImageUse {
 
 /** Returns the use of the volume's claim or file, if any. A missing disk has default settings. Source: KubeVirt SetDefaultVolumeDisk. */
 function findImageUse(volume: Volume, disks: readonly Disk[]): ImageUse | undefined {
-  const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
+  const disk = findByName(disks, volume.name) ?? { name: volume.name };
   const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
   const isShared = disk.shareable === true || hostDisk?.shared === true;
   const buildClaimUse = (name: string, field: string, isReadOnly: boolean): ImageUse | undefined =>
@@ -313,16 +314,29 @@ function conflicts(use: ImageUse, otherUse: ImageUse): boolean {
   return use.image === otherUse.image && (use.isWritable || otherUse.isWritable) && !areBothShared;
 }
 
+interface FirstUse extends ImageUse {
+  readonly index: number;
+}
+
+/** Retains the first use of each kind. Other uses of that kind conflict with the same uses, so four entries per image suffice. */
+function withUse(firstUses: readonly FirstUse[], use: FirstUse): readonly FirstUse[] {
+  const isKnown = firstUses.some(
+    ({ isWritable, isShared }) => isWritable === use.isWritable && isShared === use.isShared,
+  );
+  return isKnown ? firstUses : [...firstUses, use];
+}
+
 const isUsedOnce: Rule = ({ volumes, disks, base }) => {
-  const uses = volumes.map((volume) => findImageUse(volume, disks));
-  return uses.flatMap((use, index): readonly Cause[] => {
+  const usesByImage = new Map<string, readonly FirstUse[]>();
+  return volumes.flatMap((volume, index): readonly Cause[] => {
+    const use = findImageUse(volume, disks);
     if (use === undefined) return [];
-    const first = uses
-      .slice(0, index)
-      .findIndex((earlierUse) => earlierUse !== undefined && conflicts(earlierUse, use));
-    if (first < 0) return [];
+    const earlierUses = usesByImage.get(use.image) ?? [];
+    usesByImage.set(use.image, withUse(earlierUses, { ...use, index }));
+    const first = earlierUses.find((earlierUse) => conflicts(earlierUse, use));
+    if (first === undefined) return [];
     const field = `${volumePath(base, index)}.${use.field}`;
-    const message = `${field} names ${use.image}, which ${volumePath(base, first)} already uses; a writable disk needs it for itself: remove one of the two, or make both read-only or both shareable`;
+    const message = `${field} names ${use.image}, which ${volumePath(base, first.index)} already uses; a writable disk needs it for itself: remove one of the two, or make both read-only or both shareable`;
     return [{ reason: "FieldValueDuplicate", field, message }];
   });
 };

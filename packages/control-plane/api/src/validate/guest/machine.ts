@@ -4,6 +4,7 @@
 import { causeIf, type Rule, diskPath, ifacePath, type ValidatedSpec } from "../rule.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { isAbsent } from "../../kinds/network.ts";
+import { firstByKey } from "../../values/memoize.ts";
 import { parseQuantity } from "../../values/quantity.ts";
 import { isFeatureOff } from "../../fields/notation.ts";
 import { isJsonObject } from "../../values/json.ts";
@@ -72,8 +73,10 @@ const orderStartsAtOne: Rule = (spec) =>
 
 const orderIsUnique: Rule = (spec) => {
   const bootables = listBootables(spec);
-  return bootables.flatMap(({ path, order }, index): readonly Cause[] => {
-    if (bootables.findIndex((other) => other.order === order) === index) return [];
+  const bootableByOrder = firstByKey(bootables, ({ order }) => order);
+  return bootables.flatMap((bootable): readonly Cause[] => {
+    const { path, order } = bootable;
+    if (bootableByOrder.get(order) === bootable) return [];
     const field = `${path}.bootOrder`;
     const message = `Boot order for ${field} already set for a different device.`;
     return [{ reason: "FieldValueInvalid", field, message }];

@@ -2,6 +2,7 @@
 // Rules for names that become DNS labels, with Kubernetes' messages. Source: Kubernetes apimachinery util/validation.
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { causeIf, type ValidatedSpec, type Rule } from "../rule.ts";
+import { firstByKey } from "../../values/memoize.ts";
 
 /** Source: Kubernetes DNS1123LabelMaxLength. */
 const LABEL_MAX = 63;
@@ -49,8 +50,9 @@ export function namesAreUnique(
 ): Rule {
   return (spec) => {
     const entries = listEntries(spec);
+    const indexByName = firstByKey([...entries.keys()], (index) => entries[index]?.name);
     return entries.flatMap(({ name }, index) => {
-      const first = entries.findIndex((other) => other.name === name);
+      const first = indexByName.get(name) ?? index;
       const [path, firstPath] = [buildPath(spec.base, index), buildPath(spec.base, first)];
       return causeIf(first !== index, {
         reason: "FieldValueInvalid",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for volumes and cloud-init. Source: KubeVirt validateVolumes, validateContainerDisks.
 import { isUnset } from "../../fields/notation.ts";
+import { findByName } from "../../values/memoize.ts";
 import { parseQuantity } from "../../values/quantity.ts";
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import type { Volume } from "../../kinds/guest/disks.ts";
@@ -39,7 +40,7 @@ const nameIsUnique = namesAreUnique(({ volumes }) => volumes, volumePath);
 
 /** Requires DNS labels as names of volumes. Skips volumes with the name of a disk, because another rule checks disk names. */
 const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] => {
-  if (disks.some((disk) => disk.name === name)) return [];
+  if (findByName(disks, name) !== undefined) return [];
   return labelFaults(name).map((message) => ({
     reason: "FieldValueInvalid",
     field: `${path}.name`,
