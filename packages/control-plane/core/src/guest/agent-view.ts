@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Merges the reports of a guest agent over time. A busy agent may send an empty reply, so one reply without an item proves nothing.
 import type { IfaceStatus } from "@patchbay/api";
-import { parseIp } from "@patchbay/api/values";
+import { firstByKey, parseIp } from "@patchbay/api/values";
 import type { GuestLink } from "./links.ts";
 
 interface PollHistory {
@@ -114,8 +114,8 @@ function updateLink(
 
 type LinkIdentity = Pick<GuestLink, "mac" | "name">;
 
-function isSameLink(left: LinkIdentity, right: LinkIdentity): boolean {
-  return left.mac === right.mac && (left.mac !== undefined || left.name === right.name);
+function printLinkKey({ mac, name = "" }: LinkIdentity): string {
+  return mac === undefined ? `name ${name}` : `mac ${mac}`;
 }
 
 function updateNics(
@@ -123,8 +123,9 @@ function updateNics(
   answer: readonly GuestLink[],
   { macs, nowMs }: PollContext,
 ): GuestView["nics"] {
+  const linkByMac = firstByKey(answer, ({ mac }) => mac);
   const entries = macs.flatMap((mac): readonly (readonly [string, LinkView])[] => {
-    const [previous, reported] = [nics.get(mac), answer.find((link) => link.mac === mac)];
+    const [previous, reported] = [nics.get(mac), linkByMac.get(mac)];
     return previous === undefined && reported === undefined
       ? []
       : [[mac, updateLink(previous, reported, nowMs)]];
@@ -143,20 +144,17 @@ function updateOtherLinks(
   answer: readonly GuestLink[],
   { macs, nowMs }: PollContext,
 ): GuestView["otherLinks"] {
-  const isOwn = ({ mac }: LinkIdentity): boolean => mac !== undefined && macs.includes(mac);
+  const ownMacs = new Set(macs);
+  const isOwn = ({ mac }: LinkIdentity): boolean => mac !== undefined && ownMacs.has(mac);
   const reported = answer.filter((link) => !isOwn(link));
+  const reportedByKey = firstByKey(reported, printLinkKey);
+  const knownKeys = new Set(otherLinks.map(printLinkKey));
   const knownLinks = otherLinks
     .filter((link) => !isOwn(link))
-    .map((previous) =>
-      updateLink(
-        previous,
-        reported.find((link) => isSameLink(link, previous)),
-        nowMs,
-      ),
-    )
+    .map((previous) => updateLink(previous, reportedByKey.get(printLinkKey(previous)), nowMs))
     .filter(({ missing }) => missing === undefined || !isExpired(missing, nowMs));
   const newLinks = reported
-    .filter((link) => !otherLinks.some((previous) => isSameLink(link, previous)))
+    .filter((link) => !knownKeys.has(printLinkKey(link)))
     .toSorted(compareHasAddresses)
     .map((link) => updateLink(undefined, link, nowMs));
   return [...knownLinks, ...newLinks].slice(0, OTHER_LINKS_MAX);

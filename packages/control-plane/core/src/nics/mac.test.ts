@@ -316,6 +316,22 @@ describe("NICs with the same MAC", () => {
     expect(found).toEqual(Array.from({ length: want }, () => twin));
   });
 
+  test("are found within one VM on another network than the NIC's own", () => {
+    const names = ["a", "b", "c", "d"];
+    const spec = specOf(
+      names.map((name) => ({ name, bridge: {}, macAddress: mac })),
+      names.map((name, index) => ({
+        name,
+        multus: { networkName: ["x", "x", "y", "z"][index] ?? "" },
+      })),
+    );
+    const found = findOwnMacConflicts({ ...own, spec }, () => "br1");
+    expect(found.map(({ index, earlier }) => [index, earlier])).toEqual([
+      [2, 0],
+      [3, 0],
+    ]);
+  });
+
   test("are found on networks that share a bridge", () => {
     const other = { ...own, name: "other", spec: onBlue({ macAddress: mac }, "ns/blue2") };
     expect(findMacConflicts(own, [other])).toEqual([]);

@@ -18,7 +18,7 @@ import {
   type RetainedMac,
 } from "@patchbay/api/annotations";
 import { isSecondary } from "@patchbay/api/validate";
-import { MAC_BYTES, normalizeMac, isNicMac } from "@patchbay/api/values";
+import { firstByKey, MAC_BYTES, normalizeMac, isNicMac } from "@patchbay/api/values";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "./nics.ts";
 import { findReadyAttachment } from "./addresses/retained-addresses.ts";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
@@ -70,30 +70,42 @@ function findNetworkName(spec: VmiSpec, name: string, namespace: string): string
   return network === undefined ? undefined : networkNameOf(network, namespace);
 }
 
-function isMacOfOtherIface(
+function printMacUse(mac: string, network: string | undefined): string {
+  return `${normalizeMac(mac)} ${network ?? ""}`;
+}
+
+function mapNamesByMacUse(
   spec: VmiSpec,
-  target: { name: string; network: string | undefined; mac: string },
   namespace: string,
-): boolean {
-  return ifacesOf(spec).some(
-    (other) =>
-      other.name !== target.name &&
-      !isAbsent(other) &&
-      normalizeMac(other.macAddress ?? "") === normalizeMac(target.mac) &&
-      findNetworkName(spec, other.name, namespace) === target.network,
-  );
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const uses = new Map<string, Set<string>>();
+  for (const iface of ifacesOf(spec)) {
+    if (isAbsent(iface)) continue;
+    const { name, macAddress = "" } = iface;
+    const key = printMacUse(macAddress, findNetworkName(spec, name, namespace));
+    uses.set(key, (uses.get(key) ?? new Set<string>()).add(name));
+  }
+  return uses;
 }
 
 function findEarlierMac(
   spec: VmiSpec,
   name: string,
-  { namespace, earlier }: MacSources,
+  {
+    namespace,
+    earlier,
+    macUses,
+  }: MacSources & { readonly macUses: ReturnType<typeof mapNamesByMacUse> },
 ): string | undefined {
   const network = findNetworkName(spec, name, namespace);
+  const isMacOfOtherIface = (mac: string): boolean => {
+    const users = macUses.get(printMacUse(mac, network));
+    return users !== undefined && users.size > (users.has(name) ? 1 : 0);
+  };
   return earlier
     .filter((other) => findNetworkName(other, name, namespace) === network)
     .map((other) => findByName(ifacesOf(other), name)?.macAddress ?? "")
-    .find((mac) => mac !== "" && !isMacOfOtherIface(spec, { name, network, mac }, namespace));
+    .find((mac) => mac !== "" && !isMacOfOtherIface(mac));
 }
 
 /** Returns the binding's `macSource`; undefined if the interface has no network or its binding is refused. */
@@ -121,10 +133,12 @@ export function needsRandomMac(iface: Iface, spec: VmiSpec, bindings: BindingReg
 /** Returns all interfaces. Adds a MAC where Patchbay must choose one: the MAC from an earlier spec, or else a random MAC. */
 export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
   const inUse = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
+  const macUses = mapNamesByMacUse(spec, sources.namespace);
   return ifacesOf(spec).map((iface) => {
     if (!needsRandomMac(iface, spec, sources.bindings)) return iface;
     const macAddress =
-      findEarlierMac(spec, iface.name, sources) ?? chooseMac(inUse, sources.randomBytes);
+      findEarlierMac(spec, iface.name, { ...sources, macUses }) ??
+      chooseMac(inUse, sources.randomBytes);
     inUse.add(normalizeMac(macAddress));
     return { ...iface, macAddress };
   });
@@ -158,9 +172,13 @@ export interface MacConflict {
 /** Returns the layer-2 segment of the network NAMESPACE/NAME. Networks on the same bridge share a segment. */
 export type FindSegment = (network: string) => string;
 
-function listMacLocations(
-  owner: MacOwner,
-): readonly { mac: string; network: string; index: number }[] {
+interface MacLocation {
+  readonly mac: string;
+  readonly network: string;
+  readonly index: number;
+}
+
+function listMacLocations(owner: MacOwner): readonly MacLocation[] {
   return ifacesOf(owner.spec).flatMap((iface, index) => {
     const network = findNetworkName(owner.spec, iface.name, owner.namespace);
     const mac = iface.macAddress ?? "";
@@ -209,16 +227,14 @@ export function findOwnMacConflicts(
   own: MacOwner,
   findSegment: FindSegment,
 ): readonly OwnMacConflict[] {
-  const locations = listMacLocations(own);
-  return locations.flatMap((location, position) => {
-    const other = locations
-      .slice(0, position)
-      .find(
-        ({ mac, network }) =>
-          mac === location.mac &&
-          network !== location.network &&
-          findSegment(network) === findSegment(location.network),
-      );
+  // The first two networks suffice: a location's own network is at most one of the two.
+  const firstLocations = new Map<string, readonly MacLocation[]>();
+  return listMacLocations(own).flatMap((location) => {
+    const key = `${findSegment(location.network)} ${location.mac}`;
+    const known = firstLocations.get(key) ?? [];
+    const isNew = known.length < 2 && known.every(({ network }) => network !== location.network);
+    if (isNew) firstLocations.set(key, [...known, location]);
+    const other = known.find(({ network }) => network !== location.network);
     if (other === undefined) return [];
     const networks = [location.network, other.network] as const;
     return [{ index: location.index, earlier: other.index, mac: location.mac, networks }];
@@ -284,17 +300,22 @@ export function collectRetainedMacs(
   });
 }
 
+function printRecordedKey(name: string, networkName: string | undefined): string {
+  return JSON.stringify([name, networkName]);
+}
+
 /** Returns the VM's spec. An interface that has no MAC in the spec gets the MAC that the VM's status records for it. */
 export function withRecordedMacs({ metadata, spec, status }: VirtualMachine): VmiSpec {
   const { template } = spec;
   const { macAddresses: recorded = [] } = status ?? {};
   if (recorded.length === 0) return template.spec;
   const namespace = metadata.namespace ?? "";
+  const recordedByKey = firstByKey(recorded, (each) =>
+    printRecordedKey(each.name, each.networkName),
+  );
   const ifaces = ifacesOf(template.spec).map((iface) => {
     const networkName = findNetworkName(template.spec, iface.name, namespace);
-    const last = recorded.find(
-      (each) => each.name === iface.name && each.networkName === networkName,
-    );
+    const last = recordedByKey.get(printRecordedKey(iface.name, networkName));
     return hasMac(iface) || last === undefined ? iface : { ...iface, macAddress: last.macAddress };
   });
   return withNics(template.spec, networksOf(template.spec), ifaces);
@@ -414,12 +435,15 @@ function describeMacChange(
   {
     retained,
     elements,
-  }: { retained: readonly RetainedMac[]; elements: readonly NetworkSelection[] },
+  }: {
+    retained: ReadonlyMap<string, RetainedMac>;
+    elements: ReadonlyMap<string | undefined, NetworkSelection>;
+  },
 ): string | undefined {
-  const element = elements.find((each) => each.interface === podInterfaceName);
+  const element = elements.get(podInterfaceName);
   const last =
     networkName === undefined
-      ? retained.find((each) => each.name === name && each.networkName === undefined)?.macAddress
+      ? retained.get(name)?.macAddress
       : element?.["io.patchbay.kept-mac"] === true
         ? element.mac
         : undefined;
@@ -434,16 +458,16 @@ export function findMacChanges(
   attachments: readonly Attachment[],
   elements: readonly NetworkSelection[],
 ): readonly string[] {
-  const before = vmi.status?.attachments ?? [];
-  const retained = readRetainedMacs(vmi);
-  const wasAttached = ({ name, podInterfaceName }: Attachment): boolean =>
-    before.some(
-      (each) =>
-        each.name === name &&
-        each.podInterfaceName === podInterfaceName &&
-        each.state === "Attached",
-    );
+  const printNic = ({ name, podInterfaceName }: Attachment): string =>
+    JSON.stringify([name, podInterfaceName]);
+  const before = (vmi.status?.attachments ?? []).filter(({ state }) => state === "Attached");
+  const attachedNics = new Set(before.map(printNic));
+  const ofPodNetwork = readRetainedMacs(vmi).filter(({ networkName }) => networkName === undefined);
+  const earlier = {
+    retained: firstByKey(ofPodNetwork, ({ name }) => name),
+    elements: firstByKey(elements, (each) => each.interface),
+  };
   return attachments
-    .filter((each) => each.state === "Attached" && !wasAttached(each))
-    .flatMap((each) => describeMacChange(each, { retained, elements }) ?? []);
+    .filter((each) => each.state === "Attached" && !attachedNics.has(printNic(each)))
+    .flatMap((each) => describeMacChange(each, earlier) ?? []);
 }

@@ -6,6 +6,7 @@ import type {
   VirtualMachineInstance,
   VmiSpec,
 } from "@patchbay/api";
+export { findByName } from "@patchbay/api/values";
 
 export function ifacesOf(spec: VmiSpec): readonly Iface[] {
   return spec.domain.devices?.interfaces ?? [];
@@ -40,13 +41,6 @@ export interface Nics {
 /** Returns all networks and interfaces, including interfaces with state `absent`. */
 export function nicsOf(spec: VmiSpec): Nics {
   return { networks: networksOf(spec), ifaces: ifacesOf(spec) };
-}
-
-export function findByName<T extends { readonly name?: string }>(
-  list: readonly T[] | undefined,
-  name: string,
-): T | undefined {
-  return list?.find((entry) => entry.name === name);
 }
 
 /** Returns NAMESPACE/NAME of the network's definition; undefined for the pod network. Source: KubeVirt network/multus/nad.go. */

@@ -71,12 +71,14 @@ function withNetworkFieldsFrom(current: Iface, wanted: Iface | undefined): Iface
   return Object.fromEntries([...ownFields, ...requested]) as Iface;
 }
 
-function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
-  const { name } = network;
+function replaceNetworks(nics: Nics, networks: readonly Network[], desired: Nics): Nics {
+  const newNetworks = new Map(networks.map((network) => [network.name, network]));
   return {
-    networks: nics.networks.map((each) => (each.name === name ? network : each)),
+    networks: nics.networks.map((each) => newNetworks.get(each.name) ?? each),
     ifaces: nics.ifaces.map((each) =>
-      each.name === name ? withNetworkFieldsFrom(each, findByName(desired.ifaces, name)) : each,
+      newNetworks.has(each.name)
+        ? withNetworkFieldsFrom(each, findByName(desired.ifaces, each.name))
+        : each,
     ),
   };
 }
@@ -85,11 +87,10 @@ function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
 function withNetworkSwaps(input: NicsSyncInput, isAcceptable: (nics: Nics) => boolean): Nics {
   const { desired, actual } = input;
   const swaps = actual.ifaces.flatMap(({ name }) => findNetworkSwap(input, name) ?? []);
-  const swap = (nics: Nics, network: Network): Nics => withNetworkSwap(nics, network, desired);
-  const swappedNics = swaps.reduce(swap, actual);
+  const swappedNics = replaceNetworks(actual, swaps, desired);
   if (swaps.length === 0 || isAcceptable(swappedNics)) return swappedNics;
   return swaps.reduce((nics, network) => {
-    const candidate = swap(nics, network);
+    const candidate = replaceNetworks(nics, [network], desired);
     return isAcceptable(candidate) ? candidate : nics;
   }, actual);
 }
@@ -278,11 +279,27 @@ export function planNicsChange(
     networks: actual.networks,
   });
   const planned = withNetworkSwaps({ ...input, actual: synced }, isAcceptable);
-  const plugs: Plug[] = [];
-  for (const plug of listPlugs(input)) {
-    if (isAcceptable(withPlug(plugs.reduce(withPlug, planned), plug))) plugs.push(plug);
-  }
-  return { planned, plugs };
+  return { planned, plugs: chooseAcceptable(planned, listPlugs(input), isAcceptable) };
+}
+
+/** Returns all plugs if they are acceptable together. Otherwise adds them one by one, which needs a validation for each plug. */
+function chooseAcceptable(
+  planned: Nics,
+  plugs: readonly Plug[],
+  isAcceptable: (nics: Nics) => boolean,
+): readonly Plug[] {
+  const withAll = {
+    networks: [...planned.networks, ...plugs.map(({ network }) => network)],
+    ifaces: [...planned.ifaces, ...plugs.map(({ iface }) => iface)],
+  };
+  if (plugs.length === 0 || isAcceptable(withAll)) return plugs;
+  let nics = planned;
+  return plugs.filter((plug) => {
+    const candidate = withPlug(nics, plug);
+    if (!isAcceptable(candidate)) return false;
+    nics = candidate;
+    return true;
+  });
 }
 
 /** Returns the VMI's NICs, except absent interfaces whose unplug is complete. */

@@ -233,6 +233,18 @@ describe("the peers of a rule", () => {
       want: ["10.0.0.2-10.0.0.3", "fd00::2"],
     },
     {
+      name: "a block without exceptions that overlap in any order",
+      peers: [
+        {
+          ipBlock: {
+            cidr: "10.1.0.0/24",
+            except: ["10.1.0.64/26", "10.1.0.0/30", "10.1.0.0/28", "10.1.0.16/28", "10.1.0.128/25"],
+          },
+        },
+      ],
+      want: ["10.1.0.32-10.1.0.63"],
+    },
+    {
       name: "a block without its exceptions",
       peers: [{ ipBlock: { cidr: "10.1.0.0/16", except: ["10.1.2.0/24", "10.1.255.0/24"] } }],
       want: ["10.1.0.0-10.1.1.255", "10.1.3.0-10.1.254.255"],

@@ -6,6 +6,7 @@ import type {
   PolicyPeer,
   PolicyPort,
 } from "@patchbay/api/kubernetes";
+import { memoize } from "@patchbay/api/values";
 import { isSelectedBy, matchesLabels, type PolicyPod } from "./policy-pods.ts";
 import {
   listBlockRanges,
@@ -141,12 +142,18 @@ function listNumericPorts(ports: readonly PolicyPort[]): readonly PortRange[] {
   });
 }
 
+const groupNamedPorts = memoize(({ namedPorts }: PolicyPod) =>
+  Map.groupBy(namedPorts, ({ protocol, name }) => `${protocol} ${name}`),
+);
+
 /** Resolves a named port by the container ports of the pod that receives the traffic. */
 function resolveNamedPorts(ports: readonly PolicyPort[], pod: PolicyPod): readonly PortRange[] {
   return ports.flatMap(({ protocol = "TCP", port: wanted }) =>
-    pod.namedPorts
-      .filter((port) => port.name === wanted && port.protocol === protocol)
-      .flatMap(({ port }) => listNumericPorts([{ protocol, port }])),
+    typeof wanted === "string"
+      ? (groupNamedPorts(pod).get(`${protocol} ${wanted}`) ?? []).flatMap(({ port }) =>
+          listNumericPorts([{ protocol, port }]),
+        )
+      : [],
   );
 }
 

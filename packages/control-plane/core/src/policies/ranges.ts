@@ -32,13 +32,18 @@ export function mergeRanges(ranges: readonly Range[]): readonly Range[] {
   return merged;
 }
 
-function subtractRange(ranges: readonly Range[], hole: Range): readonly Range[] {
-  return ranges.flatMap(({ first, last }) =>
-    [
-      { first, last: hole.first - 1n < last ? hole.first - 1n : last },
-      { first: hole.last + 1n > first ? hole.last + 1n : first, last },
-    ].filter((part) => part.first <= part.last),
-  );
+function subtractRanges(block: Range, mergedHoles: readonly Range[]): readonly Range[] {
+  const starts = [block.first, ...mergedHoles.map(({ last }) => last + 1n)];
+  const ends = [...mergedHoles.map(({ first }) => first - 1n), block.last];
+  return starts
+    .map((start, index) => {
+      const end = ends[index] ?? block.last;
+      return {
+        first: start > block.first ? start : block.first,
+        last: end < block.last ? end : block.last,
+      };
+    })
+    .filter(({ first, last }) => first <= last);
 }
 
 /** Returns the addresses of a block without the given parts. Returns nothing for an invalid block or part. */
@@ -47,10 +52,8 @@ export function listBlockRanges(cidr: string, except: readonly string[]): readon
   const holes = except.map(parseRange);
   if (block === undefined || holes.includes(undefined)) return [];
   const { version } = block;
-  return holes
-    .flatMap((hole) => (hole?.version === version ? [hole] : []))
-    .reduce<readonly Range[]>(subtractRange, [block])
-    .map((range) => ({ ...range, version }));
+  const holesOfVersion = holes.flatMap((hole) => (hole?.version === version ? [hole] : []));
+  return subtractRanges(block, mergeRanges(holesOfVersion)).map((range) => ({ ...range, version }));
 }
 
 function printRange(version: 4 | 6, { first, last }: Range): string {

@@ -8,6 +8,7 @@ import {
   type EndpointSlice,
   type Service,
 } from "@patchbay/api/kubernetes";
+import { firstByKey } from "@patchbay/api/values";
 import { isEqual } from "@patchbay/base";
 
 interface SliceAction {
@@ -117,13 +118,11 @@ export function planSlices(
   const ownSlices = slices.filter(
     ({ metadata }) => metadata.labels?.[SLICE_WRITER_LABEL] === writer,
   );
-  const findSlice = (
-    candidates: readonly EndpointSlice[],
-    name: string,
-  ): EndpointSlice | undefined => candidates.find(({ metadata }) => metadata.name === name);
+  const ownByName = firstByKey(ownSlices, ({ metadata }) => metadata.name);
+  const wantedNames = new Set(wantedSlices.map(({ metadata }) => metadata.name));
   return [
     ...wantedSlices.flatMap((slice): readonly SliceAction[] => {
-      const existingSlice = findSlice(ownSlices, slice.metadata.name);
+      const existingSlice = ownByName.get(slice.metadata.name);
       if (existingSlice === undefined) return [{ kind: "create", slice }];
       if (isUpToDate(existingSlice, slice)) return [];
       const { resourceVersion = "" } = existingSlice.metadata;
@@ -131,7 +130,7 @@ export function planSlices(
       return [{ kind: "update", slice: { ...slice, metadata } }];
     }),
     ...ownSlices
-      .filter(({ metadata }) => findSlice(wantedSlices, metadata.name) === undefined)
+      .filter(({ metadata }) => !wantedNames.has(metadata.name))
       .map((slice): SliceAction => ({ kind: "delete", slice })),
   ];
 }

@@ -114,8 +114,11 @@ export function listFieldWarnings(
     .map(({ field }) => field)
     .filter((field) => !knownFields.has(field));
   const harmless = current.harmless.filter((field) => !knownFields.has(field));
+  const printProblem = ({ field, message }: FieldProblem): string =>
+    JSON.stringify([field, message]);
+  const knownProblems = new Set(previous.unavailable.map(printProblem));
   const unavailable = current.unavailable.filter(
-    (problem) => !previous.unavailable.some((previousProblem) => isEqual(previousProblem, problem)),
+    (problem) => !knownProblems.has(printProblem(problem)),
   );
   const prefix = `the ${subject.kind === "vm" ? "VM" : "VMI"} is stored but cannot be started`;
   return [

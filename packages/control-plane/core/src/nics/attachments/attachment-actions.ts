@@ -6,7 +6,7 @@ import type {
   NetworksAnnotation,
   NetworkStatus,
 } from "@patchbay/api/annotations";
-import { normalizeMac } from "@patchbay/api/values";
+import { firstByKey, normalizeMac } from "@patchbay/api/values";
 import { isOwnPodInterfaceName } from "../names.ts";
 import {
   annotationInvalid,
@@ -161,6 +161,11 @@ function planConflict(
   };
 }
 
+interface AttachmentsByInterface<Owned> {
+  readonly owned: ReadonlyMap<string, readonly Owned[]>;
+  readonly foreign: ReadonlyMap<string, ForeignAttachment>;
+}
+
 /**
  * Plans ADD for a wanted attachment, after the removal of net-agent's other attachments with the same interface name. If the wanted
  * attachment already exists, only reports attributes that changed since its ADD.
@@ -168,10 +173,11 @@ function planConflict(
 function planWanted<Owned extends OwnedAttachment>(
   wanted: WantedAttachment,
   facts: AttachmentFacts<Owned>,
+  byInterface: AttachmentsByInterface<Owned>,
 ): readonly AttachmentAction<Owned>[] {
   const { interfaceName } = wanted;
-  const sameName = facts.owned.filter(
-    (owned) => owned.interfaceName === interfaceName && owned.state !== "removed",
+  const sameName = (byInterface.owned.get(interfaceName) ?? []).filter(
+    ({ state }) => state !== "removed",
   );
   const current = sameName.find((owned) => isSame(owned, wanted) && isAttachedNow(owned));
   if (current !== undefined) return findAttributesError(wanted, current);
@@ -181,7 +187,7 @@ function planWanted<Owned extends OwnedAttachment>(
     const networks = { from: wiredAttachment.network, to: wanted.network };
     return [{ kind: "reportError", interfaceName, ...swapNeedsMigration(interfaceName, networks) }];
   }
-  const holder = facts.foreign.find((entry) => entry.interfaceName === interfaceName);
+  const holder = byInterface.foreign.get(interfaceName);
   if (sameName.length === 0 && holder !== undefined)
     return [planConflict(wanted, holder, facts.mode)];
   return [...sameName.map((owned) => planRemoval(owned, facts.podState)), { kind: "add", wanted }];
@@ -203,13 +209,12 @@ function planOrphans<Owned extends OwnedAttachment>(
   facts: AttachmentFacts<Owned>,
   accepted: readonly WantedAttachment[],
 ): readonly AttachmentAction<Owned>[] {
-  const isRequested = (name: string): boolean =>
-    accepted.some((wanted) => wanted.interfaceName === name);
+  const requestedNames = new Set(accepted.map(({ interfaceName }) => interfaceName));
   if (facts.podState !== "alive" || facts.mode === "alone") return [];
   return facts.foreign
     .filter(
       ({ interfaceName: name, isDefault }) =>
-        isDefault !== true && isOwnPodInterfaceName(name) && !isRequested(name),
+        isDefault !== true && isOwnPodInterfaceName(name) && !requestedNames.has(name),
     )
     .map((foreign) => ({ kind: "adopt", foreign }));
 }
@@ -247,20 +252,22 @@ export function planAttachmentActions<Owned extends OwnedAttachment>(
     requested: attached,
   });
   const { accepted, duplicates } = splitDuplicates(wantedAttachments);
-  const wantedActions = accepted.flatMap((wanted) => planWanted(wanted, facts));
-  const removedAttachments = wantedActions.flatMap((action) =>
-    "owned" in action ? [action.owned] : [],
+  const byInterface = {
+    owned: Map.groupBy(owned, ({ interfaceName }) => interfaceName),
+    foreign: firstByKey(facts.foreign, ({ interfaceName }) => interfaceName),
+  };
+  const wantedActions = accepted.flatMap((wanted) => planWanted(wanted, facts, byInterface));
+  const removedAttachments = new Set(
+    wantedActions.flatMap((action) => ("owned" in action ? [action.owned] : [])),
   );
-  const isRetained = (entry: Owned): boolean =>
-    isAttachedNow(entry) &&
-    accepted.some(
-      (wanted) =>
-        isSame(entry, wanted) ||
-        (isWired(entry, facts) && wanted.interfaceName === entry.interfaceName),
-    );
-  const unwanted = owned.filter(
-    (entry) => !removedAttachments.includes(entry) && !isRetained(entry),
-  );
+  const acceptedByInterface = firstByKey(accepted, ({ interfaceName }) => interfaceName);
+  const isRetained = (entry: Owned): boolean => {
+    const wanted = acceptedByInterface.get(entry.interfaceName);
+    const isWantedOrWired =
+      wanted !== undefined && (isSame(entry, wanted) || isWired(entry, facts));
+    return isWantedOrWired && isAttachedNow(entry);
+  };
+  const unwanted = owned.filter((entry) => !removedAttachments.has(entry) && !isRetained(entry));
   const hasDevice = (entry: Owned): boolean => entry.hasDevice === true;
   return [
     ...planRemovals(unwanted.filter(hasDevice), facts.podState),
@@ -354,10 +361,11 @@ export function mergeNetworkStatus(
   const entries = present.flatMap(({ isAdopted, entries: all }) =>
     isAdopted ? all.filter((entry) => !currentNames.has(entry.interface)) : all,
   );
+  const entriesByName = Map.groupBy(entries, (entry) => entry.interface);
   const retained = current.flatMap((entry) =>
     entry.interface === undefined || !ownNames.has(entry.interface)
       ? [entry]
-      : entries.filter(({ interface: name }) => name === entry.interface),
+      : (entriesByName.get(entry.interface) ?? []),
   );
   const retainedNames = new Set(retained.map((entry) => entry.interface));
   return [...retained, ...entries.filter((entry) => !retainedNames.has(entry.interface))];

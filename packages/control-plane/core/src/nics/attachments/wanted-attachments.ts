@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attachments that a pod's annotation requests, and their interface names. Source: NPWG 1.3 section 4.1.
 import type { NetworkSelection } from "@patchbay/api/annotations";
+import { firstByKey } from "@patchbay/api/values";
 
 export interface WantedAttachment {
   readonly network: string;
@@ -36,9 +37,29 @@ interface ExistingAttachments {
   readonly requested: readonly PresentAttachment[];
 }
 
-interface NamingState extends ExistingAttachments {
+interface NamingState {
   readonly usedNames: Set<string>;
-  readonly placed: ReadonlySet<string>;
+  readonly reservedNames: ReadonlySet<string>;
+  readonly foreignNetworks: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly unusedForeign: UnusedAttachments;
+  freeIndex: number;
+}
+
+/** Existing NICs by network. Used names never become free again, so a NIC is skipped at most once. */
+class UnusedAttachments {
+  readonly #byNetwork: ReadonlyMap<string, Iterator<PresentAttachment>>;
+
+  constructor(present: readonly PresentAttachment[]) {
+    const groups = Map.groupBy(present, ({ network }) => network);
+    this.#byNetwork = new Map([...groups].map(([network, nics]) => [network, nics.values()]));
+  }
+
+  take(network: string, usedNames: ReadonlySet<string>): PresentAttachment | undefined {
+    const nics = this.#byNetwork.get(network);
+    for (let nic = nics?.next(); nic?.done === false; nic = nics?.next())
+      if (!usedNames.has(nic.value.interfaceName)) return nic.value;
+    return undefined;
+  }
 }
 
 /** Compares interface names so that `net2` sorts before `net10`. */
@@ -51,20 +72,11 @@ function buildDefaultName(index: number): string {
   return `net${String(index + 1)}`;
 }
 
-function findFreeName({ usedNames, placed, foreign, requested: own }: NamingState): string {
-  const present = new Set([...foreign, ...own].map(({ interfaceName }) => interfaceName));
-  const isFree = (name: string): boolean =>
-    !usedNames.has(name) && !placed.has(name) && !present.has(name);
-  for (let index = 0; ; index += 1)
-    if (isFree(buildDefaultName(index))) return buildDefaultName(index);
-}
-
-function findUnused(
-  present: readonly PresentAttachment[],
-  network: string,
-  usedNames: ReadonlySet<string>,
-): PresentAttachment | undefined {
-  return present.find((entry) => entry.network === network && !usedNames.has(entry.interfaceName));
+function findFreeName(names: NamingState): string {
+  for (; ; names.freeIndex += 1) {
+    const name = buildDefaultName(names.freeIndex);
+    if (!names.usedNames.has(name) && !names.reservedNames.has(name)) return name;
+  }
 }
 
 /**
@@ -74,11 +86,11 @@ function findUnused(
  */
 function generateName(network: string, index: number, names: NamingState): string {
   const defaultInterfaceName = buildDefaultName(index);
-  const isInUse = names.foreign.some(
-    (entry) => entry.interfaceName === defaultInterfaceName && entry.network !== network,
-  );
+  const foreignNetworks = names.foreignNetworks.get(defaultInterfaceName);
+  const isInUse =
+    foreignNetworks !== undefined && foreignNetworks.size > (foreignNetworks.has(network) ? 1 : 0);
   if (!isInUse && !names.usedNames.has(defaultInterfaceName)) return defaultInterfaceName;
-  return findUnused(names.foreign, network, names.usedNames)?.interfaceName ?? findFreeName(names);
+  return names.unusedForeign.take(network, names.usedNames)?.interfaceName ?? findFreeName(names);
 }
 
 interface NamedElement {
@@ -104,24 +116,35 @@ function withRetainedNames(
   own: readonly PresentAttachment[],
 ): readonly NamedElement[] {
   const usedNames = new Set(elements.flatMap(({ name }) => name ?? []));
+  const ownNics = new Set(own.map((entry) => printNic(entry.network, entry.interfaceName)));
+  const unusedNics = new UnusedAttachments(own);
   const placed = elements.map((element, index) => {
     const name = buildDefaultName(index);
-    const isAttached = own.some((entry) => isSameNic(entry, { ...element, name }));
+    const isAttached = ownNics.has(printNic(element.network, name));
     if (element.name !== undefined || !isAttached || usedNames.has(name)) return element;
     usedNames.add(name);
     return { ...element, name };
   });
   return placed.map((element) => {
     if (element.name !== undefined) return element;
-    const name = findUnused(own, element.network, usedNames)?.interfaceName;
+    const name = unusedNics.take(element.network, usedNames)?.interfaceName;
     if (name === undefined) return element;
     usedNames.add(name);
     return { ...element, name };
   });
 }
 
-function isSameNic(entry: PresentAttachment, { network, name }: NamedElement): boolean {
-  return entry.network === network && entry.interfaceName === name;
+function printNic(network: string, interfaceName: string): string {
+  return `${interfaceName} ${network}`;
+}
+
+function mapNetworks(
+  present: readonly PresentAttachment[],
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const groups = Map.groupBy(present, ({ interfaceName }) => interfaceName);
+  return new Map(
+    [...groups].map(([name, nics]) => [name, new Set(nics.map(({ network }) => network))]),
+  );
 }
 
 export function listWanted(
@@ -131,12 +154,14 @@ export function listWanted(
 ): readonly WantedAttachment[] {
   const named = withRetainedNames(readElements(elements, namespace), own);
   const names: NamingState = {
-    requested: own,
-    foreign: foreign.toSorted(compareInterfaceNames),
     usedNames: new Set(named.flatMap(({ name }) => name ?? [])),
-    placed: new Set(
-      named.flatMap(({ name }, index) => (name === undefined ? [buildDefaultName(index)] : [])),
-    ),
+    reservedNames: new Set([
+      ...named.flatMap(({ name }, index) => (name === undefined ? [buildDefaultName(index)] : [])),
+      ...[...foreign, ...own].map(({ interfaceName }) => interfaceName),
+    ]),
+    foreignNetworks: mapNetworks(foreign),
+    unusedForeign: new UnusedAttachments(foreign.toSorted(compareInterfaceNames)),
+    freeIndex: 0,
   };
   return named.map(({ network, selection, name }, index) => {
     const interfaceName = name ?? generateName(network, index, names);
@@ -152,10 +177,11 @@ interface SplitWanted {
 
 /** Separates attachments whose interface name is in use by an earlier attachment in the list. */
 export function splitDuplicates(wanted: readonly WantedAttachment[]): SplitWanted {
-  const isFirst = (entry: WantedAttachment, index: number): boolean =>
-    wanted.findIndex((other) => other.interfaceName === entry.interfaceName) === index;
+  const firstByName = firstByKey(wanted, ({ interfaceName }) => interfaceName);
+  const isFirst = (entry: WantedAttachment): boolean =>
+    firstByName.get(entry.interfaceName) === entry;
   return {
     accepted: wanted.filter(isFirst),
-    duplicates: wanted.filter((entry, index) => !isFirst(entry, index)),
+    duplicates: wanted.filter((entry) => !isFirst(entry)),
   };
 }
