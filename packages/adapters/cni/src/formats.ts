@@ -4,7 +4,7 @@
 import type { NetworkStatus } from "@patchbay/api/annotations";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { Cause } from "@patchbay/api/kubernetes";
-import { parseIp } from "@patchbay/api/values";
+import { memoize, parseIp } from "@patchbay/api/values";
 import { messageOf } from "@patchbay/base";
 import type { CniResult, NetworkConfigList } from "@patchbay/core/interfaces";
 import { findNewestVersion, VERSION_WHEN_ABSENT, isAtLeast } from "./version.ts";
@@ -317,16 +317,18 @@ function findRequestedNic(sandboxNics: readonly SandboxNic[], interfaceName: str
   return requestedNic ?? sandboxNics[0] ?? { index: undefined, nic: {} };
 }
 
+const groupAddresses = memoize(({ ips = [] }: CniResult) => Map.groupBy(ips, (ip) => ip.interface));
+
 function selectAddresses(
   result: CniResult,
   index: number | undefined,
   isRequested: boolean,
 ): readonly Address[] {
+  if (!isRequested) return index === undefined ? [] : (groupAddresses(result).get(index) ?? []);
   const interfaceCount = result.interfaces?.length ?? 0;
-  return (result.ips ?? []).filter(({ interface: nicIndex }) =>
-    nicIndex === undefined || nicIndex < 0 || nicIndex >= interfaceCount
-      ? isRequested
-      : nicIndex === index,
+  return (result.ips ?? []).filter(
+    ({ interface: nicIndex = -1 }) =>
+      nicIndex < 0 || nicIndex >= interfaceCount || nicIndex === index,
   );
 }
 
@@ -347,7 +349,11 @@ function listGateways(result: CniResult): readonly string[] {
     DEFAULT_DESTINATIONS.includes((route as { readonly dst?: string }).dst ?? ""),
   );
   const addressGateways = result.ips?.map(({ gateway }) => gateway) ?? [];
-  const gateways = routes.flatMap(({ gw }) => (gw === undefined ? addressGateways : [gw]));
+  const firstWithoutGateway = routes.findIndex(({ gw }) => gw === undefined);
+  const gateways = routes.flatMap(({ gw }, index) => {
+    if (gw !== undefined) return [gw];
+    return index === firstWithoutGateway ? addressGateways : [];
+  });
   return [...new Set(gateways.filter((gateway) => gateway !== undefined))];
 }
 

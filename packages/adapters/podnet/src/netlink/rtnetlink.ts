@@ -176,14 +176,15 @@ export function decodeAddress(message: Message): DecodedAddress | undefined {
 
 export function decodeLinks(messages: readonly Message[]): readonly WiredLink[] {
   const decoded = messages.flatMap((message) => decodeLink(message) ?? []);
-  const addresses = messages.flatMap((message) => decodeAddress(message) ?? []);
+  const addressesByLink = Map.groupBy(
+    messages.flatMap((message) => decodeAddress(message) ?? []),
+    ({ index }) => index,
+  );
   const names = new Map(decoded.map(({ link }) => [link.index, link.name]));
   return decoded
     .map(({ link, master }) => {
       const bridge = names.get(master ?? 0);
-      const ownAddresses = addresses
-        .filter(({ index }) => index === link.index)
-        .map(({ text }) => text);
+      const ownAddresses = (addressesByLink.get(link.index) ?? []).map(({ text }) => text);
       return {
         ...link,
         ...(bridge === undefined ? {} : { master: bridge }),

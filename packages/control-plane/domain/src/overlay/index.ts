@@ -6,6 +6,8 @@ import { XMLParser } from "fast-xml-parser";
 import { checkDocument, describeParseError } from "../xml/check-document.ts";
 
 const MAX_DEPTH = 32;
+/** Maximum length of an element's identity in messages, because each change below the element repeats it. */
+const IDENTITY_LENGTH_MAX = 128;
 
 /** XML element without comments and processing instructions. */
 export interface XmlElement {
@@ -154,7 +156,7 @@ interface Position {
 }
 
 function toChildPosition(position: Position, element: XmlElement): Position {
-  const identity = identifyElement(element);
+  const identity = identifyElement(element)?.slice(0, IDENTITY_LENGTH_MAX);
   const { name } = element;
   return {
     path: [...position.path, name],
@@ -189,14 +191,41 @@ function mergeAttributes(
   return { attributes, changes };
 }
 
-function extractMatch(original: XmlElement, unmatched: XmlElement[]): XmlElement | undefined {
-  const identity = identifyElement(original);
-  const index = unmatched.findIndex(
-    (candidate) =>
-      candidate.name === original.name &&
-      (identity === undefined || identifyElement(candidate) === identity),
-  );
-  return index < 0 ? undefined : unmatched.splice(index, 1)[0];
+function printMatchKey(name: string, identity: string | undefined): string {
+  return identity === undefined ? name : `${name} ${identity}`;
+}
+
+class Candidates {
+  readonly #children: readonly XmlElement[];
+  readonly #matched = new Set<XmlElement>();
+  readonly #byNameAndIdentity: ReadonlyMap<string, Iterator<XmlElement>>;
+
+  constructor(children: readonly XmlElement[]) {
+    this.#children = children;
+    const byName = Map.groupBy(children, ({ name }) => name);
+    const byIdentity = Map.groupBy(
+      children.filter((child) => identifyElement(child) !== undefined),
+      (child) => printMatchKey(child.name, identifyElement(child)),
+    );
+    this.#byNameAndIdentity = new Map(
+      [...byName, ...byIdentity].map(([key, list]) => [key, list.values()]),
+    );
+  }
+
+  take(original: XmlElement): XmlElement | undefined {
+    const key = printMatchKey(original.name, identifyElement(original));
+    const candidates = this.#byNameAndIdentity.get(key);
+    for (let next = candidates?.next(); next?.done === false; next = candidates?.next()) {
+      if (this.#matched.has(next.value)) continue;
+      this.#matched.add(next.value);
+      return next.value;
+    }
+    return undefined;
+  }
+
+  listUnmatched(): readonly XmlElement[] {
+    return this.#children.filter((child) => !this.#matched.has(child));
+  }
 }
 
 function mergeChildren(
@@ -204,10 +233,10 @@ function mergeChildren(
   returned: XmlElement,
   position: Position,
 ): { readonly children: readonly XmlElement[]; readonly changes: readonly DomainChange[] } {
-  const unmatched = [...returned.children];
+  const candidates = new Candidates(returned.children);
   const changes: DomainChange[] = [];
   const retainedChildren = original.children.map((child) => {
-    const match = extractMatch(child, unmatched);
+    const match = candidates.take(child);
     if (match === undefined) {
       changes.push({
         kind: "missing",
@@ -222,6 +251,7 @@ function mergeChildren(
     changes.push(...merged.changes);
     return merged.root;
   });
+  const unmatched = candidates.listUnmatched();
   for (const element of unmatched) {
     const { path, where } = toChildPosition(position, element);
     changes.push({
