@@ -5,7 +5,7 @@ import { createConnection, isIP } from "node:net";
 import type { Clock } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import type { ForwardQuery } from "./answer.ts";
-import { isAnswerTo, readQuery, withId } from "./packets.ts";
+import { isAnswerTo, MessageSplitter, readQuery, withId } from "./packets.ts";
 
 const RESOLVER_CONFIG = "/etc/resolv.conf";
 const PORT = 53;
@@ -74,7 +74,7 @@ function queryByTcp({
 }: ServerQuery): Promise<Buffer | undefined> {
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
   const socket = createConnection({ host: server, port });
-  let receivedBytes = Buffer.alloc(0);
+  const received = new MessageSplitter();
   const finish = (answer?: Buffer): void => {
     resolve(answer);
     socket.destroy();
@@ -89,14 +89,9 @@ function queryByTcp({
     finish();
   });
   socket.on("data", (piece) => {
-    receivedBytes = Buffer.concat([receivedBytes, piece]);
-    const length =
-      receivedBytes.length < LENGTH_PREFIX_BYTES
-        ? Infinity
-        : receivedBytes.readUInt16BE(0) + LENGTH_PREFIX_BYTES;
-    if (receivedBytes.length < length) return;
-    const answer = receivedBytes.subarray(LENGTH_PREFIX_BYTES, length);
-    finish(isAnswer(answer) ? answer : undefined);
+    received.push(piece);
+    const answer = received.next();
+    if (answer !== undefined) finish(isAnswer(answer) ? answer : undefined);
   });
   const length = Buffer.alloc(LENGTH_PREFIX_BYTES);
   length.writeUInt16BE(bytes.length, 0);

@@ -3,6 +3,7 @@ import * as dns from "dns-packet";
 import { describe, expect, test } from "vitest";
 import {
   isAnswerTo,
+  MessageSplitter,
   readAnswers,
   readQuery,
   withId,
@@ -33,6 +34,20 @@ function edns(udpPayloadSize: number): dns.Answer {
 
 const OTHER: dns.Answer = { type: "A", name: "other", ttl: 1, data: "192.0.2.1" };
 
+/** A query whose name begins with these two bytes. */
+function replaceName(...bytes: readonly number[]): Buffer {
+  const query = packet();
+  query.set(bytes, 12);
+  return query;
+}
+
+/** A query for a name of labels of 62 bytes. */
+function longName(labels: number): Buffer {
+  const label = Buffer.concat([Buffer.from([62]), Buffer.alloc(62, "a")]);
+  const name = Array.from({ length: labels }, () => label);
+  return Buffer.concat([packet().subarray(0, 12), ...name, Buffer.from([0, 0, 1, 0, 1])]);
+}
+
 describe("a query", () => {
   const plain = { hasEdns: false, udpMax: 512, isStandard: true, isRecursive: false };
   test.each([
@@ -60,6 +75,36 @@ describe("a query", () => {
     },
   ])("$name", ({ change, want }) => {
     expect(readQuery(packet(change))).toMatchObject({ ...want, id: 7, name: "Web.example" });
+  });
+
+  test("has only its first question read", () => {
+    const questions = [QUESTION, { ...QUESTION, name: "other" }];
+    expect(readQuery(packet({ questions }))).toMatchObject({
+      name: "Web.example",
+      isStandard: false,
+    });
+  });
+
+  test("may be for a type without a name here", () => {
+    const query = readQuery(packet({ questions: [{ ...QUESTION, type: "TXT" }] }));
+    expect(query).toMatchObject({ type: "UNKNOWN_16", isStandard: true });
+  });
+
+  const many = Array.from({ length: 9 }, () => OTHER);
+
+  test.each([
+    { name: "a pointer in its question", bytes: replaceName(0xc0, 12) },
+    { name: "a label of a reserved kind", bytes: replaceName(0x80, 12) },
+    { name: "more than 8 records", bytes: packet({ additionals: many }) },
+    { name: "more than 4,096 bytes", bytes: Buffer.concat([packet(), Buffer.alloc(4096)]) },
+    { name: "a truncated record", bytes: packet({ additionals: [OTHER] }).subarray(0, -1) },
+    { name: "a name above 254 bytes", bytes: longName(5) },
+  ])("is invalid with $name", ({ bytes }) => {
+    expect(readQuery(bytes)).toBeUndefined();
+  });
+
+  test("may have a name of 252 bytes", () => {
+    expect(readQuery(longName(4))?.name).toHaveLength(251);
   });
 
   test("is invalid if only a header arrives", () => {
@@ -164,10 +209,76 @@ describe("an upstream server's answer", () => {
   });
 
   test("is parsed if it is valid", () => {
-    expect(readAnswers(packet({ ...answer, answers: [OTHER] }))).toMatchObject([OTHER]);
+    expect(reencoded(packet({ ...answer, answers: [OTHER] }))).toMatchObject([OTHER]);
     expect(readAnswers(packet(answer))).toEqual([]);
     expect(readAnswers(Buffer.from("text"))).toBeUndefined();
+    const many = Array.from({ length: 513 }, () => OTHER);
+    expect(readAnswers(packet({ ...answer, answers: many }))).toBeUndefined();
   });
+});
+
+/** Copies records into a message in which pointers of their message are invalid. */
+function reencoded(bytes: Buffer): readonly dns.Answer[] {
+  const answers = [...(readAnswers(bytes) ?? [])];
+  return dns.decode(dns.encode({ type: "response", answers })).answers ?? [];
+}
+
+describe("names in an upstream server's records", () => {
+  const question = packet({ type: "response" });
+  const toFirst = Buffer.from([0xc0, 12]);
+
+  /** An answer with one record, whose name points to the question's. */
+  function withRecord(type: number, data: Buffer): Buffer {
+    const head = Buffer.alloc(10);
+    head.writeUInt16BE(type, 0);
+    head.writeUInt16BE(1, 2);
+    head.writeUInt16BE(data.length, 8);
+    const bytes = Buffer.concat([question, toFirst, head, data]);
+    bytes.writeUInt16BE(1, 6);
+    return bytes;
+  }
+
+  test.each([
+    { type: 5, prefix: [], want: "Web.example" },
+    { type: 15, prefix: [0, 10], want: { preference: 10, exchange: "Web.example" } },
+    { type: 33, prefix: [0, 1, 0, 2, 0, 80], want: { port: 80, target: "Web.example" } },
+  ])("are complete in records of type $type", ({ type, prefix, want }) => {
+    const data = Buffer.concat([Buffer.from(prefix), toFirst]);
+    const [record] = reencoded(withRecord(type, data));
+    expect(record).toMatchObject({ name: "Web.example", data: want });
+  });
+
+  test("follow at most 8 pointers", () => {
+    const start = question.length + 12;
+    const chain = (count: number): Buffer => {
+      const pointers = Array.from({ length: count }, (_pointer, index) => {
+        const target = index === count - 1 ? 12 : start + 2 * (index + 1);
+        return Buffer.from([0xc0 | (target >> 8), target & 0xff]);
+      });
+      return withRecord(5, Buffer.concat(pointers));
+    };
+    expect(readAnswers(chain(8))).toHaveLength(1);
+    expect(readAnswers(chain(9))).toBeUndefined();
+    const toItself = withRecord(5, Buffer.from([0xc0, start]));
+    expect(readAnswers(toItself)).toBeUndefined();
+  });
+
+  test("must end within the record", () => {
+    expect(readAnswers(withRecord(5, Buffer.from([3, 0x61])))).toBeUndefined();
+    expect(readAnswers(withRecord(15, Buffer.from([0])))).toBeUndefined();
+  });
+});
+
+test("a TCP stream is split into messages, however it arrives", () => {
+  const stream = Buffer.from([0, 2, 1, 2, 0, 0, 0, 1, 3, 0]);
+  const splitter = new MessageSplitter();
+  const messages: Buffer[] = [];
+  for (const byte of stream) {
+    splitter.push(Buffer.of(byte));
+    for (let next = splitter.next(); next !== undefined; next = splitter.next())
+      messages.push(next);
+  }
+  expect(messages).toEqual([Buffer.from([1, 2]), Buffer.alloc(0), Buffer.from([3])]);
 });
 
 test("replaces an id in a copy", () => {

@@ -5,6 +5,7 @@ import { createServer, type Socket } from "node:net";
 import { AppError, messageOf, type Logger } from "@patchbay/base";
 
 import type { DnsClient } from "./answer.ts";
+import { MessageSplitter } from "./packets.ts";
 
 const LENGTH_PREFIX_BYTES = 2;
 const CONNECTIONS_MAX = 128;
@@ -19,28 +20,22 @@ export interface NameServerDeps {
   readonly log: Logger;
 }
 
-/** Answers all complete queries. A length prefix precedes each query. Returns the remaining bytes of an incomplete query. */
 async function answerAll(
   socket: Socket,
-  receivedBytes: Buffer,
+  received: MessageSplitter,
   deps: NameServerDeps,
-): Promise<Buffer> {
-  let remainingBytes = receivedBytes;
-  while (remainingBytes.length >= LENGTH_PREFIX_BYTES) {
-    const end = remainingBytes.readUInt16BE(0) + LENGTH_PREFIX_BYTES;
-    if (remainingBytes.length < end) break;
+): Promise<void> {
+  for (let query = received.next(); query !== undefined; query = received.next()) {
     const dnsClient = { address: socket.remoteAddress ?? "", isTcp: true };
-    const answer = await deps.answer(remainingBytes.subarray(LENGTH_PREFIX_BYTES, end), dnsClient);
-    remainingBytes = remainingBytes.subarray(end);
+    const answer = await deps.answer(query, dnsClient);
     if (answer === undefined) {
       socket.destroy();
-      return Buffer.alloc(0);
+      return;
     }
     const length = Buffer.alloc(LENGTH_PREFIX_BYTES);
     length.writeUInt16BE(answer.length, 0);
     socket.write(Buffer.concat([length, answer]));
   }
-  return remainingBytes;
 }
 
 function serveConnection(socket: Socket, deps: NameServerDeps): void {
@@ -51,10 +46,10 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
     socket.destroy();
   });
   void (async () => {
-    let receivedBytes = Buffer.alloc(0);
+    const received = new MessageSplitter();
     for await (const piece of socket) {
-      receivedBytes = Buffer.concat([receivedBytes, piece as Buffer]);
-      receivedBytes = Buffer.from(await answerAll(socket, receivedBytes, deps));
+      received.push(piece as Buffer);
+      await answerAll(socket, received, deps);
     }
   })().catch(() => {
     socket.destroy();
