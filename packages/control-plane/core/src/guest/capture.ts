@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ObjectKey } from "../interfaces/store.ts";
 import { buildGuestPath, parseGuestPath } from "./requests.ts";
-import { joinedBytes } from "@patchbay/base";
+import { ByteQueue, joinedBytes } from "@patchbay/base";
 
 export interface CaptureOptions {
   readonly interface: string;
@@ -118,6 +118,10 @@ const FILE_HEADER_BYTES = 24;
 const PACKET_HEADER_BYTES = 16;
 const LENGTH_OFFSET = 8;
 
+function readPacketLength({ buffer, byteOffset }: Uint8Array): number {
+  return new DataView(buffer, byteOffset).getUint32(LENGTH_OFFSET, true);
+}
+
 interface LimitedPackets {
   readonly bytes: readonly Uint8Array[];
   readonly isFull: boolean;
@@ -125,35 +129,32 @@ interface LimitedPackets {
 
 /** Limits the size of a little-endian pcap stream without splitting packets. */
 export class PacketLimiter {
+  readonly #received = new ByteQueue();
   #remainingBytes: number;
-  #pending: Uint8Array = new Uint8Array(0);
-  #hasHeader = false;
+  #header: Uint8Array | undefined;
+  #hasFileHeader = false;
 
   constructor(maxBytes: number) {
     this.#remainingBytes = maxBytes;
   }
 
   add(bytes: Uint8Array): LimitedPackets {
-    this.#pending = joinedBytes([this.#pending, bytes]);
+    this.#received.push(bytes);
     const passed: Uint8Array[] = [];
     for (;;) {
-      const length = this.#nextLength();
-      if (length === undefined || length > this.#pending.length) {
-        return { bytes: passed, isFull: false };
-      }
-      if (length > this.#remainingBytes) return { bytes: passed, isFull: true };
-      passed.push(this.#pending.subarray(0, length));
-      this.#pending = this.#pending.subarray(length);
-      this.#remainingBytes -= length;
-      this.#hasHeader = true;
+      this.#header ??= this.#received.take(
+        this.#hasFileHeader ? PACKET_HEADER_BYTES : FILE_HEADER_BYTES,
+      );
+      if (this.#header === undefined) return { bytes: passed, isFull: false };
+      const length = this.#hasFileHeader ? readPacketLength(this.#header) : 0;
+      if (this.#header.length + length > this.#remainingBytes)
+        return { bytes: passed, isFull: true };
+      const packet = this.#received.take(length);
+      if (packet === undefined) return { bytes: passed, isFull: false };
+      passed.push(joinedBytes([this.#header, packet]));
+      this.#remainingBytes -= this.#header.length + length;
+      this.#hasFileHeader = true;
+      this.#header = undefined;
     }
-  }
-
-  #nextLength(): number | undefined {
-    if (!this.#hasHeader) return FILE_HEADER_BYTES;
-    if (this.#pending.length < PACKET_HEADER_BYTES) return undefined;
-    const { buffer, byteOffset } = this.#pending;
-    const length = new DataView(buffer, byteOffset).getUint32(LENGTH_OFFSET, true);
-    return PACKET_HEADER_BYTES + length;
   }
 }

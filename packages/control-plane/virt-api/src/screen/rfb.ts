@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes screenshots over VNC. Every length is limited, because a compromised guest may control QEMU. Source: RFC 6143
 import type { Duplex } from "node:stream";
-import { AppError, messageOf } from "@patchbay/base";
+import { AppError, ByteQueue, messageOf } from "@patchbay/base";
 
 /** Picture of a screen, with 4 bytes per pixel: red, green, blue, unused. */
 export interface Picture {
@@ -25,6 +25,8 @@ const BYTES_PER_PIXEL = 4;
 const SIDE_MAX_PIXELS = 5120;
 /** Maximum length of the desktop name and of clipboard text, in bytes. */
 const TEXT_MAX = 1024 * 1024;
+/** Maximum number of other messages before the picture, and of transfers of each pixel. QEMU sends no others, and each pixel once. */
+const [SKIPPED_MESSAGES_MAX, PIXEL_REPETITIONS_MAX] = [64, 2];
 
 function throwUnreadable(reason: string): never {
   throw new AppError("API_SCREEN_UNREADABLE", { reason });
@@ -32,7 +34,7 @@ function throwUnreadable(reason: string): never {
 
 class ByteReader {
   readonly #chunks: AsyncIterator<Buffer>;
-  #rest: Buffer = Buffer.alloc(0);
+  readonly #received = new ByteQueue();
 
   constructor(stream: Duplex) {
     // The cast is safe, because a stream without an encoding yields buffers.
@@ -40,17 +42,19 @@ class ByteReader {
   }
 
   async take(count: number): Promise<Buffer> {
-    const chunks = [this.#rest];
-    for (let length = this.#rest.length; length < count;) {
+    for (;;) {
+      const bytes = this.takeReceived(count);
+      if (bytes !== undefined) return bytes;
       const next = await this.#chunks.next();
       if (next.done === true)
         throwUnreadable("the connection was closed; another client may use it exclusively");
-      chunks.push(next.value);
-      length += next.value.length;
+      this.#received.push(next.value);
     }
-    const bytes = Buffer.concat(chunks);
-    this.#rest = bytes.subarray(count);
-    return bytes.subarray(0, count);
+  }
+
+  takeReceived(count: number): Buffer | undefined {
+    const bytes = this.#received.take(count);
+    return bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
   async skipText(length: number): Promise<void> {
@@ -101,7 +105,7 @@ function buildUpdateRequest({ width, height }: ScreenSize): Buffer {
 
 /** Skips to the next framebuffer update. Returns its number of rectangles. Source: RFC 6143, 7.6 */
 async function skipToUpdate(reader: ByteReader): Promise<number> {
-  for (;;) {
+  for (let skipped = 0; skipped <= SKIPPED_MESSAGES_MAX; skipped += 1) {
     const [type] = await reader.take(1);
     switch (type) {
       case 0:
@@ -116,21 +120,35 @@ async function skipToUpdate(reader: ByteReader): Promise<number> {
         throwUnreadable("it sent an unexpected message");
     }
   }
+  return throwUnreadable(
+    `it sent more than ${String(SKIPPED_MESSAGES_MAX)} messages before the picture`,
+  );
 }
 
-async function readRectangle(
+async function readRectanglePixels(
   reader: ByteReader,
   { width, height, pixels }: Picture,
-): Promise<void> {
+): Promise<number> {
   const header = await reader.take(12);
   const [x, y] = [header.readUInt16BE(0), header.readUInt16BE(2)];
   const [columns, rows] = [header.readUInt16BE(4), header.readUInt16BE(6)];
   if (header.readInt32BE(8) !== 0 || x + columns > width || y + rows > height) {
     throwUnreadable("it sent a rectangle outside the screen");
   }
-  for (let row = 0; row < rows; row += 1) {
-    const line = await reader.take(columns * BYTES_PER_PIXEL);
+  const lineBytes = columns * BYTES_PER_PIXEL;
+  for (let row = 0; row < rows && columns > 0; row += 1) {
+    const line = reader.takeReceived(lineBytes) ?? (await reader.take(lineBytes));
     line.copy(pixels, ((y + row) * width + x) * BYTES_PER_PIXEL);
+  }
+  return columns * rows;
+}
+
+async function readRectangles(reader: ByteReader, picture: Picture, count: number): Promise<void> {
+  const pixelsMax = PIXEL_REPETITIONS_MAX * picture.width * picture.height;
+  let pixels = 0;
+  for (let remaining = count; remaining > 0; remaining -= 1) {
+    pixels += await readRectanglePixels(reader, picture);
+    if (pixels > pixelsMax) throwUnreadable("its rectangles repeat the picture");
   }
 }
 
@@ -149,8 +167,7 @@ export async function takePicture(
       Buffer.concat([setFormat, setEncodings, ...pointerEvents, buildUpdateRequest(size)]),
     );
     const picture = { ...size, pixels: Buffer.alloc(size.width * size.height * BYTES_PER_PIXEL) };
-    for (let remaining = await skipToUpdate(reader); remaining > 0; remaining -= 1)
-      await readRectangle(reader, picture);
+    await readRectangles(reader, picture, await skipToUpdate(reader));
     return picture;
   } catch (cause) {
     if (cause instanceof AppError) throw cause;

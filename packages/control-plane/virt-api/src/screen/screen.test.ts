@@ -22,6 +22,13 @@ test.each([
   expect((await received()).includes(Buffer.from([5, 0, 0, 1, 0, 1]))).toBe(want);
 });
 
+test("accepts rectangles without pixels", async () => {
+  const empty = Buffer.from([0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
+  const update = Buffer.concat([Buffer.from([0, 0, 0, 3]), empty, SCREEN.update.subarray(4)]);
+  const picture = await takePicture(aScreen({ update }).stream);
+  expect(picture.pixels).toEqual(PIXELS);
+});
+
 /** ServerInit with this size, followed by other bytes. */
 function startOf(width: number, height: number, nameLength = 0): Buffer {
   const start = Buffer.alloc(24);
@@ -29,6 +36,13 @@ function startOf(width: number, height: number, nameLength = 0): Buffer {
   start.writeUInt16BE(height, 2);
   start.writeUInt32BE(nameLength, 20);
   return start;
+}
+
+/** An update of this many copies of a rectangle of one pixel. */
+function repeated(count: number): Buffer {
+  const pixel = Buffer.concat([Buffer.from([0, 0, 0, 0, 0, 1, 0, 1]), Buffer.alloc(8)]);
+  const pixels = Array.from({ length: count }, () => pixel);
+  return Buffer.concat([Buffer.from([0, 0, 0, count]), ...pixels]);
 }
 
 const PART = Buffer.from([0, 0, 0, 1, 0, 1, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0]);
@@ -45,6 +59,12 @@ test.each([
   { name: "an empty screen", change: { start: startOf(0, 1) }, want: /size/ },
   { name: "a size above the limit", change: { start: startOf(65_535, 2) }, want: /size/ },
   { name: "a name above the limit", change: { start: startOf(2, 1, 2 ** 31) }, want: /too long/ },
+  {
+    name: "more than 64 messages before the picture",
+    change: { before: Buffer.alloc(65, 2) },
+    want: /more than 64 messages/,
+  },
+  { name: "a picture that is sent three times", change: { update: repeated(5) }, want: /repeat/ },
   { name: "an unrequested color map", change: { before: Buffer.from([1]) }, want: /unexpected/ },
   { name: "a rectangle outside the screen", change: { update: PART }, want: /outside the screen/ },
   { name: "a rectangle in another encoding", change: { update: ODD }, want: /outside the screen/ },

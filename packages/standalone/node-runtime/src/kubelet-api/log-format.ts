@@ -59,30 +59,38 @@ export interface LogView {
 }
 
 const NEWLINE = 0x0a;
-const EMPTY: Buffer = Buffer.alloc(0);
 /** Length above which an unfinished record is dropped. Records are normally shorter, because runtimes split lines after 16 KiB. */
 const LINE_MAX_BYTES = 1024 * 1024;
 
 class LineSplitter {
-  #rest: Buffer = EMPTY;
+  #unfinishedLine: Buffer[] = [];
+  #length = 0;
 
   *split(chunk: Buffer): Generator<Buffer> {
-    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     let lineStart = 0;
     for (
-      let lineEnd = bytes.indexOf(NEWLINE);
+      let lineEnd = chunk.indexOf(NEWLINE);
       lineEnd !== -1;
-      lineEnd = bytes.indexOf(NEWLINE, lineStart)
+      lineEnd = chunk.indexOf(NEWLINE, lineStart)
     ) {
-      yield bytes.subarray(lineStart, lineEnd);
+      yield this.#endLine(chunk.subarray(lineStart, lineEnd));
       lineStart = lineEnd + 1;
     }
-    const remainder = bytes.subarray(lineStart);
-    this.#rest = remainder.length > LINE_MAX_BYTES ? EMPTY : Buffer.from(remainder);
+    if (lineStart < chunk.length) this.#unfinishedLine.push(Buffer.from(chunk.subarray(lineStart)));
+    this.#length += chunk.length - lineStart;
+    if (this.#length > LINE_MAX_BYTES) this.reset();
+  }
+
+  #endLine(end: Buffer): Buffer {
+    const line =
+      this.#unfinishedLine.length === 0 ? end : Buffer.concat([...this.#unfinishedLine, end]);
+    this.reset();
+    return line;
   }
 
   reset(): void {
-    this.#rest = EMPTY;
+    this.#unfinishedLine = [];
+    this.#length = 0;
   }
 }
 
