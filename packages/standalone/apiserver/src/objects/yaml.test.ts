@@ -23,6 +23,7 @@ test.each([
 test.each([
   { what: "invalid YAML", text: "a: [" },
   { what: "a key twice", text: "a: 1\na: 2" },
+  { what: "a key twice in a list's map", text: 'a: [{b: 1, c: 2, "b": 3}]' },
   { what: "two documents", text: "a: 1\n---\nb: 2" },
   { what: "a key that is not a string", text: "? [a]\n: 1" },
   { what: "too many levels of brackets", text: `${"[".repeat(200)}${"]".repeat(200)}` },

@@ -69,12 +69,23 @@ function checkDepth(tokens: readonly Yaml.CST.Token[]): void {
   }
 }
 
+/** Rejects duplicate keys. The library's own check compares all pairs of keys. */
+function checkUniqueKeys(document: Yaml.Document.Parsed): void {
+  const { isScalar, visit } = loadLibrary();
+  visit(document, {
+    Map: (_key, { items }) => {
+      const keys = items.map(({ key }) => (isScalar(key) ? key.value : key));
+      if (new Set(keys).size < keys.length) throw new Error("Map keys must be unique");
+    },
+  });
+}
+
 /** Parses one document. Throws an Error for invalid YAML, several documents, duplicate keys, and keys that are not strings. */
 export function parseYaml(text: string): unknown {
   const { Composer, Parser } = loadLibrary();
   const tokens = [...new Parser().parse(text)];
   checkDepth(tokens);
-  const composer = new Composer({ prettyErrors: false, stringKeys: true });
+  const composer = new Composer({ prettyErrors: false, stringKeys: true, uniqueKeys: false });
   const [document, ...otherDocuments] = composer.compose(tokens, true, text.length);
   const [error] = document?.errors ?? [];
   if (error !== undefined) {
@@ -83,6 +94,7 @@ export function parseYaml(text: string): unknown {
   if (otherDocuments.length > 0) {
     throw new Error("yaml: more than one document");
   }
+  if (document !== undefined) checkUniqueKeys(document);
   return document?.toJS({ maxAliasCount: ALIASES_MAX });
 }
 

@@ -2,6 +2,7 @@
 // Translates a container of a pod to its CRI configuration.
 import { join } from "node:path";
 import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api/kubernetes";
+import { findByName } from "@patchbay/api/values";
 import { AppError } from "@patchbay/base";
 import type {
   ContainerConfig,
@@ -40,7 +41,7 @@ function isContentReadOnly(volume: PodVolume): boolean {
 }
 
 function isReadOnly(pod: Pod, { name, readOnly }: VolumeMount): boolean {
-  const volume = pod.spec.volumes?.find((one) => one.name === name);
+  const volume = findByName(pod.spec.volumes, name);
   return readOnly === true || (volume !== undefined && isContentReadOnly(volume));
 }
 
@@ -78,7 +79,7 @@ function toVolumeDevices({
   volumes,
 }: ContainerOptions): readonly ContainerDevice[] {
   return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
-    const claim = pod.spec.volumes?.find((one) => one.name === name)?.persistentVolumeClaim;
+    const claim = findByName(pod.spec.volumes, name)?.persistentVolumeClaim;
     const hostPath = volumes.get(name);
     if (claim === undefined || hostPath === undefined) {
       const reason = `volumeDevices: volume ${name} is not a claim`;

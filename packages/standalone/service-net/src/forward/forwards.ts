@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isIPv4 } from "node:net";
 import type { EndpointSlice, Service, ServicePort } from "@patchbay/api/kubernetes";
+import { firstByKey, memoize } from "@patchbay/api/values";
 import { containsAddress, type Network } from "./network.ts";
 
 export interface Forward {
@@ -51,6 +52,10 @@ function selectAddresses({ endpoints = [] }: EndpointSlice, state: "ready" | "se
   });
 }
 
+const portByName = memoize(({ ports = [] }: EndpointSlice) =>
+  firstByKey(ports, ({ name = "", protocol = "TCP" }) => `${protocol} ${name}`),
+);
+
 function listEndpoints(
   { name = "", protocol = "TCP" }: ServicePort,
   slices: readonly EndpointSlice[],
@@ -60,9 +65,7 @@ function listEndpoints(
     slices
       .filter(({ addressType }) => addressType === "IPv4")
       .flatMap((slice) => {
-        const slicePort = (slice.ports ?? []).find(
-          (port) => (port.name ?? "") === name && (port.protocol ?? "TCP") === protocol,
-        );
+        const slicePort = portByName(slice).get(`${protocol} ${name}`);
         if (slicePort === undefined || !isPort(slicePort.port)) return [];
         const { port } = slicePort;
         return selectAddresses(slice, state)

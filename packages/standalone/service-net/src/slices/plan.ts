@@ -11,6 +11,7 @@ import {
   type EndpointsAddress,
   type EndpointsSubset,
 } from "@patchbay/api/kubernetes";
+import { firstByKey, memoize } from "@patchbay/api/values";
 import { slicesOfParts, type ServicePart } from "@patchbay/core/services";
 import { isEqual } from "@patchbay/base";
 
@@ -29,14 +30,16 @@ export function selects({ metadata, spec }: Service, pod: Pod): boolean {
   );
 }
 
+const portByName = memoize(({ spec }: Pod) =>
+  firstByKey(
+    spec.containers.flatMap(({ ports = [] }) => ports),
+    ({ name = "", protocol = "TCP" }) => `${protocol} ${name}`,
+  ),
+);
+
 function resolveTargetPort({ port, protocol = "TCP", targetPort = port }: ServicePort, pod: Pod) {
   if (typeof targetPort === "number") return targetPort;
-  return pod.spec.containers
-    .flatMap(({ ports = [] }) => ports)
-    .find(
-      (containerPort) =>
-        containerPort.name === targetPort && (containerPort.protocol ?? "TCP") === protocol,
-    )?.containerPort;
+  return portByName(pod).get(`${protocol} ${targetPort}`)?.containerPort;
 }
 
 function resolvePorts({ spec }: Service, pod: Pod): readonly EndpointPort[] {

@@ -209,9 +209,9 @@ function prepareCreate(service: KubeObject): void {
 /** If the new Service type has no node ports, drops node ports and externalTrafficPolicy that the client copied from the current object. */
 function dropNodePorts(spec: Fields, current: KubeObject): void {
   if (hasNodePorts(spec)) return;
-  const currentNodePorts = asList(valueAt(current, "spec", "ports")).map(nodePortOf);
+  const currentNodePorts = new Set(asList(valueAt(current, "spec", "ports")).map(nodePortOf));
   for (const port of asList(spec["ports"]).filter(isFields)) {
-    if (currentNodePorts.includes(nodePortOf(port))) Reflect.deleteProperty(port, "nodePort");
+    if (currentNodePorts.has(nodePortOf(port))) Reflect.deleteProperty(port, "nodePort");
   }
   if (valueAt(current, "spec", "externalTrafficPolicy") === spec["externalTrafficPolicy"])
     Reflect.deleteProperty(spec, "externalTrafficPolicy");

@@ -43,8 +43,28 @@ function isValidPath(path: string): boolean {
   return !path.startsWith("..") && Buffer.byteLength(path) < PATH_MAX && names.every(isValid);
 }
 
+interface FileTree {
+  readonly firstPath: string;
+  readonly children: Map<string, FileTree>;
+  readonly isFile: boolean;
+}
+
+function addOrFindConflict(root: FileTree, path: string): string | undefined {
+  let tree = root;
+  const names = path.split("/");
+  for (const [index, name] of names.entries()) {
+    const isFile = index === names.length - 1;
+    const child = tree.children.get(name) ?? { firstPath: path, children: new Map(), isFile };
+    if (child.isFile !== isFile) return child.firstPath;
+    tree.children.set(name, child);
+    tree = child;
+  }
+  return undefined;
+}
+
 class FileSet {
   readonly files = new Map<string, VolumeFile>();
+  readonly #tree: FileTree = { firstPath: "", children: new Map(), isFile: false };
   readonly #reader: VolumeReader;
 
   constructor(reader: VolumeReader) {
@@ -59,9 +79,7 @@ class FileSet {
   ): void {
     const { volume, fsGroup } = this.#reader;
     if (!isValidPath(path)) throw buildVolumeError(volume, `invalid path ${JSON.stringify(path)}`);
-    const conflictingPath = [...this.files.keys()].find(
-      (other) => other.startsWith(`${path}/`) || path.startsWith(`${other}/`),
-    );
+    const conflictingPath = addOrFindConflict(this.#tree, path);
     if (conflictingPath !== undefined)
       throw buildVolumeError(volume, `paths ${path} and ${conflictingPath} collide`);
     const group = fsGroup === undefined ? {} : { gid: fsGroup };
