@@ -36,6 +36,7 @@ export default defineConfig({
             "tests/support/**/*.test.ts",
             "tests/docs/*.test.ts",
             "tests/faults/*.test.ts",
+            "tests/growth/*.test.ts",
             "hack/**/*.test.ts",
           ],
           // Modules are loaded once per process instead of once per file, which took two thirds of the time. Processes are used, because
