@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { LIMIT_GROUPS, PROBLEMS_MAX, type LimitGroup } from "@patchbay/api/limits";
 import { CATALOGUE, type ErrorEntry } from "@patchbay/base";
 import { REASONS, type ReasonEntry } from "@patchbay/core/reasons";
 import { format, type FormatConfig } from "oxfmt";
@@ -111,6 +112,49 @@ function renderVirtctl(): string {
     "The VM is: **none**, missing; **off**, `Halted`; **manual**, `Manual`, and **always**, `Always`, both without a VMI;\n",
     "**starting**, its VMI Scheduled; **running**, with an agent; **paused**; **stopping**, `Halted` with a VMI.\n\n",
     table(["command", "request", "body", "VM", "code", "message", "exit"], rows),
+  ].join("");
+}
+
+const LIMIT_UNITS = {
+  maxItems: "items",
+  maxProperties: "entries",
+  maxLength: "characters",
+  maxBytes: "bytes",
+  maximum: "",
+} as const;
+
+function renderLimitGroup({ title, limits, defaults }: LimitGroup): string {
+  const rows = limits.map(({ field, keyword, max, reason, source }) => [
+    `\`${field}\``,
+    [max.toLocaleString("en"), LIMIT_UNITS[keyword]].join(" ").trim(),
+    cell(reason),
+    cell(source),
+  ]);
+  const others =
+    defaults === undefined
+      ? ""
+      : [
+          `Each other list: ${defaults.maxItems.toLocaleString("en")} items; `,
+          `each other map: ${defaults.maxProperties.toLocaleString("en")} entries; `,
+          `each other text: ${defaults.maxLength.toLocaleString("en")} characters.\n\n`,
+        ].join("");
+  const rendered =
+    rows.length === 0 ? "" : `${table(["field", "maximum", "reason", "source"], rows)}\n`;
+  return [`## ${title}\n\n`, rendered, others].join("");
+}
+
+function renderLimits(): string {
+  return [
+    `# Limits\n\n${NOTE}`,
+    "Maximum sizes of what users write. They are checked before every other rule: an object beyond a limit is refused\n",
+    "with one cause, the first that is found, and nothing else is computed. virt-api and the schemas of `crds/` apply them\n",
+    "to KubeVirt's kinds and to networks; a standalone machine's API server applies all of them, also to pods and Services.\n",
+    "The kinds of administrators (without a namespace, KubeVirt, MigrationPolicy), the status of objects and the writes of\n",
+    `Patchbay's own services are not limited. The refusal of an object names at most ${String(PROBLEMS_MAX)} causes.\n\n`,
+    "A stored object beyond a limit that is newer remains. It can be deleted, and changed where its specification stays.\n\n",
+    "The numbers are in `packages/control-plane/api/src/limits.ts`. Limits of connections, requests and shares of a\n",
+    "machine are not in this table.\n\n",
+    ...LIMIT_GROUPS.map(renderLimitGroup),
   ].join("");
 }
 
@@ -297,6 +341,7 @@ function renderNetworks(): string {
 export async function renderReference(): Promise<ReadonlyMap<string, string>> {
   const pages = {
     "errors.md": renderErrors(),
+    "limits.md": renderLimits(),
     "reasons.md": renderReasons(),
     "config.md": await renderConfig(),
     "networks.md": renderNetworks(),

@@ -114,6 +114,8 @@ async function agent(surroundings: Surroundings): Promise<void> {
         onChange: () => undefined,
       },
       listOwnBridges: () => Promise.resolve(new Set<string>()),
+      listNodeSubnets: () => Promise.resolve([]),
+      listListeningPorts: () => Promise.resolve(new Set<number>()),
       concurrency: 16,
     },
     signal,

@@ -129,3 +129,52 @@ test("a list has a capability when one of its plugins declares it", () => {
   expect(hasCapability(config, "mac")).toBe(true);
   expect(hasCapability(config, "ips")).toBe(false);
 });
+
+describe("the limits of a configuration", () => {
+  function nested(levels: number): unknown {
+    return Array.from({ length: levels }).reduce<unknown>((inner) => ({ inner }), 1);
+  }
+
+  const plugins = (count: number): object => ({
+    plugins: Array.from({ length: count }, () => ({ type: "a" })),
+  });
+
+  test.each([
+    {
+      name: "plugins",
+      allowed: plugins(16),
+      refused: plugins(17),
+      want: "spec.config.plugins list exceeds the 16 element limit in length",
+    },
+    {
+      name: "depth",
+      allowed: { type: "a", x: nested(15) },
+      refused: { type: "a", x: nested(16) },
+      want: "spec.config has more than 16 levels of lists and objects",
+    },
+    {
+      name: "length",
+      allowed: { type: "a", x: "x".repeat(65_536 - '{"type":"a","x":""}'.length) },
+      refused: { type: "a", x: "x".repeat(65_537 - '{"type":"a","x":""}'.length) },
+      want: "spec.config exceeds the limit of 65536 characters",
+    },
+  ])("$name", ({ allowed, refused, want }) => {
+    expect(parse(allowed)).toMatchObject({ ok: true });
+    const result = parse(refused);
+    expect(result).toMatchObject({ ok: false, isBeyondLimit: true });
+    const causes = result.ok ? [] : result.causes;
+    expect(causes.map(({ field, message }) => `${field} ${message}`)).toEqual([want]);
+  });
+
+  test("count before everything else that is wrong", () => {
+    const result = parse({ ...plugins(17), cniVersion: "none", name: "/" });
+    expect(result.ok ? [] : result.causes).toHaveLength(1);
+  });
+
+  test("hold for a text of brackets", () => {
+    expect(parseNetworkConfig("[".repeat(65_536), "net1")).toMatchObject({ ok: false });
+    expect(parseNetworkConfig("[".repeat(3_000_000), "net1")).toMatchObject({
+      isBeyondLimit: true,
+    });
+  });
+});

@@ -3,6 +3,12 @@
 // Source: CNI SPEC 1.1 sections 1 and 5; NPWG 1.3 section 5
 import type { NetworkStatus } from "@patchbay/api/annotations";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+import {
+  CNI_CONFIG_DEPTH_MAX,
+  CNI_CONFIG_LENGTH_MAX,
+  CNI_PLUGINS_MAX,
+  collectProblems,
+} from "@patchbay/api/limits";
 import type { Cause } from "@patchbay/api/kubernetes";
 import { memoize, parseIp } from "@patchbay/api/values";
 import { messageOf } from "@patchbay/base";
@@ -11,7 +17,7 @@ import { findNewestVersion, VERSION_WHEN_ABSENT, isAtLeast } from "./version.ts"
 
 type ParsedNetworkConfig =
   | { readonly ok: true; readonly config: NetworkConfigList }
-  | { readonly ok: false; readonly causes: readonly Cause[] };
+  | { readonly ok: false; readonly causes: readonly Cause[]; readonly isBeyondLimit?: true };
 
 /** Default prefix of the paths in error causes: the field of a NetworkAttachmentDefinition that contains the configuration. */
 const DEFAULT_FIELD = "spec.config";
@@ -54,6 +60,22 @@ function chooseVersion(config: JsonObject): string | undefined {
   return offeredVersions.length === 0 ? VERSION_WHEN_ABSENT : findNewestVersion(offeredVersions);
 }
 
+function isDeeperThan(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return depth === 0 || Object.values(value).some((child) => isDeeperThan(child, depth - 1));
+}
+
+function findLimitCause(config: unknown, fieldPath: string): Cause | undefined {
+  if (isDeeperThan(config, CNI_CONFIG_DEPTH_MAX)) {
+    const message = `has more than ${String(CNI_CONFIG_DEPTH_MAX)} levels of lists and objects`;
+    return invalid(fieldPath, message);
+  }
+  const plugins = isJsonObject(config) ? config["plugins"] : undefined;
+  if (!Array.isArray(plugins) || plugins.length <= CNI_PLUGINS_MAX) return undefined;
+  const message = `list exceeds the ${String(CNI_PLUGINS_MAX)} element limit in length`;
+  return invalid(`${fieldPath}.plugins`, message);
+}
+
 function parsePlugins(config: JsonObject, fieldPath: string): readonly Plugin[] | readonly Cause[] {
   if (config["type"] !== undefined) {
     return isPlugin(config)
@@ -72,7 +94,7 @@ function parsePlugins(config: JsonObject, fieldPath: string): readonly Plugin[] 
   }
   const pluginList: readonly unknown[] = plugins;
   if (pluginList.every(isPlugin)) return pluginList;
-  return pluginList.flatMap((plugin, index) =>
+  return collectProblems(pluginList.entries(), ([index, plugin]): readonly Cause[] =>
     isPlugin(plugin)
       ? []
       : [
@@ -97,7 +119,13 @@ export function parseNetworkConfig(
   defaultName: string,
   fieldPath = DEFAULT_FIELD,
 ): ParsedNetworkConfig {
+  if (text.length > CNI_CONFIG_LENGTH_MAX) {
+    const limit = `exceeds the limit of ${String(CNI_CONFIG_LENGTH_MAX)} characters`;
+    return { ok: false, isBeyondLimit: true, causes: [invalid(fieldPath, limit)] };
+  }
   const config = parseJson(text);
+  const beyondLimit = findLimitCause(config, fieldPath);
+  if (beyondLimit !== undefined) return { ok: false, isBeyondLimit: true, causes: [beyondLimit] };
   if (!isJsonObject(config)) {
     return { ok: false, causes: [invalid(fieldPath, textProblem(text))] };
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec of the annotation for hook sidecars, which modify the libvirt domain XML. Source: KubeVirt pkg/hooks/hooks.go HookSidecar.
 import type { ObjectMeta } from "../kinds/kubernetes/meta.ts";
+import { collectProblems, cutText, HOOK_SIDECARS_MAX } from "../limits.ts";
 import * as names from "../names.ts";
 import { isJsonObject, parseJson, type JsonObject } from "../values/json.ts";
 import type { FieldProblem } from "../validate/fields.ts";
@@ -29,7 +30,6 @@ export interface HookSidecarRequest {
   readonly readsDeviceInfo?: true;
 }
 
-const SIDECARS_MAX = 16;
 const PULL_POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 const DEVICE_INFO = "device-info";
 
@@ -88,7 +88,7 @@ function listRuleProblems(
   path: string,
 ): readonly FieldProblem[] {
   return Object.entries(value).flatMap(([name, member]): readonly FieldProblem[] => {
-    const field = `${path}.${name}`;
+    const field = `${path}.${cutText(name)}`;
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
     const message = rule === undefined ? "is not known; leave it out" : rule(member);
     return message === undefined ? [] : [{ field, message }];
@@ -127,10 +127,10 @@ function listSidecarProblems(value: unknown, path: string): readonly FieldProble
 
 function listAllProblems(value: unknown, path: string): readonly FieldProblem[] {
   if (!Array.isArray(value)) return [{ field: path, message: "must be a JSON list of sidecars" }];
-  if (value.length > SIDECARS_MAX) {
-    return [{ field: path, message: `has more than ${String(SIDECARS_MAX)} sidecars` }];
+  if (value.length > HOOK_SIDECARS_MAX) {
+    return [{ field: path, message: `has more than ${String(HOOK_SIDECARS_MAX)} sidecars` }];
   }
-  return value.flatMap((sidecar, index) =>
+  return collectProblems(value.entries(), ([index, sidecar]) =>
     listSidecarProblems(sidecar, `${path}[${String(index)}]`),
   );
 }

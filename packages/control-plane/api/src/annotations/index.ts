@@ -29,7 +29,6 @@ export {
   findGateways,
   validateNetworkSelection,
   isReadableSelection,
-  NETWORKS_MAX,
   parseNetworks,
   printNetworks,
   type NetworksAnnotation,
@@ -46,3 +45,4 @@ export {
   parseHookSidecars,
   type HookSidecarRequest,
 } from "./hook-sidecars.ts";
+export { NETWORKS_MAX } from "../limits.ts";

@@ -2,13 +2,13 @@
 import { describe, expect, test } from "vitest";
 import {
   isReadableSelection,
-  NETWORKS_MAX,
   parseNetworks,
   printNetworks,
   findGateways,
   validateNetworkSelection,
   type NetworkSelection,
 } from "./networks.ts";
+import { NETWORKS_MAX } from "../limits.ts";
 
 test.each([
   { name: "a name with dots", text: "blue.v2", want: [{ name: "blue.v2" }] },
@@ -230,7 +230,7 @@ test.each<{ name: string; element: Record<string, unknown>; want: readonly strin
     want: ["portMappings[0]: is not an object"],
   },
   {
-    name: "all errors of port mappings",
+    name: "the first eight errors of port mappings",
     element: {
       portMappings: [
         { hostPort: "80", containerPort: 0 },
@@ -247,8 +247,6 @@ test.each<{ name: string; element: Record<string, unknown>; want: readonly strin
       'portMappings[1].hostIP: "10.0.0.0/8" is not an IP address',
       "portMappings[2].hostPort: null is not a port from 1 to 65535",
       "portMappings[2].containerPort: null is not a port from 1 to 65535",
-      "portMappings[2].protocol: 6 is not TCP, UDP or SCTP",
-      "portMappings[2].hostIP: 1 is not an IP address",
     ],
   },
   {

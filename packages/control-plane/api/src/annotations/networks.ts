@@ -5,6 +5,7 @@ import { isLinkName, LINK_NAME_MAX, isNamespaceName, isObjectName } from "../val
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { parseIp } from "../values/ip.ts";
 import { MAC_BYTES, parseMac } from "../values/mac.ts";
+import { collectProblems, NETWORKS_ANNOTATION_LENGTH_MAX, NETWORKS_MAX } from "../limits.ts";
 
 /** Element of the networks annotation. Its fields are declared in the order in which KubeVirt prints them. */
 export interface NetworkSelection {
@@ -34,9 +35,6 @@ export type NetworksAnnotation =
   | { readonly ok: true; readonly elements: readonly NetworkSelection[] }
   | { readonly ok: false; readonly reason: string };
 
-export const NETWORKS_MAX = 64;
-/** Maximum length of the annotation in UTF-16 code units. */
-const ANNOTATION_LENGTH_MAX = 64 * 1024;
 const QUOTE_LENGTH_MAX = 63;
 
 function quote(text: string): string {
@@ -123,8 +121,9 @@ function checkItems(items: readonly (NetworkSelection | string)[]): NetworksAnno
 /** Parses JSON or the short form `[namespace/]name[@interface],...`. One invalid element invalidates the whole annotation. */
 export function parseNetworks(text: string | undefined): NetworksAnnotation {
   if (text === undefined) return { ok: true, elements: [] };
-  if (text.length > ANNOTATION_LENGTH_MAX) {
-    return { ok: false, reason: `it is longer than ${String(ANNOTATION_LENGTH_MAX)} characters` };
+  if (text.length > NETWORKS_ANNOTATION_LENGTH_MAX) {
+    const limit = String(NETWORKS_ANNOTATION_LENGTH_MAX);
+    return { ok: false, reason: `it is longer than ${limit} characters` };
   }
   if (text.trim() === "") return { ok: true, elements: [] };
   const items = parseItems(text);
@@ -211,7 +210,7 @@ function listMappingCauses(field: string, mapping: unknown): Causes {
 function listPortCauses(value: unknown): Causes {
   if (value === undefined) return [];
   if (!Array.isArray(value)) return [buildInvalidCause("portMappings", "is not a list")];
-  return value.flatMap((mapping: unknown, index) =>
+  return collectProblems(value.entries(), ([index, mapping]: [number, unknown]) =>
     listMappingCauses(`portMappings[${String(index)}]`, mapping),
   );
 }
@@ -276,34 +275,39 @@ function listClaimCauses({ ips, "ipam-claim-reference": claim }: NetworkSelectio
   return listCauseUnless({ field, value: claim }, isName, "is not the name of an IPAMClaim");
 }
 
-/** Validates the values of an element and returns all causes. Source: NPWG 1.3 section 4.1.2.1. */
+/** Validates the values of an element and returns at most eight causes. Source: NPWG 1.3 section 4.1.2.1. */
 export function validateNetworkSelection(element: NetworkSelection): Causes {
   const { mac, ips = [], deviceID, "infiniband-guid": guid } = element;
   const isNonEmptyString = (value: unknown): boolean => typeof value === "string" && value !== "";
-  return [
-    ...listCauseUnless(
-      { field: "mac", value: mac },
-      isHardwareAddress(MAC_BYTES),
-      "is not a MAC address of six bytes",
-    ),
-    ...listCauseUnless(
-      { field: "infiniband-guid", value: guid },
-      isHardwareAddress(GUID_BYTES),
-      "is not a GUID of eight bytes",
-    ),
-    ...ips.flatMap((ip, index) =>
-      listCauseUnless({ field: `ips[${String(index)}]`, value: ip }, isIp, "is not an IP address"),
-    ),
-    ...listPortCauses(element.portMappings),
-    ...listBandwidthCauses(element.bandwidth),
-    ...listRouteCauses(element["default-route"]),
-    ...listCauseUnless(
-      { field: "deviceID", value: deviceID },
-      isNonEmptyString,
-      "is not the ID of a device",
-    ),
-    ...listClaimCauses(element),
+  const checks: readonly (() => Causes)[] = [
+    () =>
+      listCauseUnless(
+        { field: "mac", value: mac },
+        isHardwareAddress(MAC_BYTES),
+        "is not a MAC address of six bytes",
+      ),
+    () =>
+      listCauseUnless(
+        { field: "infiniband-guid", value: guid },
+        isHardwareAddress(GUID_BYTES),
+        "is not a GUID of eight bytes",
+      ),
+    () =>
+      collectProblems(ips.entries(), ([index, value]) =>
+        listCauseUnless({ field: `ips[${String(index)}]`, value }, isIp, "is not an IP address"),
+      ),
+    () => listPortCauses(element.portMappings),
+    () => listBandwidthCauses(element.bandwidth),
+    () => listRouteCauses(element["default-route"]),
+    () =>
+      listCauseUnless(
+        { field: "deviceID", value: deviceID },
+        isNonEmptyString,
+        "is not the ID of a device",
+      ),
+    () => listClaimCauses(element),
   ];
+  return collectProblems(checks, (check) => check());
 }
 
 export function findGateways(element: NetworkSelection): readonly string[] {

@@ -2,6 +2,7 @@
 // Codec and validation of KubeVirt's annotation for the addresses of a VM's interfaces. Source: kubevirt/ipam-extensions,
 // IPRequestsAnnotation.
 import type { Cause, ObjectMeta } from "../kinds/kubernetes/meta.ts";
+import { collectProblems, cutText, REQUESTED_ADDRESSES_MAX } from "../limits.ts";
 import * as names from "../names.ts";
 import { parseIp } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
@@ -11,9 +12,6 @@ type Metadata = Pick<ObjectMeta, "annotations"> | undefined;
 /** Requested addresses without prefix length, by interface. */
 export type RequestedAddresses = ReadonlyMap<string, readonly string[]>;
 
-/** Maximum number of addresses per interface: one IPv4 and one IPv6 address. Source: NPWG IPAMClaim spec.ipRequests. */
-const ADDRESSES_MAX = 2;
-
 function readText(metadata: Metadata): string | undefined {
   return metadata?.annotations?.[names.REQUESTED_ADDRESSES_ANNOTATION];
 }
@@ -22,7 +20,7 @@ function isAddress(value: unknown): value is string {
   return typeof value === "string" && !value.includes("/") && parseIp(value) !== undefined;
 }
 
-function describeProblem(name: string, value: unknown): string | undefined {
+function findProblem(name: string, value: unknown): string | undefined {
   if (!Array.isArray(value)) return `the addresses of interface "${name}" are not a list`;
   const values: readonly unknown[] = value;
   const invalid = values.find((each) => !isAddress(each));
@@ -31,7 +29,7 @@ function describeProblem(name: string, value: unknown): string | undefined {
     return `${text} of interface "${name}" is not an IP address without prefix length`;
   }
   const families = new Set(values.filter(isAddress).map((each) => parseIp(each)?.version));
-  if (values.length <= ADDRESSES_MAX && families.size === values.length) return undefined;
+  if (values.length <= REQUESTED_ADDRESSES_MAX && families.size === values.length) return undefined;
   return `interface "${name}" may request one IPv4 and one IPv6 address`;
 }
 
@@ -39,9 +37,10 @@ function listProblems(text: string): readonly string[] {
   const value = parseJson(text);
   if (!isJsonObject(value))
     return ["the value is not a JSON object with lists of addresses by interface"];
-  return Object.entries(value).flatMap(
-    ([name, addresses]) => describeProblem(name, addresses) ?? [],
-  );
+  return collectProblems(Object.entries(value), ([name, addresses]) => {
+    const problem = findProblem(cutText(name), addresses);
+    return problem === undefined ? [] : [problem];
+  });
 }
 
 export function parseRequestedAddresses(metadata: Metadata): RequestedAddresses {

@@ -25,6 +25,7 @@ import {
   NadStatusSchema,
 } from "../kinds/nad.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
+import { withLimits } from "../limits.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
 import { VmiStatusSchema } from "../kinds/vmi.ts";
 
@@ -288,6 +289,11 @@ const DEFINITIONS: readonly Definition[] = [
   },
 ];
 
+function buildSpecSchema({ kind, spec }: Definition): StructuralSchema {
+  // The second conversion drops limits that a CRD cannot express.
+  return toStructuralSchema(withLimits(kind, toStructuralSchema(spec.schema)));
+}
+
 function buildObjectSchema(definition: Definition): StructuralSchema {
   return {
     type: "object",
@@ -296,7 +302,7 @@ function buildObjectSchema(definition: Definition): StructuralSchema {
       apiVersion: { type: "string" },
       kind: { type: "string" },
       metadata: { type: "object" },
-      spec: toStructuralSchema(definition.spec.schema),
+      spec: buildSpecSchema(definition),
       ...(definition.status === undefined ? {} : { status: toStructuralSchema(definition.status) }),
     },
   };

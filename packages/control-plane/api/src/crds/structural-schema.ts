@@ -20,6 +20,7 @@ const COPIED_KEYWORDS = [
   "maximum",
   "minItems",
   "maxItems",
+  "maxProperties",
   "required",
   "x-kubernetes-int-or-string",
   "x-kubernetes-preserve-unknown-fields",

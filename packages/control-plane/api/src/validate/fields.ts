@@ -13,6 +13,8 @@ import {
   listQuantities,
 } from "../fields/walk.ts";
 import { ifacePath } from "./rule.ts";
+import { describeLimitProblem, findSpecBeyondLimit } from "../limits.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { memoize, memoizeAt } from "../values/memoize.ts";
 import { parseQuantity } from "../values/quantity.ts";
 import { isJsonObject, type JsonObject } from "../values/json.ts";
@@ -97,6 +99,13 @@ export const findMalformedQuantities: (spec: VmiSpec, base: string) => readonly 
         return { field: path, message };
       }),
   );
+
+export function listLimitCauses(kind: string, spec: unknown, path: string): readonly Cause[] {
+  const problem = findSpecBeyondLimit(kind, spec, path);
+  if (problem === undefined) return [];
+  const message = describeLimitProblem(problem);
+  return [{ reason: "FieldValueInvalid", field: problem.field, message }];
+}
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 

@@ -8,6 +8,7 @@ export {
   type FieldProblem,
   type UnsupportedFields,
   findMistypedFields,
+  listLimitCauses,
   findMalformedQuantities,
 } from "./fields.ts";
 export type { SchemaField } from "../fields/walk.ts";
@@ -25,7 +26,6 @@ export {
   validateVmiSpec,
   validateVmiNetworkChange,
 } from "./spec.ts";
-export { findOversizedLists } from "./networks.ts";
 export { validateVmName } from "./guest/names.ts";
 export { validateInstancetype, validatePreference, preferenceWarnings } from "./instancetypes.ts";
 export { listNewClaimFields } from "./claimed-networks.ts";

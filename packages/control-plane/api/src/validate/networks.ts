@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for networks. Source: KubeVirt pkg/network/admitter/netsource.go, netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
-import type { VmiSpec } from "../kinds/vmi-spec.ts";
-import { isDefaultNetwork } from "../kinds/network.ts";
-import { NETWORKS_MAX } from "../annotations/networks.ts";
 import { findByName } from "../values/memoize.ts";
 import { parseNadName } from "../values/name-syntax.ts";
 import { causeIf, forEachNetwork, networkPath, type Rule } from "./rule.ts";
@@ -62,39 +59,6 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
   });
 });
 
-/** Maximum length of the lists of networks, claims, interfaces, disks and volumes. Source: KubeVirt, MaxItems (networks, interfaces). */
-const LIST_LENGTH_MAX = 256;
-
-/** Returns causes for lists that are too long. Must run first, because other rules take minutes for very long lists. */
-export function findOversizedLists(spec: VmiSpec, base: string): readonly Cause[] {
-  const { disks, interfaces } = spec.domain.devices ?? {};
-  const lists = {
-    networks: spec.networks,
-    resourceClaims: spec.resourceClaims,
-    "domain.devices.interfaces": interfaces,
-    "domain.devices.disks": disks,
-    volumes: spec.volumes,
-  };
-  return Object.entries(lists).flatMap(([name, list]) =>
-    causeIf((list?.length ?? 0) > LIST_LENGTH_MAX, {
-      reason: "FieldValueInvalid",
-      field: `${base}.${name}`,
-      message: `${base}.${name} list exceeds the ${String(LIST_LENGTH_MAX)} element limit in length`,
-    }),
-  );
-}
-
-const notTooManyNetworks: Rule = ({ networks, base }) =>
-  causeIf(
-    networks.filter((network) => network.multus !== undefined && !isDefaultNetwork(network))
-      .length > NETWORKS_MAX,
-    {
-      reason: "FieldValueInvalid",
-      field: `${base}.networks`,
-      message: `a VM can have at most ${String(NETWORKS_MAX)} networks beside the pod network`,
-    },
-  );
-
 export const NETWORK_SOURCE_RULES: readonly Rule[] = [
   onePodNetwork,
   oneMultusDefault,
@@ -102,7 +66,6 @@ export const NETWORK_SOURCE_RULES: readonly Rule[] = [
   oneSource,
   multusHasName,
   nadNameIsValid,
-  notTooManyNetworks,
 ];
 
 const nameIsUnique = forEachNetwork((network, path, { networks }) => {

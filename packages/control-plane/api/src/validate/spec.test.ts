@@ -422,12 +422,35 @@ function withManyNics(count: number): VmSpec {
   return { template: { spec: { domain: { devices: { interfaces } }, networks } } };
 }
 
-test("checks the length of lists before rules that compare their items", () => {
-  const base = "spec.template.spec";
+test("reports a list beyond its limit with one cause, before rules that compare items", () => {
   const causes = validateVmSpec(withManyNics(10_000), "create");
-  expect(causes.map(({ field }) => field)).toEqual([
-    `${base}.networks`,
-    `${base}.domain.devices.interfaces`,
+  const field = "spec.template.spec.domain.devices.interfaces";
+  expect(causes).toEqual([
+    {
+      reason: "FieldValueInvalid",
+      field,
+      message: `${field} list exceeds the 64 element limit in length`,
+    },
   ]);
-  expect(causes[0]?.message).toBe(`${base}.networks list exceeds the 256 element limit in length`);
+});
+
+test("stops judging at eight causes", () => {
+  const { template } = withManyNics(20);
+  const nameless = { ...template.spec, networks: [] };
+  expect(validateVmSpec({ template: { spec: nameless } }, "create")).toHaveLength(8);
+});
+
+test("reports a new cause beside eight that the stored VM has", () => {
+  const { template } = withManyNics(12);
+  const before = { template: { spec: { ...template.spec, networks: [] } } };
+  const { devices } = before.template.spec.domain;
+  const interfaces = (devices?.interfaces ?? []).map((iface, index) =>
+    index === 11 ? { ...iface, model: "none" } : iface,
+  );
+  const domain = { devices: { ...devices, interfaces } };
+  const after = { template: { spec: { ...before.template.spec, domain } } };
+  expect(validateVmChange(before, before)).toEqual([]);
+  expect(validateVmChange(before, after).map(({ field }) => field)).toEqual([
+    "spec.template.spec.domain.devices.interfaces[11].model",
+  ]);
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Validation of VMs and VMIs. Each function returns all causes, in KubeVirt's order.
+// Validation of VMs and VMIs. Each function returns the first eight causes, in KubeVirt's order.
 import { type Rule, causeIf, forEachIface, toValidatedSpec } from "./rule.ts";
-import { findMalformedQuantities, type FieldProblem } from "./fields.ts";
+import { findMalformedQuantities, listLimitCauses, type FieldProblem } from "./fields.ts";
 import { BLOCK_SIZE_RULES, DISK_RULES, SHARING_RULES } from "./guest/disks.ts";
 import { BOOT_ORDER_RULES, CPU_RULES, FIRMWARE_RULES, RESOURCE_RULES } from "./guest/machine.ts";
 import { CLOUD_INIT_RULES, VOLUME_RULES } from "./guest/volumes.ts";
@@ -18,8 +18,9 @@ import {
 } from "./ifaces.ts";
 import { CLAIMED_NETWORK_RULES } from "./claimed-networks.ts";
 import { IFACE_TRAFFIC_RULES, DHCP_OPTION_RULES } from "./iface-traffic.ts";
-import { findOversizedLists, NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
+import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
 import { findByName, memoize, memoizeAt } from "../values/memoize.ts";
+import { collectProblems } from "../limits.ts";
 import { isDefaultNetwork, type Network } from "../kinds/network.ts";
 
 const quantitiesAreReadable: Rule = ({ spec, base }) =>
@@ -114,16 +115,29 @@ const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 
 type AdmissionOperation = "create" | "update";
 
+type Judge = () => readonly Cause[];
+
+function listVmiJudges(
+  spec: VmiSpec,
+  base: string,
+  admission: AdmissionOperation,
+): readonly Judge[] {
+  const validated = toValidatedSpec(spec, base);
+  const rules = admission === "create" ? [...CREATION_RULES, ...COMMON_RULES] : COMMON_RULES;
+  return rules.map((rule) => () => rule(validated));
+}
+
+function judge(judges: readonly Judge[]): readonly Cause[] {
+  return collectProblems(judges, (list) => list());
+}
+
 export function validateVmiSpec(
   spec: VmiSpec,
   base: string,
   admission: AdmissionOperation = "update",
 ): readonly Cause[] {
-  const oversized = findOversizedLists(spec, base);
-  if (oversized.length > 0) return oversized;
-  const validated = toValidatedSpec(spec, base);
-  const rules = admission === "create" ? [...CREATION_RULES, ...COMMON_RULES] : COMMON_RULES;
-  return rules.flatMap((rule) => rule(validated));
+  const beyond = listLimitCauses("VirtualMachineInstance", spec, base);
+  return beyond.length > 0 ? beyond : judge(listVmiJudges(spec, base, admission));
 }
 
 /** Returns the guest's invalid fields, which keep the VM from starting. Does not check networks and interfaces. */
@@ -139,19 +153,26 @@ export const validateGuest: (spec: VmiSpec, base: string) => readonly FieldProbl
   },
 );
 
+function listVmJudges(spec: VmSpec, admission: AdmissionOperation): readonly Judge[] {
+  const listRunningCauses: Judge = () =>
+    causeIf(spec.running !== undefined && spec.runStrategy !== undefined, {
+      reason: "FieldValueInvalid",
+      field: "spec.running",
+      message: "Running and RunStrategy are mutually exclusive",
+    });
+  return [
+    listRunningCauses,
+    () => listDataVolumeCauses(spec),
+    ...listVmiJudges(spec.template.spec, "spec.template.spec", admission),
+  ];
+}
+
 export function validateVmSpec(
   spec: VmSpec,
   admission: AdmissionOperation = "update",
 ): readonly Cause[] {
-  return [
-    ...causeIf(spec.running !== undefined && spec.runStrategy !== undefined, {
-      reason: "FieldValueInvalid",
-      field: "spec.running",
-      message: "Running and RunStrategy are mutually exclusive",
-    }),
-    ...listDataVolumeCauses(spec),
-    ...validateVmiSpec(spec.template.spec, "spec.template.spec", admission),
-  ];
+  const beyond = listLimitCauses("VirtualMachine", spec, "spec");
+  return beyond.length > 0 ? beyond : judge(listVmJudges(spec, admission));
 }
 
 /** Identifies a cause by names instead of indexes, so that a moved entry does not count as a new cause. */
@@ -167,30 +188,36 @@ function identifyCause(cause: Cause, spec: VmiSpec): string {
   );
 }
 
-interface ValidationResult {
+interface JudgedSpec {
   readonly spec: VmiSpec;
-  readonly causes: readonly Cause[];
+  readonly judges: readonly Judge[];
 }
 
 /** Returns the causes that the change introduces. Existing causes must not block changes, for example an unplug. */
-function listNewCauses(before: ValidationResult, after: ValidationResult): readonly Cause[] {
-  const knownIds = new Set(before.causes.map((cause) => identifyCause(cause, before.spec)));
-  return after.causes.filter((cause) => !knownIds.has(identifyCause(cause, after.spec)));
+function listNewCauses(before: JudgedSpec, after: JudgedSpec): readonly Cause[] {
+  const oldCauses = before.judges.flatMap((list) => list());
+  const knownIds = new Set(oldCauses.map((cause) => identifyCause(cause, before.spec)));
+  const isNew = (cause: Cause): boolean => !knownIds.has(identifyCause(cause, after.spec));
+  return collectProblems(after.judges, (list) => list().filter(isNew));
 }
 
 export function validateVmChange(before: VmSpec | undefined, after: VmSpec): readonly Cause[] {
   if (before === undefined) return validateVmSpec(after, "create");
+  const beyond = listLimitCauses("VirtualMachine", after, "spec");
+  if (beyond.length > 0) return beyond;
   return listNewCauses(
-    { spec: before.template.spec, causes: validateVmSpec(before) },
-    { spec: after.template.spec, causes: validateVmSpec(after) },
+    { spec: before.template.spec, judges: listVmJudges(before, "update") },
+    { spec: after.template.spec, judges: listVmJudges(after, "update") },
   );
 }
 
 export function validateVmiChange(before: VmiSpec | undefined, after: VmiSpec): readonly Cause[] {
   if (before === undefined) return validateVmiSpec(after, "spec", "create");
+  const beyond = listLimitCauses("VirtualMachineInstance", after, "spec");
+  if (beyond.length > 0) return beyond;
   return listNewCauses(
-    { spec: before, causes: validateVmiSpec(before, "spec") },
-    { spec: after, causes: validateVmiSpec(after, "spec") },
+    { spec: before, judges: listVmiJudges(before, "spec", "update") },
+    { spec: after, judges: listVmiJudges(after, "spec", "update") },
   );
 }
 

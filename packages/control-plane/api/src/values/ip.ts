@@ -79,16 +79,21 @@ export function isWithin(address: IpPrefix, prefix: IpPrefix): boolean {
   );
 }
 
+/** Returns false if the text is not an address. */
+export function isAddressWithin(text: string, prefixes: readonly IpPrefix[]): boolean {
+  const ip = parseIp(text);
+  if (ip === undefined) return false;
+  const address = { ...ip, length: IP_BITS[ip.version] };
+  return prefixes.some((prefix) => isWithin(address, prefix));
+}
+
 /** Source: RFC 3927; RFC 4291, 2.5.6. */
 const LINK_LOCAL_PREFIXES = ["169.254.0.0/16", "fe80::/10"].flatMap((text) => parseIp(text) ?? []);
 const INTERFACE_BITS = 64n;
 const LINK_LOCAL_BASE = 0xfe80n << 112n;
 
 export function isLinkLocal(text: string): boolean {
-  const ip = parseIp(text);
-  if (ip === undefined) return false;
-  const address = { ...ip, length: IP_BITS[ip.version] };
-  return LINK_LOCAL_PREFIXES.some((scope) => isWithin(address, scope));
+  return isAddressWithin(text, LINK_LOCAL_PREFIXES);
 }
 
 /** Derives the IPv6 link-local address of a MAC (modified EUI-64). Source: RFC 4291, appendix A */

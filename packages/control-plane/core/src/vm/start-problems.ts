@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { NetworkConfig, VirtualMachine, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import { validateHookSidecars } from "@patchbay/api/annotations";
+import { cutText, runChecks } from "@patchbay/api/limits";
 import {
   validateGuest,
   listGatedCauses,
@@ -52,55 +53,74 @@ interface SpecAt {
   readonly base: string;
 }
 
-function findDomainProblems(
+type Check = () => readonly FieldProblem[];
+
+function listDomainChecks(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
   { spec, base }: SpecAt,
-): readonly FieldProblem[] {
-  const machine = findMachineProblems(spec, base);
-  const plan = machine.length === 0 ? planVmiTopology(vmi, config) : undefined;
+): readonly Check[] {
+  const findTopologyProblems: Check = () => {
+    if (findMachineProblems(spec, base).length > 0) return [];
+    const plan = planVmiTopology(vmi, config);
+    return plan.ok ? [] : toFieldProblems(plan.problems, { spec, base });
+  };
   return [
-    ...machine,
-    ...findBootProblems(spec, base),
-    ...validateGuest(spec, base),
-    ...findMemoryProblems(spec, base),
-    ...findWatchdogProblems(spec, base),
-    ...(plan?.ok === false ? toFieldProblems(plan.problems, { spec, base }) : []),
+    () => findMachineProblems(spec, base),
+    () => findBootProblems(spec, base),
+    () => validateGuest(spec, base),
+    () => findMemoryProblems(spec, base),
+    () => findWatchdogProblems(spec, base),
+    findTopologyProblems,
   ];
+}
+
+function listNicChecks({ spec, base }: SpecAt, config: NetworkConfig): readonly Check[] {
+  return [
+    () => findBindingProblems(spec, base, config.bindings),
+    () => listGatedCauses({ after: spec, base }, config.nicGates),
+  ];
+}
+
+function runAll(checks: readonly Check[], base: string): readonly FieldProblem[] {
+  return runChecks(checks, (message) => ({ field: base, message }));
 }
 
 export function findVmiStartProblems(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
 ): readonly FieldProblem[] {
-  const { unbuilt } = listUnsupportedVmiFields(vmi.spec, "spec");
-  return [
-    ...findDomainProblems(vmi, config, { spec: vmi.spec, base: "spec" }),
-    ...unbuilt,
-    ...validateHookSidecars(vmi.metadata, "metadata", config.allowsHooks),
-    ...findBindingProblems(vmi.spec, "spec", config.bindings),
-    ...listGatedCauses({ after: vmi.spec, base: "spec" }, config.nicGates),
+  const at = { spec: vmi.spec, base: "spec" };
+  const checks = [
+    ...listDomainChecks(vmi, config, at),
+    () => listUnsupportedVmiFields(vmi.spec, "spec").unbuilt,
+    () => validateHookSidecars(vmi.metadata, "metadata", config.allowsHooks),
+    ...listNicChecks(at, config),
   ];
+  return runAll(checks, at.base);
 }
 
-/** Returns why the VM cannot start, with the VM's field paths. `vmi` is the VMI that a start would create. */
+/** Returns at most eight reasons why the VM cannot start, with the VM's field paths. `vmi` is the VMI that a start would create. */
 export function vmStartProblems(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
 ): readonly FieldProblem[] {
-  const { unbuilt } = listUnsupportedVmFields(vm.spec);
   const { metadata } = vm.spec.template;
   const template = { spec: vm.spec.template.spec, base: "spec.template.spec" };
-  return [
-    ...findDomainProblems(vmi, config, template),
-    ...unbuilt,
-    ...validateHookSidecars(metadata, "spec.template.metadata", config.allowsHooks),
-    ...findBindingProblems(template.spec, template.base, config.bindings),
-    ...listGatedCauses({ after: template.spec, base: template.base }, config.nicGates),
+  const checks = [
+    ...listDomainChecks(vmi, config, template),
+    () => listUnsupportedVmFields(vm.spec).unbuilt,
+    () => validateHookSidecars(metadata, "spec.template.metadata", config.allowsHooks),
+    ...listNicChecks(template, config),
   ];
+  return runAll(checks, template.base);
 }
 
+const PROBLEM_LENGTH_MAX = 512;
+
 export function formatProblems(problems: readonly FieldProblem[]): string {
-  return problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
+  return problems
+    .map(({ field, message }) => cutText(`${field}: ${message}`, PROBLEM_LENGTH_MAX))
+    .join("; ");
 }

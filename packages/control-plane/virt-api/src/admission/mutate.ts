@@ -32,7 +32,7 @@ import {
   type AdmissionRequest,
   type Verdict,
   ALLOWED,
-  denyOversizedLists,
+  refuseBeyondLimit,
   vmiSpecOf,
   type Subject,
   findSubject,
@@ -231,12 +231,12 @@ async function buildNicsPatch(
 }
 
 export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
+  const beyondLimit = refuseBeyondLimit(request);
+  if (beyondLimit !== undefined) return beyondLimit;
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);
   if (isUnchanged(subject, old)) return ALLOWED;
-  // Makes no changes, because the validating webhook rejects the object.
-  if (denyOversizedLists(subject) !== undefined) return ALLOWED;
   const inferred = await inferSubject(deps, request, { subject, old });
   if (typeof inferred === "string")
     return { allowed: false, code: 400, message: inferred, causes: [] };

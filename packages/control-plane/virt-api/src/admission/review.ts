@@ -14,7 +14,8 @@ import {
   type JsonObject,
 } from "@patchbay/api/json";
 import type { Cause, ObjectMeta } from "@patchbay/api/kubernetes";
-import { findOversizedLists } from "@patchbay/api/validate";
+import { cutText, PROBLEMS_MAX } from "@patchbay/api/limits";
+import { listLimitCauses } from "@patchbay/api/validate";
 import { AppError, isEqual } from "@patchbay/base";
 import type { User } from "../http/calls.ts";
 import type { Metrics } from "@patchbay/telemetry";
@@ -139,10 +140,15 @@ export function printReview(request: AdmissionRequest, verdict: Verdict): object
   };
 }
 
+const CAUSE_LENGTH_MAX = 1024;
+
 export function toVerdict(causes: readonly Cause[], warnings: readonly string[] = []): Verdict {
   if (causes.length === 0) return { allowed: true, warnings };
-  const message = causes.map((cause) => cause.message).join(", ");
-  return { allowed: false, code: 422, message, causes };
+  const reported = causes
+    .slice(0, PROBLEMS_MAX)
+    .map((cause) => ({ ...cause, message: cutText(cause.message, CAUSE_LENGTH_MAX) }));
+  const message = reported.map((cause) => cause.message).join(", ");
+  return { allowed: false, code: 422, message, causes: reported };
 }
 
 export interface Decision {
@@ -260,11 +266,20 @@ export function readText(fields: Readonly<Record<string, unknown>>, name: string
   return typeof text === "string" ? text : "";
 }
 
-/** Rejects lists whose length would make the other rules slow. Returns undefined if no list is too long. */
-export function denyOversizedLists(subject: Subject): Verdict | undefined {
-  const base = subject.kind === "vm" ? "spec.template.spec" : "spec";
-  const causes = findOversizedLists(vmiSpecOf(subject), base);
-  return causes.length === 0 ? undefined : toVerdict(causes);
+/** Refuses an object with a field beyond its limit. Admits changes of stored objects whose specification remains, and their deletion. */
+export function refuseBeyondLimit(request: AdmissionRequest): Verdict | undefined {
+  const { metadata, spec } = asObject(request.object);
+  const causes = listLimitCauses(request.kind, spec, "spec");
+  if (causes.length === 0 || asObject(metadata)["deletionTimestamp"] !== undefined) {
+    return undefined;
+  }
+  return isEqual(spec, asObject(request.oldObject)["spec"]) ? undefined : toVerdict(causes);
+}
+
+export function refuseUnjudged({ kind, namespace, name }: AdmissionRequest, error: Error): Verdict {
+  const what = `${kind} ${namespace}/${name}`;
+  const refusal = new AppError("API_CHECK_FAILED", { what, reason: cutText(error.message) });
+  return { allowed: false, code: 422, message: `${refusal.code}: ${refusal.message}`, causes: [] };
 }
 
 /** Checks whether an update leaves `spec` unchanged. */

@@ -368,22 +368,3 @@ test.each([
   const verdict = await validate(depsOn(createFakeStore()), admissionRequest(object, old));
   expect(causesOf(verdict)).toEqual(fields);
 });
-
-test("a VM with too many interfaces is rejected before its networks are looked up, and gets no defaults", async () => {
-  const networks = Array.from({ length: 10_000 }, (_unused, index) => ({
-    name: `n${String(index)}`,
-    multus: { networkName: `other/n${String(index)}` },
-  }));
-  const interfaces = networks.map(({ name }) => ({ name })).toReversed();
-  const vm = aVm({ template: { spec: { domain: { devices: { interfaces } }, networks } } });
-  const callsBefore = store.calls.length;
-  expect(await mutate(depsOn(store), admissionRequest(vm))).toEqual({ allowed: true });
-  const verdict = await judge(vm);
-  expect(verdict).toMatchObject({ allowed: false, code: 422 });
-  const base = "spec.template.spec";
-  expect(causesOf(verdict)).toEqual([
-    `FieldValueInvalid ${base}.networks`,
-    `FieldValueInvalid ${base}.domain.devices.interfaces`,
-  ]);
-  expect(store.calls).toHaveLength(callsBefore);
-});

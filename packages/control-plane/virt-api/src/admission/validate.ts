@@ -45,7 +45,7 @@ import {
 import type { Deps } from "../deps.ts";
 import { isEqual, messageOf } from "@patchbay/base";
 import {
-  denyOversizedLists,
+  refuseBeyondLimit,
   vmiSpecOf,
   type Subject,
   ALLOWED,
@@ -409,8 +409,8 @@ function validateOtherKind(request: AdmissionRequest): Verdict | undefined {
   return Object.hasOwn(VALIDATORS, kind) ? VALIDATORS[kind]?.(asObject(object)["spec"]) : undefined;
 }
 
-/** Warns about a definition that Patchbay cannot use. Does not reject the definition, because other programs may use it. */
-function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
+/** Warns about a definition that Patchbay cannot use; other programs may use it. Refuses a definition beyond a limit. */
+function judgeDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
   const spec = asObject(asObject(object)["spec"]);
   if (isEqual(spec, asObject(oldObject)["spec"])) return ALLOWED;
   const name = readText(asObject(asObject(object)["metadata"]), "name");
@@ -423,6 +423,7 @@ function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest)
   // Uses a placeholder if the API server generates the name.
   const parsed = parseNetworkConfig(text, name === "" ? "unnamed" : name);
   if (parsed.ok) return ALLOWED;
+  if (parsed.isBeyondLimit === true) return toVerdict(parsed.causes);
   const causes = parsed.causes.map(({ field, message }) => `${field}: ${message}`).join("; ");
   const warning = `${title} is stored, but no interface can be attached to it: ${causes}; correct it and apply it again`;
   return { allowed: true, warnings: [warning] };
@@ -443,7 +444,9 @@ function validateSubject(
 
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   if (request.subresource === "status") return guardStatus(deps, request);
-  if (request.kind === NETWORK_ATTACHMENT_DEFINITIONS.kind) return warnAboutDefinition(request);
+  const beyondLimit = refuseBeyondLimit(request);
+  if (beyondLimit !== undefined) return beyondLimit;
+  if (request.kind === NETWORK_ATTACHMENT_DEFINITIONS.kind) return judgeDefinition(request);
   if (request.kind === PODS.kind) return guardLauncher(request);
   const verdict = validateOtherKind(request) ?? (await validateMigrationOrEviction(deps, request));
   if (verdict !== undefined) return verdict;
@@ -452,6 +455,6 @@ export async function validate(deps: Deps, request: AdmissionRequest): Promise<V
   const old = findSubject(request.kind, request.oldObject);
   if (isUnchanged(subject, old)) return ALLOWED;
   const specs = { spec: vmiSpecOf(subject), old: old === undefined ? undefined : vmiSpecOf(old) };
-  const denial = denyOversizedLists(subject) ?? (await denyForeignNetworks(deps, request, specs));
+  const denial = await denyForeignNetworks(deps, request, specs);
   return denial ?? validateSubject(deps, request, { subject, old });
 }

@@ -348,6 +348,40 @@ test("answers and counts an admission review", async () => {
   });
 });
 
+test.each([
+  {
+    name: "an error of the judgment refuses the object",
+    error: new RangeError("Invalid string length"),
+    want: {
+      code: 200,
+      body: {
+        response: {
+          allowed: false,
+          status: {
+            code: 422,
+            message: expect.stringMatching(/^API_CHECK_FAILED: .*Invalid string length/) as string,
+          },
+        },
+      },
+    },
+    decision: "denied",
+  },
+  {
+    name: "an error of the environment fails the review",
+    error: new AppError("KUBE_UNREACHABLE", {}),
+    want: { code: 503 },
+    decision: "failed",
+  },
+])("$name", async ({ error, want, decision }) => {
+  store = { ...store, find: () => Promise.reject(error) };
+  const object = aVm({ instancetype: { name: "small" } });
+  const kind = { kind: "VirtualMachine" };
+  const request = { uid: "7", operation: "CREATE", kind, namespace: "ns", name: "vm", object };
+  const text = JSON.stringify({ request });
+  expect(await bench.send("POST", "/validate", { text, as: "webhooks" })).toMatchObject(want);
+  expect(bench.decisions.at(-1)).toMatchObject({ decision });
+});
+
 const VM = "/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b";
 
 test.each([

@@ -26,6 +26,7 @@ import { mutate } from "../admission/mutate.ts";
 import {
   parseReview,
   printReview,
+  refuseUnjudged,
   type AdmissionRequest,
   type Verdict,
 } from "../admission/review.ts";
@@ -143,12 +144,35 @@ const WEBHOOKS = { mutate, validate } satisfies Record<string, Webhook>;
 
 type Webhook = (deps: Deps, request: AdmissionRequest) => Promise<Verdict>;
 
+function isJudgmentError(error: unknown): error is Error {
+  return error instanceof Error && !("code" in error);
+}
+
+async function judge(
+  deps: Deps,
+  webhook: keyof typeof WEBHOOKS,
+  review: AdmissionRequest,
+): Promise<Verdict> {
+  try {
+    return await WEBHOOKS[webhook](deps, review);
+  } catch (error) {
+    if (!isJudgmentError(error)) throw error;
+    const { kind, namespace, name } = review;
+    deps.log.error("judging an object failed", {
+      kind,
+      object: `${namespace}/${name}`,
+      err: error,
+    });
+    return refuseUnjudged(review, error);
+  }
+}
+
 function serveReview(deps: Deps, webhook: keyof typeof WEBHOOKS): RequestHandler {
   return async (request, response) => {
     const review = parseReview(parseBody(request));
     const labels = { webhook, operation: review.operation };
     try {
-      const verdict = await WEBHOOKS[webhook](deps, review);
+      const verdict = await judge(deps, webhook, review);
       deps.countDecision({ ...labels, decision: verdict.allowed ? "allowed" : "denied" });
       response.json(printReview(review, verdict));
     } catch (error) {

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Field errors of 422 responses. Source: Kubernetes util/validation/field.
+import { cutText } from "@patchbay/api/limits";
 import type { Cause } from "./status.ts";
 import { printJson } from "../objects/json.ts";
 
+const VALUE_LENGTH_MAX = 1024;
+
 function printValue(value: unknown): string {
-  return value === undefined ? "null" : printJson(value);
+  if (value === undefined) return "null";
+  return typeof value === "string"
+    ? printJson(cutText(value, VALUE_LENGTH_MAX))
+    : cutText(printJson(value), VALUE_LENGTH_MAX);
 }
 
 export function invalidValue(field: string, value: unknown, detail: string): Cause {

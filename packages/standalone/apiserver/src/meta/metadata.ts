@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoding and validation of metadata. Source: Kubernetes api/validation/objectmeta.go.
+import { collectProblems, METADATA_MAX_BYTES } from "@patchbay/api/limits";
 import { type Fields, isFields, setField } from "../objects/json.ts";
 import type { KubeObject, Meta, OwnerReference } from "../objects/object.ts";
 import type { Kind } from "../kinds/kind.ts";
@@ -151,9 +152,6 @@ export function decodeMeta(value: unknown, kind: string): Meta {
   return { name: "", ...meta };
 }
 
-/** Maximum total bytes of an object's labels. The same limit applies to the object's annotations. Kubernetes does not limit labels. */
-const MAP_MAX_BYTES = 262_144;
-
 const EVENT_OWNER_FORBIDDEN = "/v1, Kind=Event is disallowed from being an owner";
 const KNOWN_FINALIZERS = new Set(["orphan", "foregroundDeletion", "kubernetes"]);
 
@@ -194,14 +192,14 @@ function isTooLong(map: Readonly<Record<string, string>>): boolean {
   for (const [key, value] of Object.entries(map)) {
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
   }
-  return bytes > MAP_MAX_BYTES;
+  return bytes > METADATA_MAX_BYTES;
 }
 
-function labelCauses(labels: Readonly<Record<string, string>>): Cause[] {
+function labelCauses(labels: Readonly<Record<string, string>>): readonly Cause[] {
   if (isTooLong(labels)) {
-    return [tooLongValue("metadata.labels", MAP_MAX_BYTES)];
+    return [tooLongValue("metadata.labels", METADATA_MAX_BYTES)];
   }
-  return Object.entries(labels).flatMap(([key, value]) => {
+  return collectProblems(Object.entries(labels), ([key, value]) => {
     const keyFault = qualifiedNameFault(key);
     const valueFault = labelValueFault(value);
     return [
@@ -211,11 +209,11 @@ function labelCauses(labels: Readonly<Record<string, string>>): Cause[] {
   });
 }
 
-function annotationCauses(annotations: Readonly<Record<string, string>>): Cause[] {
+function annotationCauses(annotations: Readonly<Record<string, string>>): readonly Cause[] {
   if (isTooLong(annotations)) {
-    return [tooLongValue("metadata.annotations", MAP_MAX_BYTES)];
+    return [tooLongValue("metadata.annotations", METADATA_MAX_BYTES)];
   }
-  return Object.keys(annotations).flatMap((key) => {
+  return collectProblems(Object.keys(annotations), (key) => {
     const fault = qualifiedNameFault(key.toLowerCase());
     return fault === undefined ? [] : [invalidValue("metadata.annotations", key, fault)];
   });

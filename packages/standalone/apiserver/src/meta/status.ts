@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error responses: Kubernetes `Status` objects with the exact messages that clients parse.
+import { PROBLEMS_MAX } from "@patchbay/api/limits";
 import type { Fields } from "../objects/json.ts";
 
 /** Reason for an error, usually about one field. Source: Kubernetes metav1.StatusCause. */
@@ -139,11 +140,8 @@ export function tooManyRequests(message: string): StatusError {
   return new StatusError({ code: 429, reason: "TooManyRequests", message, details });
 }
 
-/** Maximum number of reported causes, which limits the length of the message. */
-const CAUSES_MAX = 100;
-
 export function invalid(ref: ResourceRef, name: string, allCauses: readonly Cause[]): StatusError {
-  const causes = allCauses.slice(0, CAUSES_MAX);
+  const causes = allCauses.slice(0, PROBLEMS_MAX);
   const lines = causes.map((cause) => `${cause.field ?? ""}: ${cause.message}`);
   const text = lines.length === 1 ? (lines[0] ?? "") : `[${lines.join(", ")}]`;
   const kind = ref.group === "" ? ref.kind : `${ref.kind}.${ref.group}`;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates one object by the rules that PUT, PATCH, subresources and controllers share.
 import { type GroupVersionKind, toWriteOptions } from "../admission/admission.ts";
-import { type Cause, invalid, modified, notFound } from "../meta/status.ts";
+import { type Cause, modified, notFound } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { validateMeta, validateMetaUpdate } from "../meta/metadata.ts";
 import { type Fields, equalJson, asList, valueAt, without } from "../objects/json.ts";
@@ -10,7 +10,7 @@ import type { StoredObject } from "../storage/store.ts";
 import { type Call, toResourceRef, toAddress, isDryRun, queueIfHeavy } from "./call.ts";
 import { claimUniqueValues } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
-import { toObject } from "./decode.ts";
+import { checkLimits, refuseInvalid, toObject } from "./decode.ts";
 import { readObject, toStorage } from "./conversion.ts";
 
 const MAX_ATTEMPTS = 1000;
@@ -119,15 +119,12 @@ function validateChange(
   objects: { next: KubeObject; current: KubeObject },
 ): void {
   const { next, current } = objects;
-  const causes = [
+  refuseInvalid(kind, current.metadata.name, () => [
     ...validateMeta(kind, next),
     ...validateMetaUpdate(next, current),
     ...newCauses(kind, next, current),
     ...(part === "all" ? [] : (kind.strategy.validateUpdate?.(next, current) ?? [])),
-  ];
-  if (causes.length > 0) {
-    throw invalid(toResourceRef(kind), current.metadata.name, causes);
-  }
+  ]);
 }
 
 /** Returns whether an object that is being deleted may be removed now. */
@@ -254,6 +251,7 @@ async function tryChange(
   await queueIfHeavy(call, deps, length);
   const current = readObject(call.kind, stored);
   const editedObject = change.edit(readObject(call.kind, stored));
+  if (change.part === "main") checkLimits(call, editedObject, current);
   await queueIfHeavy(call, deps, length);
   const preparedObject = prepare(call, change, { next: editedObject, current });
   const next = await admit(call, deps, { change, current, next: preparedObject });

@@ -4,7 +4,6 @@ import {
   alreadyExists,
   badRequest,
   forbidden,
-  invalid,
   notFound,
 } from "../meta/status.ts";
 import { toWriteOptions } from "../admission/admission.ts";
@@ -18,7 +17,7 @@ import type { Store } from "../storage/store.ts";
 import { type Call, type Reply, toResourceRef, toAddress, isDryRun, queueIfHeavy } from "./call.ts";
 import { claimUniqueValues } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
-import { toObject } from "./decode.ts";
+import { checkLimits, refuseInvalid, toObject } from "./decode.ts";
 import { readRequestObject } from "./options/field-validation.ts";
 import { toStorage } from "./conversion.ts";
 
@@ -106,15 +105,16 @@ function dropStatus(kind: Kind, object: KubeObject): void {
 }
 
 function validateNew(kind: Kind, object: KubeObject): void {
-  const causes = [...validateMeta(kind, object), ...(kind.strategy.validate?.(object) ?? [])];
-  if (causes.length > 0) {
-    throw invalid(toResourceRef(kind), object.metadata.name, causes);
-  }
+  refuseInvalid(kind, object.metadata.name, () => [
+    ...validateMeta(kind, object),
+    ...(kind.strategy.validate?.(object) ?? []),
+  ]);
 }
 
 async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Promise<KubeObject> {
   const { kind } = call;
   const dryRun = isDryRun(call.query);
+  checkLimits(call, object);
   resetMeta(call, object);
   checkNamespace(kind, object, deps.store);
   applyDefaults(kind, object);

@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-import { badRequest, invalid } from "../meta/status.ts";
+// Decodes objects of clients, and refuses those that are beyond a limit or invalid.
+import {
+  buildKindLimits,
+  findBeyondLimit,
+  type KindLimits,
+  type LimitProblem,
+} from "@patchbay/api/limits";
+import { SERVICE_ACCOUNT_PREFIX } from "@patchbay/api/names";
+import { messageOf } from "@patchbay/base";
+import { badRequest, type Cause, invalid, StatusError } from "../meta/status.ts";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
-import { invalidValue } from "../meta/causes.ts";
+import { invalidValue, tooLongValue, tooManyValue } from "../meta/causes.ts";
 import { decodeMeta } from "../meta/metadata.ts";
 import { type Fields, asText, isFields, printJson, textAt, without } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { type DecodedShape, decodeShape } from "../shapes/decode-shape.ts";
 import { DecodeError, wrongType } from "../shapes/scalar.ts";
 import { OBJECT_META } from "../shapes/shape.ts";
-import { toResourceRef } from "./call.ts";
+import { type Call, toResourceRef } from "./call.ts";
 
 export interface DecodedObject {
   readonly object: KubeObject;
@@ -113,4 +122,72 @@ export function decodeObject(kind: Kind, fields: Fields): DecodedObject {
 /** Decodes an object, and ignores unknown fields. @throws StatusError 400 or 422 */
 export function toObject(kind: Kind, fields: Fields): KubeObject {
   return decodeObject(kind, fields).object;
+}
+
+const limitsByKind = new Map<string, KindLimits>();
+
+function findLimits(kind: string): KindLimits {
+  const limits = limitsByKind.get(kind) ?? buildKindLimits(kind);
+  limitsByKind.set(kind, limits);
+  return limits;
+}
+
+function findCustomProblem(kind: Kind, object: KubeObject): LimitProblem | undefined {
+  const fields = without(object, "apiVersion", "kind", "metadata", "status");
+  const problem = findBeyondLimit(fields, kind.custom?.schema ?? {}, "");
+  // A maximum of a number is no limit of a size. The schema's validation reports it with the other causes.
+  return problem?.keyword === "maximum" ? undefined : problem;
+}
+
+function findProblem(kind: Kind, object: KubeObject): LimitProblem | undefined {
+  if (!kind.namespaced) return undefined;
+  const { schema, defaults } = findLimits(kind.custom === undefined ? kind.kind : "");
+  if (kind.custom === undefined) {
+    return findBeyondLimit(without(object, "status"), schema, "", defaults);
+  }
+  const { metadata } = object;
+  return findBeyondLimit({ metadata }, schema, "", defaults) ?? findCustomProblem(kind, object);
+}
+
+function toCause({ field, keyword, max, actual }: LimitProblem): Cause {
+  if (keyword === "maxItems" || keyword === "maxProperties") {
+    return tooManyValue(field, actual, max);
+  }
+  return keyword === "maximum"
+    ? invalidValue(field, actual, `must be less than or equal to ${String(max)}`)
+    : tooLongValue(field, max);
+}
+
+/** A stored object can be beyond a limit that is newer. Changes may leave or shrink its field. */
+function isStored(problem: LimitProblem, stored: LimitProblem | undefined): boolean {
+  return stored?.field === problem.field && problem.actual <= stored.actual;
+}
+
+/** Refuses an object beyond a limit with one cause. Patchbay's services are exempt, because a VM's own limits bound its launcher pod. */
+export function checkLimits(
+  { kind, user }: Pick<Call, "kind" | "user">,
+  object: KubeObject,
+  current?: KubeObject,
+): void {
+  if (user.name.startsWith(SERVICE_ACCOUNT_PREFIX)) return;
+  const problem = findProblem(kind, object);
+  if (problem === undefined) return;
+  if (current !== undefined && isStored(problem, findProblem(kind, current))) return;
+  throw invalid(toResourceRef(kind), object.metadata.name, [toCause(problem)]);
+}
+
+function runRules(listCauses: () => readonly Cause[]): readonly Cause[] {
+  try {
+    return listCauses();
+  } catch (error) {
+    if (error instanceof StatusError) throw error;
+    const message = `API_CHECK_FAILED: ${messageOf(error)}`;
+    return [{ reason: "FieldValueInvalid", field: "", message }];
+  }
+}
+
+/** Refuses an object with causes, or on whose rules an error occurs, because another attempt would fail alike. @throws StatusError 422 */
+export function refuseInvalid(kind: Kind, name: string, listCauses: () => readonly Cause[]): void {
+  const causes = runRules(listCauses);
+  if (causes.length > 0) throw invalid(toResourceRef(kind), name, causes);
 }

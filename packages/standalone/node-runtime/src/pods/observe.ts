@@ -15,6 +15,7 @@ import {
   type SandboxFacts,
 } from "./facts.ts";
 import { type Pod, isPodFinished } from "@patchbay/api/kubernetes";
+import { cutText, runChecks } from "@patchbay/api/limits";
 import { findPodProblems } from "../policy/pod-policy.ts";
 import { findPullCredentials } from "../images/credentials.ts";
 import { UID_LABEL } from "../translate/labels.ts";
@@ -84,9 +85,12 @@ export async function withLogTails({
 }
 
 export function findPolicyViolation(pod: Pod): Reason | undefined {
-  const problems = findPodProblems(pod);
+  const problems = runChecks([() => findPodProblems(pod)], (message) => ({
+    field: "spec",
+    message,
+  }));
   if (problems.length === 0) return undefined;
-  const message = problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
+  const message = problems.map(({ field, message }) => `${cutText(field)}: ${message}`).join("; ");
   return { reason: "PodForbidden", message };
 }
 

@@ -3,6 +3,13 @@
 import type { ErrorEntry } from "../entry.ts";
 
 export const API_ERRORS = {
+  API_CHECK_FAILED: {
+    summary:
+      "{what} is refused, because its check failed: {reason}. Change the object, and report the defect",
+    owner: "bug",
+    retry: "never",
+    http: 422,
+  },
   API_INVALID: {
     summary: "the request is invalid: {causes}",
     owner: "user",

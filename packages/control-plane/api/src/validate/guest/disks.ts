@@ -8,8 +8,6 @@ import { causeIf, diskPath, forEachDisk, type Rule, volumePath } from "../rule.t
 import { labelFaults, namesAreUnique } from "./names.ts";
 import { isFeatureOn } from "../../fields/notation.ts";
 
-/** Maximum number of disks or volumes. Source: KubeVirt arrayLenMax. */
-const LIST_MAX = 256;
 /** Maximum length of a serial number, in characters. Source: KubeVirt maxStrLen. */
 const SERIAL_MAX = 256;
 const SERIAL_SYNTAX = /^[A-Za-z0-9_.+-]+$/;
@@ -32,18 +30,6 @@ function findTarget(disk: Disk): { readonly target: Target; readonly bus: string
 function buildBusCauses(path: string, target: Target, message: string): readonly Cause[] {
   return [{ reason: "FieldValueInvalid", field: `${path}.${target}.bus`, message }];
 }
-
-const listsAreShortEnough: Rule = ({ disks, volumes, base }) =>
-  [
-    [`${base}.domain.devices.disks`, disks.length] as const,
-    [`${base}.volumes`, volumes.length] as const,
-  ].flatMap(([field, length]) =>
-    causeIf(length > LIST_MAX, {
-      reason: "FieldValueInvalid",
-      field,
-      message: `${field} list exceeds the ${String(LIST_MAX)} element limit in length`,
-    }),
-  );
 
 const hasVolume = forEachDisk(({ name }, path, { volumes, base }) =>
   causeIf(findByName(volumes, name) === undefined, {
@@ -149,7 +135,6 @@ const serialIsValid = forEachDisk(({ serial = "" }, path) => {
 });
 
 export const DISK_RULES: readonly Rule[] = [
-  listsAreShortEnough,
   hasVolume,
   nameIsUnique,
   hasOneTarget,

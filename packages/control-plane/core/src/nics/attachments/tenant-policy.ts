@@ -10,6 +10,7 @@ import {
   type KubeVirt,
 } from "@patchbay/api";
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
+import { collectProblems, cutText, QUOTE_LENGTH_MAX } from "@patchbay/api/limits";
 import type { Cause } from "@patchbay/api/kubernetes";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 import { collectNeeds, readBridge, readText } from "../definition/needs.ts";
@@ -61,14 +62,8 @@ interface ConfigMember {
   readonly value: unknown;
 }
 
-/** Maximum length of a tenant's string in messages. Without a limit, tenants could make messages arbitrarily long. */
-const TEXT_LENGTH_MAX = 128;
 /** Limit on a member's path in messages, in characters. Once a path is longer, names of nested members are not appended. */
-const FIELD_LENGTH_MAX = 4 * TEXT_LENGTH_MAX;
-
-function cutText(text: string): string {
-  return text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)}…` : text;
-}
+const FIELD_LENGTH_MAX = 4 * QUOTE_LENGTH_MAX;
 
 function appendToField(field: string, part: string): string {
   if (field.length > FIELD_LENGTH_MAX) return field;
@@ -248,13 +243,16 @@ function findPluginProblems(member: PluginMember, context: PolicyContext): reado
 
 function listPluginProblems(plugin: JsonObject, context: PolicyContext): readonly string[] {
   const members = listMembers(plugin);
-  return [
-    ...members.flatMap(({ field, value }) => findMemberCaseProblems(field, value)),
-    ...listPluginMembers(members).flatMap((member) => findPluginProblems(member, context)),
-    ...listPaths(members)
-      .filter(({ text }) => !isBelow(text, context.policy.paths))
-      .map((named) => describeRefusal(named, "paths")),
+  const checks: readonly (() => readonly string[])[] = [
+    () => collectProblems(members, ({ field, value }) => findMemberCaseProblems(field, value)),
+    () =>
+      collectProblems(listPluginMembers(members), (member) => findPluginProblems(member, context)),
+    () =>
+      collectProblems(listPaths(members), (named) =>
+        isBelow(named.text, context.policy.paths) ? [] : [describeRefusal(named, "paths")],
+      ),
   ];
+  return collectProblems(checks, (check) => check());
 }
 
 function listPlugins({ plugins }: NetworkConfigList): readonly JsonObject[] {
@@ -284,7 +282,7 @@ export function findPolicyProblems(
   nodeBridges: ReadonlySet<string>,
 ): readonly string[] {
   if (policy.trustedNamespaces.includes(definition.namespace)) return [];
-  return definition.config.plugins.flatMap((plugin) =>
+  return collectProblems(definition.config.plugins, (plugin) =>
     listPluginProblems(plugin, { policy, nodeBridges }),
   );
 }

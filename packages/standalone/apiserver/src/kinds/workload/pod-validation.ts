@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validation of pod specs, for pods and for pod templates. Source: Kubernetes core validation.
+import { DURATION_MAX_SECONDS } from "@patchbay/api/limits";
 import type { Cause } from "../../meta/status.ts";
 import {
   duplicateValue,
@@ -270,12 +271,6 @@ function containerCauses(container: Fields, path: string, knownNames: KnownNames
     ...deviceCauses(container, path, knownNames.volumes),
   ];
 }
-
-/**
- * Maximum duration in the fields of a pod. A time that is computed from a longer duration could be after the year 9999, which
- * RFC 3339 does not support. Source: Kubernetes core validation.
- */
-export const DURATION_MAX_SECONDS = 2 ** 31 - 1;
 
 function deadlineCauses(spec: Fields, path: string): Cause[] {
   const gracePeriod = valueAt(spec, "terminationGracePeriodSeconds");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kind Pod: immutable spec, graceful deletion. Source: Kubernetes core/v1 Pod.
+import { DURATION_MAX_SECONDS } from "@patchbay/api/limits";
 import type { Cause } from "../../meta/status.ts";
 import { forbiddenValue } from "../../meta/causes.ts";
 import {
@@ -15,7 +16,7 @@ import {
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Column, type Kind, defineKind } from "../kind.ts";
-import { DURATION_MAX_SECONDS, podSpecCauses } from "./pod-validation.ts";
+import { podSpecCauses } from "./pod-validation.ts";
 import { CONTAINER_LISTS, defaultPodOnlyFields, defaultPodSpec } from "./pod-defaults.ts";
 
 function computeQosClass(spec: Fields): string {

@@ -7,6 +7,7 @@ import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import { readDefinition } from "./definition.ts";
 import { POLICY_FIELDS } from "@patchbay/api";
+import { PROBLEMS_MAX } from "@patchbay/api/limits";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
@@ -69,13 +70,28 @@ async function findNameProblems(
   ];
 }
 
-/** Maximum number of problems in a message. Each member of a definition may cause a problem. */
-const PROBLEMS_MAX = 20;
-
 function printProblems(problems: readonly string[]): string {
-  const unlistedCount = problems.length - PROBLEMS_MAX;
   const listed = problems.slice(0, PROBLEMS_MAX).join(", ");
-  return unlistedCount > 0 ? `${listed} and ${String(unlistedCount)} more` : listed;
+  return problems.length < PROBLEMS_MAX ? listed : `${listed}, at which the check stopped`;
+}
+
+async function listProblems(
+  { network, namespace }: { readonly network: string; readonly namespace: string },
+  config: NetworkConfigList,
+  deps: PolicyDeps,
+): Promise<readonly string[] | AppError> {
+  try {
+    const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
+    const definition = { namespace, config };
+    return [
+      ...findPolicyProblems(definition, deps.policy.current(), ownBridges),
+      ...(await findNameProblems(config, deps)),
+    ];
+  } catch (error) {
+    if (!(error instanceof RangeError || error instanceof TypeError)) throw error;
+    const reason = `its check failed: ${error.message}`;
+    return new AppError("CNI_CONFIG_INVALID", { network, reason });
+  }
 }
 
 /** Returns an error if the network calls Patchbay's plugin or violates the policy; CNI_DEFINITION_TOLERATED if the policy only warns. */
@@ -88,11 +104,8 @@ export async function findForbidden(
   const { namespace = "" } = parseKey(network);
   const policy = deps.policy.current();
   if (selfCall !== undefined || policy.trustedNamespaces.includes(namespace)) return selfCall;
-  const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
-  const problems = [
-    ...findPolicyProblems({ namespace, config }, policy, ownBridges),
-    ...(await findNameProblems(config, deps)),
-  ];
+  const problems = await listProblems({ network, namespace }, config, deps);
+  if (isAppError(problems)) return problems;
   if (problems.length === 0) return undefined;
   const code = deps.policy.isEnforced ? "CNI_DEFINITION_FORBIDDEN" : "CNI_DEFINITION_TOLERATED";
   const setting = deps.policy.describeSetting();
