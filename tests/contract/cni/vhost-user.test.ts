@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vhost-user CNI plugin, called as by a runtime.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -12,19 +20,20 @@ const PLUGIN = join(
 );
 const ID = `contract-cni-${String(process.pid)}`;
 const DIRECTORY = `/run/patchbay/vhost-user/${ID}`;
+const INFO_DIRECTORY = "/var/run/k8s.cni.cncf.io/devinfo/cni";
+const info = `${INFO_DIRECTORY}/default-fast-${ID}_pod1`;
 
 let base = "";
-let info = "";
 
 beforeAll(() => {
   base = mkdtempSync(join(tmpdir(), "vhost-cni-"));
-  info = join(base, "not/there/yet");
   mkdirSync(DIRECTORY, { recursive: true });
   symlinkSync(base, `${DIRECTORY}-link`);
 });
 
 afterAll(() => {
   for (const path of [base, DIRECTORY, `${DIRECTORY}-link`]) rmSync(path, { recursive: true });
+  rmSync(info, { force: true });
 });
 
 function call(command: string, config: object | string, env: Record<string, string> = {}) {
@@ -33,7 +42,7 @@ function call(command: string, config: object | string, env: Record<string, stri
     encoding: "utf8",
     env: {
       CNI_COMMAND: command,
-      CNI_CONTAINERID: "box",
+      CNI_CONTAINERID: ID,
       CNI_NETNS: "/run/netns/box",
       CNI_IFNAME: "pod1",
       CNI_ARGS: `IgnoreUnknown=1;K8S_POD_UID=${ID};K8S_POD_NAME=p`,
@@ -91,4 +100,49 @@ test.each<{ name: string; config?: object | string; env?: Record<string, string>
 ])("ADD rejects $name", ({ config = configOf(), env, code }) => {
   expect(call("ADD", config, env)).toMatchObject({ status: 1, said: { code } });
   expect(existsSync(info)).toBe(false);
+});
+
+function withInfo(path: string): object {
+  return configOf({ runtimeConfig: { CNIDeviceInfoFile: path } });
+}
+
+test.each([
+  { name: "in another directory", pathOf: () => join(base, `default-fast-${ID}_pod1`) },
+  { name: "above the directory", pathOf: () => `${INFO_DIRECTORY}/../default-fast-${ID}_pod1` },
+  { name: "of another attachment", pathOf: () => `${INFO_DIRECTORY}/default-fast-other_pod1` },
+])("neither writes nor removes a file $name", ({ pathOf }) => {
+  const path = pathOf();
+  mkdirSync(INFO_DIRECTORY, { recursive: true });
+  expect(call("ADD", withInfo(path))).toMatchObject({ status: 1, said: { code: 7 } });
+  expect(existsSync(path)).toBe(false);
+  // The text that the plugin itself writes.
+  expect(call("ADD", configOf()).status).toBe(0);
+  writeFileSync(path, readFileSync(info));
+  expect(call("DEL", withInfo(path)).status).toBe(0);
+  expect(existsSync(path)).toBe(true);
+  rmSync(path);
+  call("DEL", configOf());
+});
+
+test.each([
+  {
+    name: "another program's file",
+    make: () => {
+      writeFileSync(info, "{}");
+    },
+  },
+  {
+    name: "a link",
+    make: () => {
+      symlinkSync(join(base, "target"), info);
+    },
+  },
+])("neither replaces nor removes $name", ({ make }) => {
+  writeFileSync(join(base, "target"), "text");
+  make();
+  const before = readFileSync(info, "utf8");
+  expect(call("ADD", configOf())).toMatchObject({ status: 1, said: { code: 5 } });
+  expect(call("DEL", configOf()).status).toBe(0);
+  expect(readFileSync(info, "utf8")).toBe(before);
+  rmSync(info);
 });

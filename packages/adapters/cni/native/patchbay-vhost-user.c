@@ -147,6 +147,28 @@ static void find_directory(const char *config, char *path, size_t room) {
          path, RESOURCE);
 }
 
+/** Directories in which runtimes name files for device information. Source: NPWG device information 1.1.0 section 4. */
+static const char *const INFO_DIRECTORIES[] = {"/var/run/k8s.cni.cncf.io/devinfo/cni/", "/run/k8s.cni.cncf.io/devinfo/cni/"};
+#define INFO_HEAD "{\"type\":\"vhost-user\",\"version\":\"1.1.0\",\"vhost-user\":{\"mode\":\"client\",\"path\":\"" ROOT "/"
+
+/** Returns whether the name ends with this attachment's CONTAINERID_IFNAME, as the names of all runtimes do. */
+static bool is_own_name(const char *name) {
+  char end[2 * NAME_MAX_BYTES + 2];
+  const char *container = variable("CNI_CONTAINERID"), *nic = variable("CNI_IFNAME");
+  if (!is_name(container) || !is_name(nic) || !isalnum((unsigned char)*name)) return false;
+  int length = snprintf(end, sizeof(end), "%s_%s", container, nic);
+  size_t size = strlen(name);
+  return size >= (size_t)length && strcmp(name + size - length, end) == 0 && strpbrk(name, "/\\\"") == NULL;
+}
+
+static const char *find_info_name(const char *path) {
+  for (size_t index = 0; index < sizeof(INFO_DIRECTORIES) / sizeof(*INFO_DIRECTORIES); index++) {
+    size_t length = strlen(INFO_DIRECTORIES[index]);
+    if (strncmp(path, INFO_DIRECTORIES[index], length) == 0 && is_own_name(path + length)) return path + length;
+  }
+  return NULL;
+}
+
 /** Creates a file's missing parent directories. */
 static void make_parents(const char *path) {
   char parent[1024];
@@ -158,12 +180,34 @@ static void make_parents(const char *path) {
   }
 }
 
+static int open_info_directory(const char *path, const char *name) {
+  char directory[1024];
+  snprintf(directory, sizeof(directory), "%.*s", (int)(name - path), path);
+  return open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool is_made_here(int directory, const char *name) {
+  char head[sizeof(INFO_HEAD)] = "";
+  struct stat found;
+  int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return false;
+  bool is_plain = fstat(file, &found) == 0 && S_ISREG(found.st_mode);
+  bool is_same = is_plain && read(file, head, sizeof(INFO_HEAD) - 1) == sizeof(INFO_HEAD) - 1;
+  close(file);
+  return is_same && memcmp(head, INFO_HEAD, sizeof(INFO_HEAD) - 1) == 0;
+}
+
 static void write_info(const char *file, const char *socket) {
+  const char *name = find_info_name(file);
+  if (name == NULL)
+    fail(BAD_CONFIG, "CNIDeviceInfoFile is not a file of this attachment in %s", INFO_DIRECTORIES[0]);
   make_parents(file);
-  int descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail(IO_FAILURE, "CNIDeviceInfoFile cannot be written: %s", strerror(errno));
-  int written = dprintf(descriptor, "{\"type\":\"vhost-user\",\"version\":\"1.1.0\",\"vhost-user\":{\"mode\":\"client\",\"path\":\"%s\"}}\n",
-                        socket);
+  int directory = open_info_directory(file, name);
+  if (directory < 0) fail(IO_FAILURE, "the directory of CNIDeviceInfoFile cannot be opened: %s", strerror(errno));
+  if (is_made_here(directory, name)) unlinkat(directory, name, 0);
+  int descriptor = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(IO_FAILURE, "CNIDeviceInfoFile cannot be created: %s", strerror(errno));
+  int written = dprintf(descriptor, "%s%s\"}}\n", INFO_HEAD, socket + strlen(ROOT "/"));
   if (written < 0 || close(descriptor) != 0) fail(IO_FAILURE, "CNIDeviceInfoFile cannot be written: %s", strerror(errno));
 }
 
@@ -191,10 +235,13 @@ static int add(const char *config) {
   return 0;
 }
 
-/** Removes the device information. The dataplane removes the socket, and the node removes the directory. */
+/** Removes the device information that ADD wrote. The dataplane removes the socket, and the node removes the directory. */
 static int delete (const char *config) {
   char file[1024] = "";
-  if (find_info_file(config, file, sizeof(file)) && unlink(file) != 0 && errno != ENOENT)
+  const char *name = find_info_file(config, file, sizeof(file)) ? find_info_name(file) : NULL;
+  int directory = name == NULL ? -1 : open_info_directory(file, name);
+  if (directory < 0 || !is_made_here(directory, name)) return 0;
+  if (unlinkat(directory, name, 0) != 0 && errno != ENOENT)
     fail(IO_FAILURE, "CNIDeviceInfoFile cannot be removed: %s", strerror(errno));
   return 0;
 }
