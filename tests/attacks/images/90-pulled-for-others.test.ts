@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tenant that uses an image pulled with another tenant's secret, or replaces an administrator's image.
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Container, Pod } from "@patchbay/api/kubernetes";
@@ -41,7 +43,15 @@ beforeAll(async () => {
   execFileSync("tar", ["-xf", archive, "-C", layout]);
   closed = await startRegistry(layout, LOGIN);
   open = await startRegistry(layout);
-  await machine.api.post("/api/v1/namespaces", { metadata: { name: "other" } });
+  for (const name of ["other", "tenant"]) {
+    await machine.api.post("/api/v1/namespaces", { metadata: { name } });
+  }
+  const tenantPolicy = { trustedNamespaces: ["default", "other"] };
+  const made = await machine.api.post("/apis/kubevirt.io/v1/namespaces/default/kubevirts", {
+    metadata: { name: "kubevirt" },
+    spec: { configuration: { network: { tenantPolicy } } },
+  });
+  if (made.code !== 201) throw new Error(`the tenant policy was not set: ${JSON.stringify(made)}`);
   const auths = { [closed.host]: LOGIN };
   await machine.api.post("/api/v1/namespaces/default/secrets", {
     metadata: { name: "pull" },
@@ -50,7 +60,9 @@ beforeAll(async () => {
   });
 }, IMAGES_MS);
 afterAll(async () => {
-  await machine.api.delete("/api/v1/namespaces/other/pods", { gracePeriodSeconds: 0 });
+  for (const name of ["other", "tenant"]) {
+    await machine.api.delete(`/api/v1/namespaces/${name}/pods`, { gracePeriodSeconds: 0 });
+  }
   await machine.clear();
   await closed.close();
   await open.close();
@@ -118,4 +130,32 @@ test("attack 91: does not pull over an added image, and never pulls an image of 
   expect((await machine.runtime.findImage(image))?.id).toBe(before?.id);
   const local = { image: "localhost/mine:1", imagePullPolicy: "Always" } as const;
   expect(await theft("local", local)).toBe("ErrImageNeverPull");
+});
+
+/** A port of the host's loopback address, and the number of connections to it. */
+async function listen(): Promise<{ readonly server: Server; readonly connections: () => number }> {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { server, connections: () => connections };
+}
+
+test("attack 160: never connects to the host's loopback address for a tenant's image", async () => {
+  const { server, connections } = await listen();
+  const { port } = server.address() as AddressInfo;
+  for (const [index, host] of ["127.0.0.1", "localhost", "127.1"].entries()) {
+    const image = `${host}:${String(port)}/x:1`;
+    const name = `loopback-${String(index)}`;
+    const asking = { namespace: "tenant", name, container: { image } };
+    expect(await ask(asking)).toBe("ErrImagePull");
+    const { body } = await machine.api.get(`/api/v1/namespaces/tenant/pods/${name}`);
+    const { waiting } = (body as unknown as Pod).status?.containerStatuses?.[0]?.state ?? {};
+    expect(waiting?.message).toContain("only namespaces default, other may use registries");
+  }
+  expect(connections()).toBe(0);
+  server.close();
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connects the adapters and starts the loops. Contains no decisions.
+import { lookup } from "node:dns/promises";
 import { join, resolve, dirname } from "node:path";
 import { createBridgeRecorder, parseNetworkConfig } from "@patchbay/cni";
 import {
@@ -32,7 +33,7 @@ import {
   type MachineIdentity,
 } from "./node/machine.ts";
 import { computePodQuota } from "./node/status.ts";
-import { NODES, PODS } from "@patchbay/api";
+import { KUBEVIRTS, NODES, PODS } from "@patchbay/api";
 import type { KubeNode, Pod } from "@patchbay/api/kubernetes";
 import { buildLayout, OWN_NETWORK_RUNTIME } from "@patchbay/containerd";
 import {
@@ -64,7 +65,7 @@ import {
   type VolumeMachine,
 } from "./compose/volumes.ts";
 import { createSweeper, sweepAfterReconnects, createSweep } from "./compose/orphans.ts";
-import { createImageAccess } from "./images/access.ts";
+import { createImageAccess, createRegistryPolicy } from "./images/access.ts";
 import { runImageGarbageCollection } from "./images/garbage.ts";
 import { rotateLogs } from "./log-rotation.ts";
 import { sendHeartbeat, runHeartbeat, type NodeDeps } from "./node/heartbeat.ts";
@@ -326,6 +327,12 @@ function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
   }, signal);
 }
 
+/** Resolves a host like containerd. Returns an empty list if that fails, because the pull then reports the failure. */
+async function resolveHost(host: string): Promise<readonly string[]> {
+  const results = await lookup(host, { all: true }).catch(() => []);
+  return results.map(({ address }) => address);
+}
+
 function composePods(
   context: DaemonContext,
   machine: Machine,
@@ -368,6 +375,10 @@ function composePods(
       clock,
       log,
       wake,
+      registries: createRegistryPolicy({
+        readKubeVirt: async () => (await store.list(KUBEVIRTS)).items[0],
+        resolve: resolveHost,
+      }),
       guard: choosePullGuard(context, machine),
       access: createImageAccess(imageDeps),
     }),

@@ -2,7 +2,14 @@
 // Addresses that a Service may publish. Tenants must not reach arbitrary addresses through a Service (CVE-2021-25740).
 import { POLICY_FIELDS, type KubeVirt, type NetworkAttachmentDefinition } from "@patchbay/api";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
-import { IP_BITS, isWithin, parseIp, printAddress, type IpPrefix } from "@patchbay/api/values";
+import {
+  IP_BITS,
+  isAddressWithin,
+  isWithin,
+  parseIp,
+  printAddress,
+  type IpPrefix,
+} from "@patchbay/api/values";
 
 type NetworkAddresses =
   | { readonly kind: "allowed"; readonly prefixes: readonly IpPrefix[] }
@@ -28,6 +35,10 @@ const FORBIDDEN_PREFIXES = [
   "fe80::/10",
   "ff00::/8",
 ].flatMap((text) => parseIp(text) ?? []);
+
+export function isSpecialAddress(text: string): boolean {
+  return isAddressWithin(text, FORBIDDEN_PREFIXES);
+}
 
 /** Returns the trusted namespaces. Patchbay assumes that only administrators create network definitions in them. */
 export function readTrustedNamespaces(kubevirt: KubeVirt | undefined): readonly string[] {
@@ -65,8 +76,8 @@ export function parseServiceAddress(
   const parsed = parseIp(text);
   if (parsed === undefined) return undefined;
   const address = { ...parsed, length: IP_BITS[parsed.version] };
-  const containsAddress = (prefix: IpPrefix): boolean => isWithin(address, prefix);
-  if (!prefixes.some(containsAddress) || FORBIDDEN_PREFIXES.some(containsAddress)) return undefined;
+  const isAllowed = prefixes.some((prefix) => isWithin(address, prefix));
+  if (!isAllowed || isSpecialAddress(text)) return undefined;
   return {
     addressType: address.version === 4 ? "IPv4" : "IPv6",
     text: printAddress(address),

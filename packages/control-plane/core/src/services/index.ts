@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-export { readTrustedNamespaces } from "./allowed-addresses.ts";
+export { isSpecialAddress, readTrustedNamespaces } from "./allowed-addresses.ts";
 export {
   NETWORK_SLICE_WRITER,
   networkServicePlan,

@@ -3,10 +3,18 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
+import type { KubeVirt } from "@patchbay/api";
 import { messageOf, type Logger } from "@patchbay/base";
+import { isSpecialAddress, readTrustedNamespaces } from "@patchbay/core/services";
 import type { Files, RegistryCredentials, ContainerImage } from "@patchbay/core/interfaces";
 import { parseRepository } from "@patchbay/containerd";
-import { isLocalName, isFromRegistry, findListedName, listReferenceAliases } from "./names.ts";
+import {
+  findListedName,
+  findRegistryHost,
+  isFromRegistry,
+  isLocalName,
+  listReferenceAliases,
+} from "./names.ts";
 
 interface Grant {
   readonly anyone: boolean;
@@ -215,4 +223,59 @@ class Access implements ImageAccess {
 
 export function createImageAccess(deps: AccessDeps): ImageAccess {
   return new Access(deps);
+}
+
+interface UsedRegistry {
+  readonly reference: string;
+  readonly namespace: string;
+}
+
+/** Keeps tenants away from services of the node that listen on loopback and link-local addresses, because containerd connects as the node. */
+export interface RegistryPolicy {
+  findNamedProblem(use: UsedRegistry): Promise<string | undefined>;
+  findResolvedProblem(use: UsedRegistry): Promise<string | undefined>;
+}
+
+interface RegistryPolicyDeps {
+  readonly readKubeVirt: () => Promise<KubeVirt | undefined>;
+  readonly resolve: (host: string) => Promise<readonly string[]>;
+}
+
+/** Names of the loopback interface. Source: RFC 6761, 6.3. */
+function isLoopbackName(host: string): boolean {
+  return host === "localhost" || host.endsWith(".localhost");
+}
+
+class NodeRegistryPolicy implements RegistryPolicy {
+  readonly #deps: RegistryPolicyDeps;
+
+  constructor(deps: RegistryPolicyDeps) {
+    this.#deps = deps;
+  }
+
+  async findNamedProblem(use: UsedRegistry): Promise<string | undefined> {
+    const host = findRegistryHost(use.reference);
+    if (host === undefined || isLocalName(use.reference)) return undefined;
+    const isForbidden = host === "" || isLoopbackName(host) || isSpecialAddress(host);
+    return isForbidden ? this.#describe(host, use) : undefined;
+  }
+
+  async findResolvedProblem(use: UsedRegistry): Promise<string | undefined> {
+    const host = findRegistryHost(use.reference) ?? "";
+    if (host === "") return undefined;
+    const addresses = await this.#deps.resolve(host);
+    const special = addresses.find(isSpecialAddress);
+    return special === undefined ? undefined : this.#describe(`${host} (${special})`, use);
+  }
+
+  async #describe(host: string, { namespace }: UsedRegistry): Promise<string | undefined> {
+    const trusted = readTrustedNamespaces(await this.#deps.readKubeVirt());
+    if (trusted.includes(namespace)) return undefined;
+    const where = host === "" ? "has a malformed registry" : `is in registry ${host}`;
+    return `it ${where}, but only namespaces ${trusted.join(", ")} may use registries on loopback and link-local addresses (spec.configuration.network.tenantPolicy.trustedNamespaces of the KubeVirt object); name another registry`;
+  }
+}
+
+export function createRegistryPolicy(deps: RegistryPolicyDeps): RegistryPolicy {
+  return new NodeRegistryPolicy(deps);
 }

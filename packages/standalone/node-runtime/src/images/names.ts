@@ -34,3 +34,19 @@ export function isFromRegistry(name: string, { digests }: ContainerImage): boole
   const repository = parseRepository(name);
   return digests.some((digest) => parseRepository(digest) === repository);
 }
+
+function findRegistry(reference: string): string | undefined {
+  const slash = reference.indexOf("/");
+  const first = slash < 0 ? "" : reference.slice(0, slash);
+  const isRegistry = /[.:]/.test(first) || first === "localhost" || first !== first.toLowerCase();
+  return isRegistry ? first : undefined;
+}
+
+/** Returns the registry's host, with `127.1` as `127.0.0.1`. Undefined for the default registry; empty if the registry is malformed. */
+export function findRegistryHost(reference: string): string | undefined {
+  const registry = findRegistry(reference);
+  if (registry === undefined) return undefined;
+  const url = `http://${registry}`;
+  if (!URL.canParse(url)) return "";
+  return new URL(url).hostname.replaceAll(/^\[|\]$|\.$/g, "");
+}

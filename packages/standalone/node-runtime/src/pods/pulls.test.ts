@@ -3,7 +3,7 @@ import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
-import { createImageAccess, createGrants } from "../images/access.ts";
+import { createImageAccess, createGrants, createRegistryPolicy } from "../images/access.ts";
 import { NO_PULL_GUARD } from "../images/pull-guard.ts";
 import { createPulls, type ImageUse, type Pulls } from "./pulls.ts";
 
@@ -17,7 +17,7 @@ const IMAGE = {
 type Policy = ImageUse["policy"];
 
 function useOf(uid: string, policy: Policy = "IfNotPresent", reference = IMAGE.tags[0]): ImageUse {
-  return { uid, reference: reference ?? "", policy, startId: "c 0" };
+  return { uid, namespace: "ns1", reference: reference ?? "", policy, startId: "c 0" };
 }
 
 function setUp() {
@@ -40,6 +40,11 @@ function setUp() {
       wake,
       access,
       guard: NO_PULL_GUARD,
+      registries: createRegistryPolicy({
+        readKubeVirt: () => Promise.resolve(undefined),
+        resolve: (host) =>
+          Promise.resolve(host === "reg.evil" ? ["169.254.169.254"] : ["192.0.2.1"]),
+      }),
     });
   };
   return { runtime, files, marked, start, pulls: start(), woken };
@@ -154,4 +159,51 @@ test("grants are deleted with the image, and an invalid file grants nothing", as
     new Set(),
   );
   expect(await files.list("/images")).toEqual([]);
+});
+
+function useIn(namespace: string, reference: string): ImageUse {
+  return { ...useOf("uid-1", "IfNotPresent", reference), namespace };
+}
+
+test.each([
+  "127.0.0.1:5000/a:1",
+  "127.9.9.9:5000/a",
+  "127.1:5000/a",
+  "0x7f000001:80/a",
+  "0.0.0.0:5000/a",
+  "localhost:5000/a",
+  "LOCALHOST/a",
+  "x.localhost:5000/a",
+  "localhost.:5000/a",
+  "169.254.169.254/latest/meta-data",
+  "[::1]:5000/a",
+  "[fe80::1]:5000/a",
+  "[::ffff:127.0.0.1]:5000/a",
+])("rejects registry %s for tenants only", async (reference) => {
+  const { pulls } = setUp();
+  const found = await pulls.find(useIn("tenant", reference), asMe(undefined));
+  expect(found).toMatchObject({
+    kind: "failed",
+    summary: { reason: "ErrImagePull", message: expect.stringContaining("registr") as string },
+  });
+  expect(await find(pulls, useIn("default", reference))).toBe("absent");
+});
+
+test.each(["a", "library/a", "reg.example/a:1", "192.0.2.1:5000/a", "localhost/a:1"])(
+  "does not reject registry of %s",
+  async (reference) => {
+    const { pulls } = setUp();
+    const found = await pulls.find(useIn("tenant", reference), asMe(undefined));
+    expect(JSON.stringify(found)).not.toContain("registries on loopback");
+  },
+);
+
+test("does not pull from a name with a link-local address for tenants", async () => {
+  const { pulls } = setUp();
+  const use = useIn("tenant", "reg.evil/a:1");
+  await pull(pulls, use);
+  expect(await pulls.find(use, asMe(undefined))).toMatchObject({
+    kind: "failed",
+    summary: { message: expect.stringContaining("reg.evil (169.254.169.254)") as string },
+  });
 });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Container } from "@patchbay/api/kubernetes";
-import { messageOf, type Clock, type Logger } from "@patchbay/base";
+import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createStepBackoff } from "@patchbay/kube";
 import type {
   ContainerImage,
   ContainerRuntime,
   RegistryCredentials,
 } from "@patchbay/core/interfaces";
-import type { ImageAccess } from "../images/access.ts";
+import type { ImageAccess, RegistryPolicy } from "../images/access.ts";
 import type { PullGuard } from "../images/pull-guard.ts";
 import { isLocalName } from "../images/names.ts";
 import {
@@ -21,6 +21,7 @@ import {
 
 export interface ImageUse {
   readonly uid: string;
+  readonly namespace: string;
   readonly reference: string;
   readonly policy: PullPolicy;
   /** Id of a use of the image: `volume NAME` or `CONTAINER ATTEMPT`. With policy Always, the image is pulled only once for each id. */
@@ -50,6 +51,7 @@ export interface Pulls {
 interface PullDeps {
   readonly runtime: ContainerRuntime;
   readonly access: ImageAccess;
+  readonly registries: RegistryPolicy;
   readonly guard: PullGuard;
   readonly clock: Clock;
   readonly log: Logger;
@@ -86,6 +88,8 @@ class BackgroundPulls implements Pulls {
 
   async find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts> {
     const { reference, policy } = use;
+    const problem = await this.#deps.registries.findNamedProblem(use);
+    if (problem !== undefined) return rejectRegistry(reference, problem);
     const waitingUids = this.#waitingPods.get(reference);
     if (waitingUids !== undefined) {
       waitingUids.add(use.uid);
@@ -133,10 +137,12 @@ class BackgroundPulls implements Pulls {
   }
 
   async #pull(use: ImageUse, context: PullContext): Promise<void> {
-    const { access, clock, guard, log, runtime } = this.#deps;
+    const { access, clock, guard, log, registries, runtime } = this.#deps;
     const { reference: image } = use;
     const startMs = clock.monotonicMs();
     try {
+      const reason = await registries.findResolvedProblem(use);
+      if (reason !== undefined) throw new AppError("RUNTIME_REGISTRY_FORBIDDEN", { reason });
       const candidates = await context.credentials();
       const { id, credentials } = await guard.run(image, (signal) =>
         pullWithAny({ runtime, signal }, image, candidates),
@@ -211,6 +217,16 @@ function rejectMissingImage(reference: string): ImageFacts {
   );
 }
 
+const FORBIDDEN_REGISTRY_RECHECK_MS = 30_000;
+
+function rejectRegistry(reference: string, problem: string): ImageFacts {
+  return {
+    kind: "failed",
+    summary: { reason: "ErrImagePull", message: `image ${reference} is not pulled: ${problem}` },
+    pauseMs: FORBIDDEN_REGISTRY_RECHECK_MS,
+  };
+}
+
 /** Rejects an image that was pulled with other pods' secrets. With policy Never, this pod cannot prove its access. Source: KEP-2535. */
 function rejectImageOfOtherPods(reference: string): ImageFacts {
   return buildNeverPullFailure(
@@ -225,11 +241,12 @@ export function createPulls(deps: PullDeps): Pulls {
 
 export function listImageUses(facts: LivePodFacts): readonly ImageUse[] {
   const { pod, uid } = facts;
+  const { namespace = "" } = pod.metadata;
   const volumes = (pod.spec.volumes ?? []).flatMap(({ name, image }): readonly ImageUse[] => {
     if (image === undefined) return [];
     const { reference, pullPolicy } = image;
     const policy = choosePullPolicy(reference, pullPolicy);
-    return [{ uid, reference, policy, startId: `volume ${name}` }];
+    return [{ uid, namespace, reference, policy, startId: `volume ${name}` }];
   });
   const containers = listPodContainers(pod)
     .filter(({ name }) => findLatest(facts, name)?.state !== "RUNNING")
@@ -237,6 +254,7 @@ export function listImageUses(facts: LivePodFacts): readonly ImageUse[] {
       const policy = choosePullPolicy(reference, imagePullPolicy);
       return {
         uid,
+        namespace,
         reference,
         policy,
         startId: `${name} ${String(computeNextAttempt(facts, name))}`,

@@ -14,7 +14,7 @@ import {
   settle,
 } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
-import { createImageAccess, createGrants } from "../images/access.ts";
+import { createImageAccess, createGrants, createRegistryPolicy } from "../images/access.ts";
 import { NO_PULL_GUARD } from "../images/pull-guard.ts";
 import { UID_INDEX, type PodDeps, type Volumes } from "../pods/deps.ts";
 import type { ContainerHealth } from "../pods/facts.ts";
@@ -182,6 +182,10 @@ export class PodWorld {
         wake,
         access: createImageAccess({ grants }),
         guard: NO_PULL_GUARD,
+      registries: createRegistryPolicy({
+        readKubeVirt: () => Promise.resolve(undefined),
+        resolve: () => Promise.resolve([]),
+      }),
       }),
       stops: createStops({ runtime: this.runtime, clock, log, wake }),
       sweeper: {

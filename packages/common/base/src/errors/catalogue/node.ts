@@ -58,6 +58,12 @@ export const RUNTIME_ERRORS = {
     retry: "backoff",
     http: 422,
   },
+  RUNTIME_REGISTRY_FORBIDDEN: {
+    summary: "the image may not be pulled: {reason}",
+    owner: "user",
+    retry: "on-change",
+    http: 403,
+  },
   RUNTIME_NOT_RUNNING: {
     summary: "patchbay is not running in {dataDir}",
     owner: "user",
