@@ -72,6 +72,21 @@ test("attack 52: rejects tokens that the server did not sign", async () => {
   }
 });
 
+test("attack 161: no token lives longer than a year", async () => {
+  const path = `${CORE}/default/serviceaccounts/default/token`;
+  const { code, body, warning } = await tenant.ask("POST", path, {
+    spec: { expirationSeconds: 2 ** 32 },
+  });
+  expect(code).toBe(201);
+  const [, claims = ""] = String(body.status?.["token"]).split(".");
+  const { exp, iat } = JSON.parse(Buffer.from(claims, "base64url").toString()) as {
+    readonly exp: number;
+    readonly iat: number;
+  };
+  expect(exp - iat).toBeLessThanOrEqual(365 * 24 * 3600);
+  expect(warning).toContain("shortened");
+});
+
 /** Sends one raw request with the tenant's certificate; returns the status line. */
 async function raw(text: string): Promise<string> {
   const { authority, server } = machine.api;
