@@ -6,7 +6,9 @@ export { createPacketCaptures } from "./packet-captures.ts";
 export {
   createNodeNics,
   type HostLinksDeps,
+  type HostSubnet,
   listHostLinks,
+  listHostSubnets,
   openHostNetns,
 } from "./node-nics/node-nics.ts";
 export { createNicDoctor } from "./doctor/nic-doctor.ts";

@@ -135,5 +135,7 @@ export {
   POLICY_FIELDS,
   type ClusterTenantPolicy,
   type PolicyFieldName,
+  parsePortRange,
+  printFallback,
   validatePolicyList,
 } from "./kinds/tenant-policy.ts";

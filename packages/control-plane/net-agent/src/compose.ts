@@ -74,6 +74,7 @@ function openLinks(
 ) {
   const netlink = createNetlink();
   return {
+    netlink,
     nodeNics: createNodeNics({ netlink, files, root: findHostRoot(hostProcess) }),
     podNetwork: createPodNetwork({ runner, netlink }),
     defaultRoutes: createDefaultRoutes(netlink),
@@ -156,6 +157,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
   const bootId = await readBootId(files);
   const cniDeps = { files, log, bootId, namespaces, metrics: context.metrics, ...links };
   const { definitionFiles, ...caches } = openFiles({ files, log }, flags);
+  const { listListeningPorts, ...host } = openHost({ files, namespaces, bootId, ...links }, flags);
   const definitions: DefinitionLoopParts = {
     store,
     ...objects,
@@ -164,7 +166,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     events,
     clock,
     log,
-    ...openHost({ files, namespaces, ...links }, flags),
+    ...host,
     nodeName: flags.nodeName,
     metrics: context.metrics,
   };
@@ -177,6 +179,7 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     podDevices: openPodDevices(flags, clock),
     ...links,
     findProblems: async (network) => (await checkDefinition(network, definitions)).problems,
+    listListeningPorts,
     cni: observeCni(openCni({ runner, family }, flags), cniDeps, flags),
     bootId,
     hostNetnsInode: readNetnsInode(flags.hostProcess),

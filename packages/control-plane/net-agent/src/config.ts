@@ -2,6 +2,7 @@
 import {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
+  printFallback,
   validatePolicyList,
   type ClusterTenantPolicy,
   type PolicyFieldName,
@@ -32,10 +33,10 @@ function parseListOf(name: PolicyFieldName): (text: string) => readonly string[]
 }
 
 function buildOption(name: PolicyFieldName): Option {
-  const { flag, entries, description, fallback } = POLICY_FIELDS[name];
+  const { flag, entries, description } = POLICY_FIELDS[name];
   return new Option(`${flag} <${entries}>`, description)
     .argParser(parseListOf(name))
-    .default(undefined, `the KubeVirt object's, else ${fallback.join(",")}`);
+    .default(undefined, `the KubeVirt object's, else ${printFallback(name, ",")}`);
 }
 
 export function addPolicyFlags(command: Command): Command {

@@ -2,7 +2,7 @@
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import type { DefinitionFiles, DeviceInfoFiles, Journal, ResultCache } from "@patchbay/cni";
-import type { AgentMode } from "@patchbay/core/nics";
+import type { AgentMode, NodeSubnet } from "@patchbay/core/nics";
 import type { AppError, KeyedMutex, Clock, Logger } from "@patchbay/base";
 
 import type { EventRecorder } from "@patchbay/kube";
@@ -63,6 +63,9 @@ export interface Deps {
   readonly policy: CurrentPolicy;
   /** Lists the node's own bridges: bridges that flags name, and each bridge with a port that belongs to neither a pod nor a guest. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
+  readonly listNodeSubnets: () => Promise<readonly NodeSubnet[]>;
+  /** Lists the ports on which the node listens, of all protocols. Undefined if they cannot be read. */
+  readonly listListeningPorts: () => Promise<ReadonlySet<number> | undefined>;
   /** Returns the network's problems on this node, including a tolerated policy violation. `network` has the form NAMESPACE/NAME. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
   readonly mode: AgentMode;

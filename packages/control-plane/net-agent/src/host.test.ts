@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Link } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
-import { findOwnBridges } from "./host.ts";
+import { findOwnBridges, parseListeningPorts, toNodeSubnets } from "./host.ts";
 
 function port(kind: string, master?: string): Link {
   return {
@@ -36,4 +36,33 @@ test.each([
   },
 ])("finds the node's own bridges: $name", ({ links, want }) => {
   expect([...findOwnBridges(links)]).toEqual(want);
+});
+
+test("finds the subnets of links that plugins created", () => {
+  const subnets = [
+    { prefix: "10.0.0.1/24", link: "blue", index: 7, kind: "bridge" },
+    { prefix: "10.0.1.1/24", link: "blue", index: 8, kind: "bridge" },
+    { prefix: "10.0.2.5/32", link: "veth1", index: 9, kind: "veth" },
+    { prefix: "10.0.3.0/24", link: "veth1", index: 9, kind: "veth" },
+    { prefix: "fd00::5/128", link: "veth1", index: 9, kind: "veth" },
+    { prefix: "10.0.4.5/32", link: "eth0", index: 2, kind: "" },
+  ];
+  const found = toNodeSubnets(subnets, [{ name: "blue", index: 7 }]);
+  expect(found.map(({ isOfPlugin }) => isOfPlugin)).toEqual([
+    true,
+    false,
+    true,
+    false,
+    true,
+    false,
+  ]);
+});
+
+test("parses the ports of listening sockets", () => {
+  const text = `  sl  local_address rem_address   st tx_queue
+   0: 0100007F:192B 00000000:0000 0A 00000000:00000000
+   1: 0100007F:0016 0100007F:9C40 01 00000000:00000000
+   2: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0
+`;
+  expect(parseListeningPorts(text, "0A")).toEqual([0x192b, 0x1f90]);
 });

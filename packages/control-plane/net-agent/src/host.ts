@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access to the host's links and files, for checks of NetworkAttachmentDefinitions.
-import type { Link, Files } from "@patchbay/core/interfaces";
+import type { Link, Files, Netlink } from "@patchbay/core/interfaces";
+import { parseIp } from "@patchbay/api/values";
+import { listCreatedBridges } from "@patchbay/cni";
+import type { CreatedBridge, NodeSubnet } from "@patchbay/core/nics";
 import { createLinkWatch } from "@patchbay/os";
 import type { Flags } from "./config.ts";
-import { listHostLinks, openHostNetns, type HostLinksDeps } from "@patchbay/podnet";
+import {
+  listHostLinks,
+  listHostSubnets,
+  openHostNetns,
+  type HostLinksDeps,
+  type HostSubnet,
+} from "@patchbay/podnet";
+import type { Deps } from "./deps.ts";
 import type { DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { createNodeView } from "./reconcilers/definition/node-view.ts";
 
@@ -21,8 +31,61 @@ export function findOwnBridges(links: readonly Link[]): ReadonlySet<string> {
 
 type Host = Pick<
   DefinitionLoopParts,
-  "files" | "node" | "listOwnBridges" | "linkWatch" | "openHostNetns" | "directories"
->;
+  | "files"
+  | "node"
+  | "listOwnBridges"
+  | "listNodeSubnets"
+  | "linkWatch"
+  | "openHostNetns"
+  | "directories"
+> &
+  Pick<Deps, "listListeningPorts">;
+
+export function toNodeSubnets(
+  subnets: readonly HostSubnet[],
+  created: readonly CreatedBridge[],
+): readonly NodeSubnet[] {
+  return subnets.flatMap(({ prefix: text, link, index, kind }) => {
+    const prefix = parseIp(text);
+    if (prefix === undefined) return [];
+    const isCreated = created.some((bridge) => bridge.name === link && bridge.index === index);
+    const isHostRoute = prefix.length === (prefix.version === 4 ? 32 : 128);
+    return [{ prefix, link, isOfPlugin: isCreated || (kind === "veth" && isHostRoute) }];
+  });
+}
+
+/** Socket tables, with the states of sockets that receive from everybody. Source: Linux, TCP_LISTEN and TCP_CLOSE. */
+const SOCKET_TABLES = [
+  { name: "tcp", state: "0A" },
+  { name: "tcp6", state: "0A" },
+  { name: "udp", state: "07" },
+  { name: "udp6", state: "07" },
+];
+
+export function parseListeningPorts(text: string, state: string): readonly number[] {
+  return text
+    .split("\n")
+    .slice(1)
+    .flatMap((line) => {
+      const [, local = "", , lineState] = line.trim().split(/\s+/);
+      const port = Number.parseInt(local.slice(local.lastIndexOf(":") + 1), 16);
+      return lineState === state && port > 0 ? [port] : [];
+    });
+}
+
+async function listListeningPorts(
+  files: Pick<Files, "readText">,
+  hostProcess: number | undefined,
+): Promise<ReadonlySet<number> | undefined> {
+  const directory = `/proc/${String(hostProcess ?? "self")}/net`;
+  const ports = new Set<number>();
+  for (const { name, state } of SOCKET_TABLES) {
+    const text = await files.readText(`${directory}/${name}`);
+    if (text === undefined && name === "tcp") return undefined;
+    for (const port of parseListeningPorts(text ?? "", state)) ports.add(port);
+  }
+  return ports;
+}
 
 /** Returns the path of the host's root directory, or an empty path if this process runs on the host. */
 export function findHostRoot(hostProcess: number | undefined): string {
@@ -30,16 +93,26 @@ export function findHostRoot(hostProcess: number | undefined): string {
 }
 
 export function openHost(
-  deps: HostLinksDeps & { readonly files: Files },
-  { hostProcess, cniBinDir, definitionDir, ownBridge }: Flags,
+  deps: HostLinksDeps & {
+    readonly files: Files;
+    readonly netlink: Netlink;
+    readonly bootId: string;
+  },
+  { hostProcess, cniBinDir, definitionDir, ownBridge, stateDir }: Flags,
 ): Host {
-  const { files } = deps;
+  const { files, bootId } = deps;
   const hostRoot = findHostRoot(hostProcess);
   const listLinks = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
   return {
     files,
     node: createNodeView({ files, hostRoot, binDirs: cniBinDir, listHostLinks: listLinks }),
     listOwnBridges: async () => new Set([...ownBridge, ...findOwnBridges(await listLinks())]),
+    listNodeSubnets: async () =>
+      toNodeSubnets(
+        await listHostSubnets(hostProcess, deps),
+        await listCreatedBridges(files, { stateDir, bootId }),
+      ),
+    listListeningPorts: () => listListeningPorts(files, hostProcess),
     linkWatch: createLinkWatch(),
     openHostNetns: () => openHostNetns(hostProcess, deps),
     directories: [...cniBinDir.map((directory) => `${hostRoot}${directory}`), definitionDir],

@@ -5,6 +5,7 @@ import {
   ADDRESS_FLAG_BITS,
   AF_INET,
   AF_INET6,
+  decodeDestinations,
   decodeNicAddresses,
   decodePermanentNeighbors,
   encodePermanentNeighbor,
@@ -51,13 +52,14 @@ interface RouteOptions {
   readonly protocol?: number;
   readonly flags?: number;
   readonly family?: number;
+  readonly type?: number;
 }
 
 function route(options: RouteOptions) {
   const { to, length = 0, gateway, index = NIC, family = AF_INET } = options;
-  const { table = MAIN_TABLE, protocol = 3, flags = 0 } = options;
+  const { table = MAIN_TABLE, protocol = 3, flags = 0, type = 1 } = options;
   const head = Buffer.alloc(MESSAGE_HEADER_BYTES.route);
-  head.set([family, length, 0, 0, table, protocol]);
+  head.set([family, length, 0, 0, table, protocol, 0, type]);
   head.writeUInt32LE(flags, 8);
   const parts = [
     ...(to === undefined ? [] : [encodeAttribute(RTA.destination, to)]),
@@ -168,4 +170,20 @@ describe("a route", () => {
   ])("$name", ({ options: sketch, want }) => {
     expect(answering(route(sketch))).toEqual({ addresses: [], routes: want });
   });
+});
+
+test.each<{ name: string; options: RouteOptions; want: readonly string[] }>([
+  { name: "of any table", options: { to: V4, length: 32, table: 255 }, want: ["10.0.0.2/32"] },
+  {
+    name: "of IPv6",
+    options: { to: V6, length: 64, family: AF_INET6 },
+    want: ["fd00::2/64"],
+  },
+  { name: "that drops packets", options: { to: V4, length: 24, type: 6 }, want: ["10.0.0.2/24"] },
+  { name: "by default", options: { gateway: V4 }, want: [] },
+  { name: "of broadcasts", options: { to: V4, length: 32, type: 3 }, want: [] },
+  { name: "that the kernel cached", options: { to: V4, length: 32, flags: 0x200 }, want: [] },
+])("decodes the destination of a route $name", ({ options, want }) => {
+  const found = decodeDestinations(decodeMessages(route(options)));
+  expect(found).toEqual(want.map((destination) => ({ destination, index: NIC })));
 });

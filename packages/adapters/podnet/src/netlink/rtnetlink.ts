@@ -336,3 +336,26 @@ export function decodeNicAddresses(messages: readonly Message[], index: number):
     routes: messages.flatMap((message) => decodeConfiguredRoute(message, index)),
   };
 }
+
+/** Types of routes that lead traffic somewhere or drop it: RTN_UNICAST, RTN_LOCAL, RTN_BLACKHOLE, RTN_UNREACHABLE, RTN_PROHIBIT. */
+const DESTINATION_TYPES = [1, 2, 6, 7, 8];
+
+interface RouteDestination {
+  readonly destination: string;
+  readonly index: number;
+}
+
+export function decodeDestinations(messages: readonly Message[]): readonly RouteDestination[] {
+  return messages.flatMap((message): readonly RouteDestination[] => {
+    if (message.type !== RTM.newRoute || message.body.length < MESSAGE_HEADER_BYTES.route)
+      return [];
+    const view = toView(message);
+    const attributes = decodeAttributes(message.body, MESSAGE_HEADER_BYTES.route);
+    const bytes = attributes.get(RTA.destination);
+    const isCloned = (view.getUint32(8, true) & CLONED_ROUTE_FLAG) !== 0;
+    if (bytes === undefined || isCloned || !DESTINATION_TYPES.includes(view.getUint8(7))) return [];
+    const address = printAddressBytes(readIpVersion(view), bytes);
+    const destination = `${address}/${String(view.getUint8(1))}`;
+    return [{ destination, index: findNumber(attributes, RTA.link) ?? 0 }];
+  });
+}

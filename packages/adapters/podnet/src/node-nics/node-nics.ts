@@ -33,6 +33,7 @@ import {
   LINK_FLAGS,
   MESSAGE_HEADER_BYTES,
   IFLA,
+  decodeDestinations,
   decodeLinks,
   printMac,
   RTM,
@@ -159,6 +160,41 @@ export async function listHostLinks(
   const netns = openHostNetns(hostProcess, deps);
   try {
     return await deps.podNetwork.listLinks(netns);
+  } finally {
+    netns.close();
+  }
+}
+
+export interface HostSubnet {
+  readonly prefix: string;
+  readonly link: string;
+  readonly index: number;
+  readonly kind: string;
+}
+
+const DEFAULT_LINK = { name: "", kind: "" };
+
+function decodeSubnets(messages: readonly Message[]): readonly HostSubnet[] {
+  const links = decodeLinks(messages);
+  const byIndex = new Map(links.map((link) => [link.index, link]));
+  const ofAddresses = links.flatMap(({ name, index, kind, addresses }) =>
+    addresses.map((prefix) => ({ prefix, link: name, index, kind })),
+  );
+  const ofRoutes = decodeDestinations(messages).map(({ destination, index }) => {
+    const { name, kind } = byIndex.get(index) ?? DEFAULT_LINK;
+    return { prefix: destination, link: name, index, kind };
+  });
+  return [...ofAddresses, ...ofRoutes];
+}
+
+/** Lists addresses and routes of the host's network namespace, except default routes. @throws AppError with PODNET_FAILED */
+export async function listHostSubnets(
+  hostProcess: number | undefined,
+  deps: Pick<HostLinksDeps, "namespaces"> & { readonly netlink: Netlink },
+): Promise<readonly HostSubnet[]> {
+  const netns = openHostNetns(hostProcess, deps);
+  try {
+    return decodeSubnets(await queryLinksAndRoutes(deps.netlink, netns));
   } finally {
     netns.close();
   }

@@ -6,12 +6,9 @@ import {
   type NetworkAttachmentDefinition,
 } from "@patchbay/api";
 import type { KubeEvent } from "@patchbay/api/kubernetes";
-import { REASONS } from "@patchbay/core/reasons";
+import { DEFINITION_WARNINGS, REASONS } from "@patchbay/core/reasons";
 import type { Facts } from "../facts.ts";
 import { ifObserved, ok, warning, wrong, type Finding } from "../finding.ts";
-
-/** Reason that net-agent reports for a NetworkAttachmentDefinition that violates the policy, but is still used. */
-const TOLERATED = "DefinitionTolerated";
 
 function printCheck({ metadata }: NetworkAttachmentDefinition): string {
   return `network ${metadata.namespace ?? ""}/${metadata.name}`;
@@ -22,7 +19,8 @@ function judgeNetwork(network: NetworkAttachmentDefinition): readonly Finding[] 
   return (network.status?.problems ?? []).map(({ node, reason, message: problem }) => {
     const message = `${reason} on node ${node}: ${problem}`;
     const fix = `see docs/reference/reasons.md, ${reason}; existing interfaces are not affected`;
-    return reason === TOLERATED ? warning(check, message) : wrong(check, { message, fix });
+    const isWarning = DEFINITION_WARNINGS.includes(reason);
+    return isWarning ? warning(check, message) : wrong(check, { message, fix });
   });
 }
 

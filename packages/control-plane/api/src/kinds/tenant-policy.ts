@@ -1,10 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy for tenants' NetworkAttachmentDefinitions. POLICY_FIELDS defines net-agent's flags and the policy's schema in the kind KubeVirt.
 import { Type } from "../fields/schema.ts";
+import { parseIp, toNetworkAddress } from "../values/ip.ts";
 import type { Cause } from "./kubernetes/meta.ts";
 
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+const PORT_MAX = 65_535;
+
+export function parsePortRange(text: string): PortRange | undefined {
+  const [first = 0, last = first, ...extraParts] = text.split("-").map(Number);
+  const isRange = extraParts.length === 0 && first >= 1 && first <= last && last <= PORT_MAX;
+  return isRange ? { first, last } : undefined;
+}
+
+function isNetwork(text: string): boolean {
+  const prefix = parseIp(text);
+  return prefix !== undefined && toNetworkAddress(prefix).value === prefix.value;
+}
+
+type PolicyEntries = "namespaces" | "patterns" | "directories" | "prefixes" | "ports";
+
+interface PolicyEntrySyntax {
+  readonly pattern: string;
+  readonly requirement: string;
+  readonly isValid?: (entry: string) => boolean;
+}
+
 /** Syntax of the entries of the policy's lists. The patterns must be valid RE2 expressions, because the API server evaluates them. */
-const POLICY_ENTRIES = {
+const POLICY_ENTRIES: Readonly<Record<PolicyEntries, PolicyEntrySyntax>> = {
   namespaces: {
     // Syntax of the name of a namespace. Source: Kubernetes namespace names, RFC 1123 label.
     pattern: "^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$",
@@ -21,12 +48,22 @@ const POLICY_ENTRIES = {
     pattern: "^(?:/(?:[^/.][^/]*|\\.[^/.][^/]*|\\.\\.[^/]+))+$",
     requirement: "must be an absolute path without . and .. in it and without / at its end",
   },
-} as const;
+  prefixes: {
+    pattern: "^[0-9A-Fa-f:.]{2,45}/[0-9]{1,3}$",
+    requirement: "must be a network ADDRESS/LENGTH without host bits, for example 10.60.0.0/16",
+    isValid: isNetwork,
+  },
+  ports: {
+    pattern: "^[1-9][0-9]{0,4}(?:-[1-9][0-9]{0,4})?$",
+    requirement: "must be a port from 1 to 65535, or FIRST-LAST",
+    isValid: (entry) => parsePortRange(entry) !== undefined,
+  },
+};
 
 interface PolicyField {
   /** Flag of net-agent that replaces this list on one node. */
   readonly flag: `--${string}`;
-  readonly entries: keyof typeof POLICY_ENTRIES;
+  readonly entries: PolicyEntries;
   readonly description: string;
   /** Default list, which applies if neither the cluster's configuration nor the node's flag sets a list. */
   readonly fallback: readonly string[];
@@ -84,6 +121,27 @@ export const POLICY_FIELDS = {
       "/var/run/openvswitch",
     ],
   },
+  ranges: {
+    flag: "--tenant-ranges",
+    entries: "prefixes",
+    description:
+      "networks whose addresses their plugins may give the node (isGateway, isDefaultGateway, ipMasq, ptp, firewall), and pods as their own address (annotation v1.multus-cni.io/default-network); a range that overlaps a cluster network, or an address or route of the node, allows nothing there",
+    fallback: [],
+  },
+  clusterNetworks: {
+    flag: "--cluster-networks",
+    entries: "prefixes",
+    description:
+      "pod networks and Service networks of the cluster, which no range may overlap; without them the ranges allow nothing",
+    fallback: [],
+  },
+  ports: {
+    flag: "--tenant-ports",
+    entries: "ports",
+    description:
+      "ports of the node that pods of other namespaces may request with portMappings, except those on which the node listens",
+    fallback: [],
+  },
 } as const satisfies Readonly<Record<string, PolicyField>>;
 
 export type PolicyFieldName = keyof typeof POLICY_FIELDS;
@@ -98,10 +156,15 @@ const ENTRIES_MAX = 256;
 /** Maximum length of an entry. Source: linux/limits.h PATH_MAX. */
 const ENTRY_MAX = 4096;
 
+export function printFallback(name: PolicyFieldName, separator: string): string {
+  const { fallback }: PolicyField = POLICY_FIELDS[name];
+  return fallback.length === 0 ? "none" : fallback.join(separator);
+}
+
 function buildSchema(name: PolicyFieldName): object {
   const field: PolicyField = POLICY_FIELDS[name];
   const capitalized = `${field.description.charAt(0).toUpperCase()}${field.description.slice(1)}`;
-  const description = `${capitalized}. When absent: ${field.fallback.join(", ")}.`;
+  const description = `${capitalized}. When absent: ${printFallback(name, ", ")}.`;
   const { pattern } = POLICY_ENTRIES[field.entries];
   const entry = Type.String({ maxLength: ENTRY_MAX, pattern });
   return Type.Optional(Type.Array(entry, { description, maxItems: ENTRIES_MAX }));
@@ -126,10 +189,11 @@ export function validatePolicyList(
     message,
   });
   if (!Array.isArray(value)) return [buildCause(field, "must be a list of texts")];
-  const { pattern, requirement } = POLICY_ENTRIES[POLICY_FIELDS[name].entries];
+  const { entries } = POLICY_FIELDS[name];
+  const { pattern, requirement, isValid = () => true } = POLICY_ENTRIES[entries];
   const entrySyntax = new RegExp(pattern);
   return value.flatMap((entry: unknown, index) => {
-    if (typeof entry === "string" && entrySyntax.test(entry)) return [];
+    if (typeof entry === "string" && entrySyntax.test(entry) && isValid(entry)) return [];
     return [buildCause(`${field}[${String(index)}]`, `${JSON.stringify(entry)} ${requirement}`)];
   });
 }

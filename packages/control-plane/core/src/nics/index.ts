@@ -50,12 +50,24 @@ export {
 export {
   DEFAULT_POLICY,
   listLeaseDirectories,
+  listNamedBridges,
   namesBridge,
   choosePolicy,
   findPolicyProblems,
   describePolicySetting,
+  listRuntimeMembers,
+  withoutRuntimeMembers,
   type TenantPolicy,
 } from "./attachments/tenant-policy.ts";
+export {
+  type AddressContext,
+  findAddressProblems,
+  findAssignedProblems,
+  findNodeAddressMember,
+  findPortProblems,
+  findRequestedProblems,
+  type NodeSubnet,
+} from "./attachments/node-addresses.ts";
 export { findReportWaitMs, listResourceClaimNames, readClaimedNics } from "./claimed-nics.ts";
 export type { WantedAttachment } from "./attachments/wanted-attachments.ts";
 export type {

@@ -85,10 +85,10 @@ export function findUnavailableNetworks(
   for (const [network, { metadata, status }] of definitions) {
     const problems = (status?.problems ?? []).filter(
       ({ generation, reason }) =>
-        generation >= (metadata.generation ?? 0) && reason !== "DefinitionTolerated",
+        generation >= (metadata.generation ?? 0) && NODE_PROBLEMS.includes(reason),
     );
     const nodeProblem = problems.find((problem) => problem.node === node);
-    if (nodeProblem === undefined || !NODE_PROBLEMS.includes(nodeProblem.reason)) continue;
+    if (nodeProblem === undefined) continue;
     const reportingNodes = problems.map((problem) => problem.node);
     const message = `node ${node} cannot make interfaces of network ${network}: ${nodeProblem.message}; ${describeOtherNodes(reportingNodes, nodes)}`;
     unavailable.set(network, { reason: "NetworkNotOnNode", message });

@@ -55,6 +55,8 @@ const REASONS_BY_CODE: Readonly<Partial<Record<ErrorCode, Reason | AdviceOnly>>>
   CNI_NETWORK_FORBIDDEN: "NetworkForbidden",
   CNI_DEFINITION_FORBIDDEN: "DefinitionForbidden",
   CNI_DEFINITION_TOLERATED: "DefinitionTolerated",
+  CNI_DEFINITION_MEMBERS_IGNORED: "DefinitionMembersIgnored",
+  CNI_REQUEST_FORBIDDEN: "RequestForbidden",
   CNI_CONFIG_INVALID: "NetworkInvalid",
   CNI_PLUGIN_MISSING: "PluginMissing",
   CNI_LINK_MISSING: "NodeLinkUnfit",
@@ -96,6 +98,11 @@ function matchPluginMessage({ code, details }: AppError): Reason | AdviceOnly | 
 function findMapped(error: unknown): Reason | AdviceOnly | undefined {
   return isAppError(error) ? (matchPluginMessage(error) ?? REASONS_BY_CODE[error.code]) : undefined;
 }
+
+export const DEFINITION_WARNINGS: readonly string[] = [
+  "DefinitionTolerated",
+  "DefinitionMembersIgnored",
+] satisfies Reason[];
 
 /** Reasons that persist until a user changes the network's definition, or a plugin, address range or link that it references. */
 const DEFINITION_REASONS: readonly (Reason | AdviceOnly | undefined)[] = [

@@ -83,6 +83,24 @@ const REASONS_IN_POD = {
     advice:
       "before you set --tenant-policy-mode enforce, change spec.config of NetworkAttachmentDefinition {network}, or define the network in namespace default, or allow it by the flag of net-agent that is named{setting}",
   },
+  DefinitionMembersIgnored: {
+    phases: "none: of the definition only",
+    from: "net-agent",
+    event: "none",
+    meaning:
+      "the definition of a tenant sets `runtimeConfig`, `args` or `prevResult`, which net-agent does not pass to plugins",
+    owner: "user, administrator",
+    advice:
+      "remove these members from spec.config of NetworkAttachmentDefinition {network}, request addresses and the like in the pod's annotation, or have an administrator define the network in namespace default",
+  },
+  RequestForbidden: {
+    ...POD_ATTACHING,
+    meaning:
+      "the pod requests a port of the node, or an address of its own, that pods of its namespace may not have",
+    owner: "user, administrator",
+    advice:
+      "change the annotation of the pod, or have an administrator allow it by the flag of net-agent that is named{setting}",
+  },
   NetworkInvalid: {
     ...POD_ATTACHING,
     meaning: "the CNI configuration or its name is invalid",

@@ -2,6 +2,7 @@
 // Default networks that a pod's annotation names.
 import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
+import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { FakeRuntime } from "../testing/runtime.ts";
 import { POD_KEY, World } from "../testing/world.ts";
@@ -271,5 +272,70 @@ describe("a network without a free address", () => {
   test("blocks any other pod", async () => {
     expect(await add()).not.toBe(200);
     expect(world.cni.attachments).toEqual([]);
+  });
+});
+
+describe("a tenant's own default network", () => {
+  const ipam = { type: "static", addresses: [{ address: "10.60.1.5/24" }] };
+
+  beforeEach(() => {
+    const networks = { ranges: ["10.60.0.0/16"], clusterNetworks: ["10.244.0.0/16"] };
+    world.policy = { ...DEFAULT_POLICY, ...networks };
+    world.putNad({ namespace: "ns1", name: "a" }, { type: "macvlan" });
+  });
+
+  async function add(config: object): Promise<string> {
+    world.putNad({ namespace: "ns1", name: "mine" }, { type: "macvlan", ...config });
+    await bind("ns1/mine");
+    const { parsed } = await runtime.call("ADD");
+    return (parsed as { readonly msg?: string }).msg ?? "added";
+  }
+
+  test.each([
+    { name: "no addresses", config: {} },
+    { name: "addresses in an allowed range", config: { ipam } },
+  ])("may have $name", async ({ config }) => {
+    expect(await add(config)).toBe("added");
+  });
+
+  test("may not have the address of another pod", async () => {
+    const addresses = [{ address: "10.244.1.5/24" }];
+    expect(await add({ ipam: { type: "static", addresses } })).toContain(
+      'ipam.addresses[0].address "10.244.1.5/24", which is in no range',
+    );
+    expect(await add({ ipam: { type: "dhcp" } })).toContain("the pod's own address are unknown");
+    expect(world.cni.calls).toEqual([]);
+  });
+
+  test("is undone if its plugin assigns another address", async () => {
+    world.resultOf = (result) => ({ ...result, ips: [{ address: "10.244.1.5/24" }] });
+    expect(await add({})).toContain("10.244.1.5/24");
+    expect(world.cni.attachments).toEqual([]);
+    expect(await world.journal.list("uid-1")).toEqual([]);
+  });
+
+  test.each([
+    { ip: "10.9.0.7", want: "added" },
+    { ip: "10.244.1.5", want: "10.244.1.5" },
+  ])("of an administrator assigns no address outside of its subnet: $ip", async ({ ip, want }) => {
+    const element = { namespace: "default", name: "shared", ips: [ip] };
+    world.resultOf = (result) => ({ ...result, ips: [{ address: `${ip}/24` }] });
+    world.putNad(
+      { namespace: "default", name: "shared" },
+      { type: "bridge", ipam: { type: "static", subnet: "10.9.0.0/24" } },
+    );
+    await bind(JSON.stringify([element]));
+    const { parsed } = await runtime.call("ADD");
+    expect((parsed as { readonly msg?: string }).msg ?? "added").toContain(want);
+  });
+
+  test("may not forward ports of the node", async () => {
+    const portMappings = [{ hostPort: 6443, containerPort: 80 }];
+    const capabilities = { portMappings: true };
+    world.putNad({ namespace: "ns1", name: "mine" }, { type: "portmap", capabilities });
+    await bind(JSON.stringify([{ namespace: "ns1", name: "mine", portMappings }]));
+    const { parsed } = await runtime.call("ADD");
+    expect(parsed).toMatchObject({ msg: expect.stringContaining("hostPort 6443") as string });
+    expect(world.cni.calls).toEqual([]);
   });
 });

@@ -22,7 +22,11 @@ import { mayBeRejection, withRequestedMac } from "../reconcilers/pod/attachment/
 import { names } from "@patchbay/api";
 import { parseNetworks, type NetworkSelection } from "@patchbay/api/annotations";
 import type { PluginCall } from "@patchbay/cni";
-import { assertAllowed, assertNotOwnPlugin } from "../reconcilers/pod/attachment/policy.ts";
+import {
+  assertAllowed,
+  assertNotOwnPlugin,
+  assertPodAddressesAllowed,
+} from "../reconcilers/pod/attachment/policy.ts";
 import type { RuntimeDeps } from "./deps.ts";
 import { createFailures } from "../failures.ts";
 import { act } from "../reconcilers/pod/index.ts";
@@ -147,7 +151,10 @@ async function readNamedNetwork(
   if (!network.startsWith(`${DEFAULT_DEFINITION_NAMESPACE}/`))
     await assertMayUse(network, facts, deps);
   const annotationRequest = await buildRequest(wanted, { facts, sandbox }, deps);
-  await assertAllowed(network, annotationRequest.config, deps);
+  const { namespace } = facts.attachments;
+  const pod = { namespace, selection: wanted.selection, isDefault: true } as const;
+  const use = { network, config: annotationRequest.config, pod };
+  await assertAllowed(use, deps);
   const capabilityArgs = { ...call.runtimeConfig, ...annotationRequest.capabilityArgs };
   const overridden = new Set(annotationRequest.args.map(([key]) => key));
   const args = [...annotationRequest.args, ...call.args.filter(([key]) => !overridden.has(key))];
@@ -156,7 +163,10 @@ async function readNamedNetwork(
   return {
     network,
     ...requestWithDevice,
-    check: (result) => assertRequestMet(wanted, { facts, result }, deps),
+    check: async (result) => {
+      await assertRequestMet(wanted, { facts, result }, deps);
+      await assertPodAddressesAllowed(use, result, deps);
+    },
   };
 }
 

@@ -14,6 +14,7 @@ import type { AttachmentRequest, CniResult } from "@patchbay/core/interfaces";
 import { createFailures } from "../failures.ts";
 import { act } from "../reconcilers/pod/index.ts";
 import { findVmiOf } from "../reconcilers/pod/observe.ts";
+import { withoutForgedInput } from "../reconcilers/pod/attachment/definition.ts";
 import { assertAllowed } from "../reconcilers/pod/attachment/policy.ts";
 import { interfaceNameOf } from "../reconcilers/pod/step.ts";
 import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
@@ -95,8 +96,10 @@ async function removeForeign(
     await deps.cni.del({ ...fromCall, ...settings }, result);
     return;
   }
-  await assertAllowed(`${namespace}/${fromCall.config.name}`, fromCall.config, deps);
-  await deps.cni.del(fromCall);
+  const network = `${namespace}/${fromCall.config.name}`;
+  const config = withoutForgedInput(network, fromCall.config, deps);
+  await assertAllowed({ network, config }, deps);
+  await deps.cni.del({ ...fromCall, config });
 }
 
 async function remove(call: PluginCall, pod: CalledPod, deps: RuntimeDeps): Promise<void> {

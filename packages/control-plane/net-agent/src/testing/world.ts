@@ -16,7 +16,12 @@ import type { Pod } from "@patchbay/api/kubernetes";
 import { createJournal, type Journal } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
 import { AppError, KeyedMutex, type Clock, type LogFields } from "@patchbay/base";
-import { DEFAULT_POLICY, type AgentMode, type TenantPolicy } from "@patchbay/core/nics";
+import {
+  DEFAULT_POLICY,
+  type AgentMode,
+  type NodeSubnet,
+  type TenantPolicy,
+} from "@patchbay/core/nics";
 
 import type {
   AttachmentRequest,
@@ -107,6 +112,8 @@ export class World {
   problems: readonly AppError[] = [];
   /** Bridges of the host with hardware as a port. */
   ownBridges: readonly string[] = [];
+  nodeSubnets: readonly NodeSubnet[] = [];
+  listeningPorts: ReadonlySet<number> | undefined = new Set();
   readDefaultNetwork: Deps["readDefaultNetwork"];
   /** Function that changes the result of an ADD. */
   resultOf: (result: CniResult) => CniResult | Promise<CniResult> = (result) => result;
@@ -384,6 +391,8 @@ export class World {
         onChange: () => undefined,
       },
       listOwnBridges: () => Promise.resolve(new Set(this.ownBridges)),
+      listNodeSubnets: () => Promise.resolve(this.nodeSubnets),
+      listListeningPorts: () => Promise.resolve(this.listeningPorts),
     };
   }
 

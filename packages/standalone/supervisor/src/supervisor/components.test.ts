@@ -67,6 +67,7 @@ test.each([
     flags: [
       `--node-name n --cri-endpoint ${CRI} --state-dir /d/net-agent`,
       "--mode alone --pod-resources-socket none --own-bridge patchbay0",
+      "--cluster-networks 10.88.111.0/24,10.96.0.0/16",
       "--cni-socket /d/run/cni/net-agent.sock --default-network none",
     ],
   },

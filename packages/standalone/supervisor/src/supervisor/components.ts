@@ -174,6 +174,8 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       // NetworkAttachmentDefinitions of tenants may not use this bridge, which connects the pods' default network.
       "--own-bridge",
       settings.bridge,
+      "--cluster-networks",
+      `${settings.podSubnet},${settings.serviceSubnet}`,
       // containerd calls net-agent only for pods that name their own default network.
       "--cni-socket",
       paths.cniSocket,

@@ -59,6 +59,20 @@ export const CNI_ERRORS = {
     retry: "on-change",
     http: 403,
   },
+  CNI_DEFINITION_MEMBERS_IGNORED: {
+    summary:
+      "plugins of network {network} do not receive {named}, which only the container runtime sets",
+    owner: "user",
+    retry: "on-change",
+    http: 403,
+  },
+  CNI_REQUEST_FORBIDDEN: {
+    summary:
+      "net-agent's tenant policy forbids pods of namespace {namespace} to request from network {network}: {named}",
+    owner: "user",
+    retry: "on-change",
+    http: 403,
+  },
   CNI_LINK_MISSING: {
     summary: "network {network} needs link {link} ({field}), which the node does not have",
     owner: "environment",

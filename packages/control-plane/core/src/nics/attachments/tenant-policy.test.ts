@@ -310,6 +310,12 @@ test("searches 10,000 levels of a configuration", () => {
   expect(findPolicyProblems({ namespace: "tenant", config }, DEFAULT_POLICY, OWN)).toHaveLength(1);
 });
 
+test("searches a list of 300,000 items", () => {
+  const list = Array.from({ length: 300_000 }, () => 0);
+  const config = { cniVersion: "1.0.0", name: "n", plugins: [{ type: "x", list }] };
+  expect(findPolicyProblems({ namespace: "tenant", config }, DEFAULT_POLICY, OWN)).toEqual([]);
+});
+
 describe("patterns", () => {
   test.each([
     { patterns: ["*"], name: "any", isAllowed: true },
@@ -421,6 +427,22 @@ describe("an invalid cluster policy", () => {
       paths: ["/run/cni"],
     });
   });
+});
+
+test.each([
+  { name: "the flag's", flags: { clusterNetworks: ["10.244.0.0/16"] }, networks: {} },
+  { name: "its own", flags: {}, networks: { clusterNetworks: ["10.244.0.0/16"] } },
+])("rejects ranges that overlap $name cluster networks", ({ flags, networks }) => {
+  const ranges = ["10.60.0.0/16", "10.244.3.0/24"];
+  const kubevirt = kubevirtWith({ ranges, ...networks });
+  const { policy, causes } = choosePolicy({ flags, kubevirt, previous: undefined });
+  expect(policy.ranges).toEqual([]);
+  expect(causes).toMatchObject([
+    {
+      field: "spec.configuration.network.tenantPolicy.ranges[1]",
+      message: '"10.244.3.0/24" overlaps the cluster network 10.244.0.0/16',
+    },
+  ]);
 });
 
 const FIELD = ", or in spec.configuration.network.tenantPolicy of the KubeVirt object";

@@ -12,6 +12,7 @@ import {
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { collectProblems, cutText, QUOTE_LENGTH_MAX } from "@patchbay/api/limits";
 import type { Cause } from "@patchbay/api/kubernetes";
+import { isWithin, parseIp, type IpPrefix } from "@patchbay/api/values";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 import { collectNeeds, readBridge, readText } from "../definition/needs.ts";
 import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";
@@ -49,13 +50,13 @@ function looksLikePath(member: string, text: string): boolean {
   return text !== "" && (/^[./~]/.test(text) || text.includes("/../") || PATH_MEMBER.test(member));
 }
 
-interface NamedValue {
+export interface NamedValue {
   /** Path of the member in the plugin's configuration, for example `ipam.dataDir`. */
   readonly field: string;
   readonly text: string;
 }
 
-interface ConfigMember {
+export interface ConfigMember {
   readonly field: string;
   /** Name of the member. If the value is a list item, name of the list. */
   readonly member: string;
@@ -65,12 +66,12 @@ interface ConfigMember {
 /** Limit on a member's path in messages, in characters. Once a path is longer, names of nested members are not appended. */
 const FIELD_LENGTH_MAX = 4 * QUOTE_LENGTH_MAX;
 
-function appendToField(field: string, part: string): string {
+export function appendToField(field: string, part: string): string {
   if (field.length > FIELD_LENGTH_MAX) return field;
   return `${field}${cutText(part)}`;
 }
 
-function listChildren({ field, member, value }: ConfigMember): readonly ConfigMember[] {
+export function listChildren({ field, member, value }: ConfigMember): readonly ConfigMember[] {
   if (Array.isArray(value)) {
     return value.map((item: unknown, index) => ({
       field: appendToField(field, `[${String(index)}]`),
@@ -92,7 +93,7 @@ function listMembers(plugin: JsonObject): readonly ConfigMember[] {
   const pending: ConfigMember[] = [{ field: "", member: "", value: plugin }];
   for (let member = pending.pop(); member !== undefined; member = pending.pop()) {
     members.push(member);
-    pending.push(...listChildren(member).toReversed());
+    for (const child of listChildren(member).toReversed()) pending.push(child);
   }
   return members;
 }
@@ -118,7 +119,11 @@ function isBelow(path: string, directories: readonly string[]): boolean {
   );
 }
 
-function describeRefusal({ field, text }: NamedValue, list: PolicyFieldName, why = ""): string {
+export function describeRefusal(
+  { field, text }: NamedValue,
+  list: PolicyFieldName,
+  why = "",
+): string {
   return `${field} "${cutText(text)}"${why} (${POLICY_FIELDS[list].flag})`;
 }
 
@@ -137,7 +142,7 @@ function checkName(
   return [describeRefusal({ field, text }, rule.list)];
 }
 
-interface PluginMember {
+export interface PluginMember {
   readonly prefix: string;
   readonly plugin: JsonObject;
 }
@@ -170,7 +175,7 @@ function findMasterProblems(
 }
 
 /** Lists the bridges in a plugin's configuration. accelerated-bridge-cni accepts a comma-separated list. */
-function listBridges(plugin: JsonObject): readonly string[] {
+export function listBridges(plugin: JsonObject): readonly string[] {
   return readBridge(plugin)?.split(",") ?? [];
 }
 
@@ -238,6 +243,7 @@ function findPluginProblems(member: PluginMember, context: PolicyContext): reado
     ...findBridgeProblems(member, context),
     ...findIpamProblems(member, context),
     ...findNicProblems(member, context),
+    ...findRuntimeMemberProblems(member),
   ];
 }
 
@@ -255,10 +261,12 @@ function listPluginProblems(plugin: JsonObject, context: PolicyContext): readonl
   return collectProblems(checks, (check) => check());
 }
 
-function listPlugins({ plugins }: NetworkConfigList): readonly JsonObject[] {
-  return plugins.flatMap((plugin) =>
-    listPluginMembers(listMembers(plugin)).map((member) => member.plugin),
-  );
+export function listAllPlugins({ plugins }: NetworkConfigList): readonly PluginMember[] {
+  return plugins.flatMap((plugin) => listPluginMembers(listMembers(plugin)));
+}
+
+function listPlugins(config: NetworkConfigList): readonly JsonObject[] {
+  return listAllPlugins(config).map(({ plugin }) => plugin);
 }
 
 export function listNamedBridges(config: NetworkConfigList): readonly string[] {
@@ -287,8 +295,40 @@ export function findPolicyProblems(
   );
 }
 
+/** Members that a container runtime derives for each call. Source: CNI SPEC 1.1 section 3; CNI CONVENTIONS, "args". */
+const RUNTIME_MEMBERS: readonly string[] = ["runtimeConfig", "args", "prevResult"].map(foldCase);
+
+function isRuntimeMember(name: string): boolean {
+  return RUNTIME_MEMBERS.includes(foldCase(name));
+}
+
+export function listRuntimeMembers({ plugins }: NetworkConfigList): readonly string[] {
+  return plugins.flatMap((plugin, index) => {
+    const prefix = plugins.length > 1 ? `plugins[${String(index)}].` : "";
+    return Object.keys(plugin).flatMap((name) =>
+      isRuntimeMember(name) ? [`${prefix}${name}`] : [],
+    );
+  });
+}
+
+/** Drops the members that only the runtime may set. In delegates, {@link findPolicyProblems} refuses them. */
+export function withoutRuntimeMembers(config: NetworkConfigList): NetworkConfigList {
+  const plugins = config.plugins.map((plugin) => {
+    const members = Object.entries(plugin).filter(([name]) => !isRuntimeMember(name));
+    return { ...Object.fromEntries(members), type: plugin.type };
+  });
+  return { ...config, plugins };
+}
+
+function findRuntimeMemberProblems({ prefix, plugin }: PluginMember): readonly string[] {
+  if (prefix === "") return [];
+  return Object.keys(plugin)
+    .filter(isRuntimeMember)
+    .map((name) => `${prefix}${name}, which only the runtime sets`);
+}
+
 /** Folds case like Go's JSON decoder, which also takes U+017F for `s` and U+212A for `k`. Source: Go encoding/json, foldName. */
-function foldCase(name: string): string {
+export function foldCase(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 
@@ -354,6 +394,33 @@ export function describePolicySetting(kubevirt: KubeVirt | undefined): string {
   return hasPolicyField(kubevirt) ? `, or in ${POLICY_FIELD} of the KubeVirt object` : "";
 }
 
+export function overlaps(one: IpPrefix, other: IpPrefix): boolean {
+  return isWithin(one, other) || isWithin(other, one);
+}
+
+export function parsePrefixes(texts: readonly string[]): readonly IpPrefix[] {
+  return texts.flatMap((text) => parseIp(text) ?? []);
+}
+
+function findOverlapCauses(
+  ranges: readonly string[],
+  clusterNetworks: readonly string[],
+): readonly Cause[] {
+  return ranges.flatMap((text, index) => {
+    const [range] = parsePrefixes([text]);
+    const network = clusterNetworks.find((other) =>
+      parsePrefixes([other]).some((prefix) => range !== undefined && overlaps(range, prefix)),
+    );
+    if (network === undefined) return [];
+    const cause: Cause = {
+      reason: "FieldValueInvalid",
+      field: `${POLICY_FIELD}.ranges[${String(index)}]`,
+      message: `"${text}" overlaps the cluster network ${network}`,
+    };
+    return [cause];
+  });
+}
+
 interface PolicySources {
   readonly flags: ClusterTenantPolicy;
   /** The KubeVirt object. Undefined if the object does not exist or access is forbidden. */
@@ -372,10 +439,14 @@ interface ChosenPolicy {
  */
 export function choosePolicy({ flags, kubevirt, previous }: PolicySources): ChosenPolicy {
   const configuredLists = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};
-  const causesOf = (name: PolicyFieldName): readonly Cause[] =>
-    configuredLists[name] === undefined
-      ? []
-      : validatePolicyList(name, configuredLists[name], `${POLICY_FIELD}.${name}`);
+  const clusterNetworks = flags.clusterNetworks ?? configuredLists.clusterNetworks ?? [];
+  const causesOf = (name: PolicyFieldName): readonly Cause[] => {
+    const list = configuredLists[name];
+    if (list === undefined) return [];
+    const causes = validatePolicyList(name, list, `${POLICY_FIELD}.${name}`);
+    const isChecked = name === "ranges" && causes.length === 0 && Array.isArray(clusterNetworks);
+    return isChecked ? findOverlapCauses(list, clusterNetworks) : causes;
+  };
   const causes = POLICY_FIELD_NAMES.flatMap(causesOf);
   if (causes.length > 0 && previous !== undefined) return { policy: previous, causes };
   const policy = buildPolicy((name) => {

@@ -128,6 +128,7 @@ class Bench {
         onChange: () => undefined,
       },
       listOwnBridges: () => Promise.resolve(new Set()),
+      listNodeSubnets: () => Promise.resolve([]),
       definitionFiles: createDefinitionFiles({ files, log }, "/etc/cni/multus/net.d"),
       node: createNodeView({
         files,
@@ -209,6 +210,14 @@ test("lists policy warnings after the problems that prevent NICs", async () => {
   expect(await bench.pass()).toEqual({ said: "DefinitionTolerated" });
   await bench.put({ type: "sriov", bridge: "virbr0" });
   expect(await bench.pass()).toEqual({ said: "PluginMissing" });
+});
+
+test("warns of members that only the runtime sets", async () => {
+  await bench.put({ type: "bridge", bridge: "blue", args: { cni: {} } });
+  expect(await bench.pass()).toEqual({ said: "DefinitionMembersIgnored" });
+  expect(bench.notes.at(-1)?.message).toContain("do not receive args, which only the container");
+  bench.policy = { ...DEFAULT_POLICY, trustedNamespaces: [KEY.namespace] };
+  expect(await bench.pass()).toEqual({ said: undefined });
 });
 
 test("accepts a definition after a policy change allows it", async () => {

@@ -5,7 +5,14 @@ import type { NodeView } from "./node-view.ts";
 
 export interface CheckDeps extends Pick<
   Deps,
-  "store" | "pods" | "nads" | "definitionFiles" | "readDefaultNetwork" | "policy" | "listOwnBridges"
+  | "store"
+  | "pods"
+  | "nads"
+  | "definitionFiles"
+  | "readDefaultNetwork"
+  | "policy"
+  | "listOwnBridges"
+  | "listNodeSubnets"
 > {
   readonly node: NodeView;
   readonly files: Pick<Files, "list">;

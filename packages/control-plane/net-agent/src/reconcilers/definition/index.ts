@@ -13,7 +13,7 @@ import {
   hasStaleProblems,
   summarizeProblems,
 } from "@patchbay/core/nics";
-import { reasonOf } from "@patchbay/core/reasons";
+import { DEFINITION_WARNINGS, reasonOf } from "@patchbay/core/reasons";
 import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 import { keyOf, printKey, after, done, parseKey, type Next } from "@patchbay/kube";
 import { checkDefinition, type Finding } from "./observe.ts";
@@ -60,7 +60,7 @@ async function findDeletedNodes(
 type ReportResult = "without status" | "written" | "known";
 
 function describeProblemKind(reason: string): string {
-  return reason === "DefinitionTolerated"
+  return DEFINITION_WARNINGS.includes(reason)
     ? "network violates the tenant policy"
     : "network is unusable on this node";
 }

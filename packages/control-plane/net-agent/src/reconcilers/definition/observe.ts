@@ -9,8 +9,12 @@ import {
 } from "@patchbay/core/nics";
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { BY_NETWORK } from "../../wake.ts";
-import { readDefinition, isUnusableDefinition } from "../pod/attachment/definition.ts";
-import { findForbidden, isRejection } from "../pod/attachment/policy.ts";
+import {
+  isUnusableDefinition,
+  readWrittenDefinition,
+  withoutForgedInput,
+} from "../pod/attachment/definition.ts";
+import { findForbidden, findIgnoredMembers, isRejection } from "../pod/attachment/policy.ts";
 import { findVmiOf } from "../pod/observe.ts";
 import type { CheckDeps } from "./deps.ts";
 
@@ -72,7 +76,7 @@ async function readConfigOrProblem(
   deps: CheckDeps,
 ): Promise<NetworkConfigList | AppError> {
   try {
-    return await readDefinition(network, deps);
+    return await readWrittenDefinition(network, deps);
   } catch (error) {
     if (isAppError(error) && isUnusableDefinition(error)) return error;
     throw error;
@@ -81,9 +85,10 @@ async function readConfigOrProblem(
 
 /** Finds the network's problems on this node, including a tolerated policy violation. `network` has the form NAMESPACE/NAME. */
 export async function checkDefinition(network: string, deps: CheckDeps): Promise<Finding> {
-  const config = await readConfigOrProblem(network, deps);
-  if (isAppError(config)) return { problems: [config], fullLeaseDirectories: [] };
-  const forbidden = await findForbidden(network, config, deps);
+  const written = await readConfigOrProblem(network, deps);
+  if (isAppError(written)) return { problems: [written], fullLeaseDirectories: [] };
+  const config = withoutForgedInput(network, written, deps);
+  const forbidden = await findForbidden({ network, config }, deps);
   if (forbidden !== undefined && isRejection(forbidden)) {
     return { problems: [forbidden], fullLeaseDirectories: [] };
   }
@@ -91,6 +96,7 @@ export async function checkDefinition(network: string, deps: CheckDeps): Promise
   const problems = findDefinitionProblems(facts);
   const isExhausted = problems.some(({ code }) => code === "CNI_ADDRESSES_EXHAUSTED");
   const fullLeaseDirectories = isExhausted ? listLeaseDirectories(facts.needs, config, deps) : [];
-  const warnings = forbidden === undefined ? [] : [forbidden];
+  const ignored = findIgnoredMembers(network, written, deps);
+  const warnings = [forbidden, ignored].filter((warning) => warning !== undefined);
   return { problems: [...problems, ...warnings], facts, fullLeaseDirectories };
 }

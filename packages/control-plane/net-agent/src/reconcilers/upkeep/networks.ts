@@ -35,7 +35,7 @@ export async function listNetworks(deps: Deps): Promise<readonly UsableNetwork[]
     const name = printKey(keyOf(definition));
     try {
       const config = await readDefinition(name, deps);
-      await assertAllowed(name, config, deps);
+      await assertAllowed({ network: name, config }, deps);
       usable.push({ name, definition, config });
     } catch (error) {
       if (!isAppError(error)) throw error;

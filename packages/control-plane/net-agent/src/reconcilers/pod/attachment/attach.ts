@@ -295,7 +295,7 @@ async function findUsableConfig(
   try {
     if (await mayUse(network, facts, deps)) {
       const config = await readDefinition(network, deps);
-      const forbidden = await findForbidden(network, config, deps);
+      const forbidden = await findForbidden({ network, config }, deps);
       if (forbidden === undefined || !isRejection(forbidden)) return config;
     }
   } catch (error) {
@@ -338,7 +338,9 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   await assertMayUse(wanted.network, facts, deps);
   await assertMayRoute(wanted, facts, deps);
   const request = await buildRequest(wanted, { facts, sandbox }, deps);
-  await assertAllowed(wanted.network, request.config, deps);
+  const { network, selection } = wanted;
+  const pod = { namespace: facts.attachments.namespace, selection };
+  await assertAllowed({ network, config: request.config, pod }, deps);
   const links = await listLinks(facts, deps);
   const existing = links.find((link) => link.name === wanted.interfaceName);
   if (existing !== undefined) {
@@ -365,12 +367,17 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
     reportLostAddresses(wanted, { facts, result, preferred, rejection }, deps);
 }
 
+/** Warnings about a definition, which do not explain a plugin's failure. */
+const WARNING_CODES: readonly string[] = [
+  "CNI_DEFINITION_TOLERATED",
+  "CNI_DEFINITION_MEMBERS_IGNORED",
+];
+
 /** Returns the definition's problem, if any, instead of the plugin's error, because some plugins describe a missing link vaguely. */
 async function explainFailure(error: unknown, network: string, deps: Deps): Promise<unknown> {
   if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
   const problems = await deps.findProblems(network).catch(() => []);
-  // Skips policy warnings, which do not explain the plugin's failure.
-  return problems.find(({ code }) => code !== "CNI_DEFINITION_TOLERATED") ?? error;
+  return problems.find(({ code }) => !WARNING_CODES.includes(code)) ?? error;
 }
 
 type Intent = Parameters<typeof beginAttachment>[1];

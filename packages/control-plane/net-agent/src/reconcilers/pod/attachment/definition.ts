@@ -2,6 +2,7 @@
 // Reads a network's configuration from `spec.config` or from a file of the node. Source: NPWG 1.3 section 3.4.1.
 import { parseNetworkConfig, type DefinitionSearch } from "@patchbay/cni";
 import { AppError, isAppError } from "@patchbay/base";
+import { withoutRuntimeMembers } from "@patchbay/core/nics";
 import { parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
@@ -25,7 +26,19 @@ interface ConfigText {
   readonly source: string;
 }
 
-type Definitions = Pick<Deps, "nads" | "definitionFiles">;
+type Definitions = Pick<Deps, "nads" | "definitionFiles" | "policy">;
+
+export function isTrusted(network: string, { policy }: Pick<Deps, "policy">): boolean {
+  return policy.current().trustedNamespaces.includes(parseKey(network).namespace ?? "");
+}
+
+export function withoutForgedInput(
+  network: string,
+  config: NetworkConfigList,
+  deps: Pick<Deps, "policy">,
+): NetworkConfigList {
+  return isTrusted(network, deps) ? config : withoutRuntimeMembers(config);
+}
 
 async function findText(network: string, deps: Definitions): Promise<ConfigText> {
   const { namespace = "", name } = parseKey(network);
@@ -45,8 +58,7 @@ async function findText(network: string, deps: Definitions): Promise<ConfigText>
   });
 }
 
-/** @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_DEFINITION_FILE_MISSING, CNI_CONFIG_INVALID */
-export async function readDefinition(
+export async function readWrittenDefinition(
   network: string,
   deps: Definitions,
 ): Promise<NetworkConfigList> {
@@ -55,6 +67,14 @@ export async function readDefinition(
   if (parsed.ok) return parsed.config;
   const reason = parsed.causes.map((cause) => `${cause.field}: ${cause.message}`).join("; ");
   throw new AppError("CNI_CONFIG_INVALID", { network, reason });
+}
+
+/** @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_DEFINITION_FILE_MISSING, CNI_CONFIG_INVALID */
+export async function readDefinition(
+  network: string,
+  deps: Definitions,
+): Promise<NetworkConfigList> {
+  return withoutForgedInput(network, await readWrittenDefinition(network, deps), deps);
 }
 
 export function isUnusableDefinition(error: unknown): boolean {

@@ -2,7 +2,8 @@
 // Forbidden definitions of tenants: no plugin runs, and events on pod and definition report it.
 import { AppError } from "@patchbay/base";
 import { DEFAULT_POLICY } from "@patchbay/core/nics";
-import { beforeEach, expect, test } from "vitest";
+import { parseIp } from "@patchbay/api/values";
+import { beforeEach, describe, expect, test } from "vitest";
 import { World } from "../../../testing/world.ts";
 
 let world: World;
@@ -135,4 +136,116 @@ test("names eight of a definition's many violations", async () => {
   expect(message).toContain('paths[7] "/etc/7"');
   expect(message).not.toContain("/etc/8");
   expect(message).toContain("at which the check stopped");
+});
+
+describe("addresses of the node", () => {
+  const gateway = { type: "bridge", bridge: "blue", isGateway: true };
+  const ofRange = { ...gateway, ipam: { type: "host-local", subnet: "10.60.1.0/24" } };
+
+  beforeEach(() => {
+    world.policy = {
+      ...DEFAULT_POLICY,
+      ranges: ["10.60.0.0/16"],
+      clusterNetworks: ["10.244.0.0/16"],
+    };
+  });
+
+  async function attach(config: object, element: object = {}): Promise<string | undefined> {
+    world.putNad({ namespace: "ns1", name: "mine" }, config);
+    await world.putPod({ networks: JSON.stringify([{ name: "mine", ...element }]) });
+    await world.pass();
+    return (await world.errorReasons())["net1"];
+  }
+
+  test.each([
+    { ranges: ["10.60.0.0/16"], want: undefined },
+    { ranges: [], want: "DefinitionForbidden" },
+  ])("are allowed in the ranges of an administrator only: $ranges", async ({ ranges, want }) => {
+    world.policy = { ...world.policy, ranges };
+    expect(await attach(ofRange)).toBe(want);
+  });
+
+  test("are not allowed over a route of the node", async () => {
+    const prefix = parseIp("10.60.1.0/24");
+    if (prefix === undefined) throw new Error("no address");
+    world.nodeSubnets = [{ prefix, link: "eth0", isOfPlugin: false }];
+    expect(await attach(ofRange)).toBe("DefinitionForbidden");
+    expect(world.cni.calls).toEqual([]);
+  });
+
+  test("are judged with the addresses that the pod requests", async () => {
+    const config = { ...gateway, capabilities: { ips: true }, ipam: { type: "static" } };
+    expect(await attach(config, { ips: ["10.244.1.5/28"] })).toBe("DefinitionForbidden");
+    const args = { "cni-args": { ips: ["10.244.1.5/28"] } };
+    expect(await attach(config, args)).toBe("DefinitionForbidden");
+    expect(world.cni.calls).toEqual([]);
+  });
+});
+
+describe("ports of the node", () => {
+  const portMappings = [{ hostPort: 8080, containerPort: 80 }];
+  const networks = JSON.stringify([{ name: "shared", namespace: "default", portMappings }]);
+
+  beforeEach(() => {
+    const plugins = [{ type: "bridge" }, { type: "portmap", capabilities: { portMappings: true } }];
+    world.putNad({ namespace: "default", name: "shared" }, { cniVersion: "1.0.0", plugins });
+  });
+
+  test.each([
+    { name: "without an allowed port", ports: [], listening: [], want: "RequestForbidden" },
+    {
+      name: "on which the node listens",
+      ports: ["8080"],
+      listening: [8080],
+      want: "RequestForbidden",
+    },
+    { name: "that is allowed", ports: ["8000-8999"], listening: [80], want: undefined },
+  ])(
+    "of a tenant's pod on an administrator's network: $name",
+    async ({ ports, listening, want }) => {
+      world.policy = { ...DEFAULT_POLICY, ports };
+      world.listeningPorts = new Set(listening);
+      await world.putPod({ networks });
+      await world.pass();
+      expect((await world.errorReasons())["net1"]).toBe(want);
+      expect(world.cni.calls).toHaveLength(want === undefined ? 1 : 0);
+    },
+  );
+
+  test("are not limited for pods of administrators", async () => {
+    world.policy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default"] };
+    await world.putPod({ networks });
+    await world.pass();
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("are only reported beside Multus", async () => {
+    world.enforcesPolicy = false;
+    await world.putPod({ networks });
+    await world.pass();
+    expect(await world.errorReasons()).toEqual({});
+  });
+});
+
+test("plugins do not receive what only the runtime sets, except from administrators", async () => {
+  const forged = {
+    runtimeConfig: { CNIDeviceInfoFile: "/run/x" },
+    args: { cni: { ips: ["10.1.1.1/24"] } },
+    prevResult: { cniVersion: "1.0.0" },
+  };
+  world.putNad({ namespace: "ns1", name: "mine" }, { type: "bridge", bridge: "blue", ...forged });
+  world.putNad({ namespace: "default", name: "shared" }, { type: "bridge", ...forged });
+  await world.pass();
+  const configs = world.requests.map(({ request }) => request.config.plugins[0]);
+  expect(configs).toEqual([
+    { type: "bridge", bridge: "blue" },
+    { type: "bridge", ...forged },
+  ]);
+});
+
+test("refuses what only the runtime sets in a delegate's configuration", async () => {
+  const delegate = { type: "bridge", bridge: "blue", runtimeConfig: { mac: "x" } };
+  world.putNad({ namespace: "ns1", name: "mine" }, { type: "own-meta", delegate });
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
 });

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks NetworkAttachmentDefinitions against the tenant policy, because plugins run as root.
 import { isAppError, AppError } from "@patchbay/base";
-import { listLeaseDirectories, namesBridge, findPolicyProblems } from "@patchbay/core/nics";
+import {
+  type AddressContext,
+  findAddressProblems,
+  findAssignedProblems,
+  findNodeAddressMember,
+  findPolicyProblems,
+  findPortProblems,
+  findRequestedProblems,
+  listLeaseDirectories,
+  listNamedBridges,
+  listRuntimeMembers,
+  namesBridge,
+} from "@patchbay/core/nics";
 import { keyOf, printKey, parseKey } from "@patchbay/kube";
-import type { NetworkConfigList } from "@patchbay/core/interfaces";
+import type { CniResult, NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
-import { readDefinition } from "./definition.ts";
+import { isTrusted, readDefinition } from "./definition.ts";
 import { POLICY_FIELDS } from "@patchbay/api";
 import { PROBLEMS_MAX } from "@patchbay/api/limits";
+import type { NetworkSelection } from "@patchbay/api/annotations";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
@@ -30,16 +43,27 @@ async function findPoolOwner(
   if (directories.size === 0) return undefined;
   const defaultNetwork = await readIfUsable(() => deps.readDefaultNetwork?.());
   if (defaultNetwork?.name === config.name) return "the pods' default network";
-  const { trustedNamespaces } = deps.policy.current();
+  const others = await listTrustedNetworks(deps);
+  const owner = others.find(({ config: other }) =>
+    listLeaseDirectories(other).some((directory) => directories.has(directory)),
+  );
+  return owner && `network ${owner.network}`;
+}
+
+interface NamedNetwork {
+  readonly network: string;
+  readonly config: NetworkConfigList;
+}
+
+async function listTrustedNetworks(deps: PoolOwners): Promise<readonly NamedNetwork[]> {
+  const networks: NamedNetwork[] = [];
   for (const nad of deps.nads.list()) {
-    if (!trustedNamespaces.includes(nad.metadata.namespace ?? "")) continue;
     const network = printKey(keyOf(nad));
-    const other = await readIfUsable(() => readDefinition(network, deps));
-    const directoriesInUse = other === undefined ? [] : listLeaseDirectories(other);
-    if (directoriesInUse.some((directory) => directories.has(directory)))
-      return `network ${network}`;
+    if (!isTrusted(network, deps)) continue;
+    const config = await readIfUsable(() => readDefinition(network, deps));
+    if (config !== undefined) networks.push({ network, config });
   }
-  return undefined;
+  return networks;
 }
 
 /** Name of Patchbay's plugin for container runtimes, which calls net-agent. Source: packages/adapters/cni/native. */
@@ -56,7 +80,41 @@ export function assertNotOwnPlugin(network: string, config: NetworkConfigList): 
   if (selfCall !== undefined) throw selfCall;
 }
 
-type PolicyDeps = PoolOwners & Pick<Deps, "listOwnBridges">;
+type PolicyDeps = PoolOwners & Pick<Deps, "listOwnBridges" | "listNodeSubnets">;
+
+interface RequestingPod {
+  readonly namespace: string;
+  readonly selection: NetworkSelection;
+  /** Whether the network replaces the pods' default network, and its addresses become the pod's own. */
+  readonly isDefault?: true;
+}
+
+interface NetworkUse extends NamedNetwork {
+  readonly pod?: RequestingPod;
+}
+
+const OWN_ADDRESS = "the pod's own address";
+
+async function readAddressContext(deps: PolicyDeps): Promise<AddressContext> {
+  const trusted = (await listTrustedNetworks(deps)).flatMap(({ config }) =>
+    listNamedBridges(config),
+  );
+  return {
+    policy: deps.policy.current(),
+    subnets: await deps.listNodeSubnets(),
+    foreignBridges: new Set([...(await deps.listOwnBridges()), ...trusted]),
+  };
+}
+
+async function findDefinitionAddressProblems(
+  { config, pod }: NetworkUse,
+  deps: PolicyDeps,
+): Promise<readonly string[]> {
+  const purpose = findNodeAddressMember(config) ?? (pod?.isDefault && OWN_ADDRESS);
+  if (purpose === undefined) return [];
+  const requestedIps = pod?.selection.ips ?? [];
+  return findAddressProblems(purpose, { config, requestedIps }, await readAddressContext(deps));
+}
 
 async function findNameProblems(
   config: NetworkConfigList,
@@ -76,15 +134,16 @@ function printProblems(problems: readonly string[]): string {
 }
 
 async function listProblems(
-  { network, namespace }: { readonly network: string; readonly namespace: string },
-  config: NetworkConfigList,
+  use: NetworkUse,
   deps: PolicyDeps,
 ): Promise<readonly string[] | AppError> {
+  const { network, config } = use;
+  const { namespace = "" } = parseKey(network);
   try {
     const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
-    const definition = { namespace, config };
     return [
-      ...findPolicyProblems(definition, deps.policy.current(), ownBridges),
+      ...findPolicyProblems({ namespace, config }, deps.policy.current(), ownBridges),
+      ...(await findDefinitionAddressProblems(use, deps)),
       ...(await findNameProblems(config, deps)),
     ];
   } catch (error) {
@@ -96,15 +155,14 @@ async function listProblems(
 
 /** Returns an error if the network calls Patchbay's plugin or violates the policy; CNI_DEFINITION_TOLERATED if the policy only warns. */
 export async function findForbidden(
-  network: string,
-  config: NetworkConfigList,
+  use: NetworkUse,
   deps: PolicyDeps,
 ): Promise<AppError | undefined> {
+  const { network, config } = use;
   const selfCall = findSelfCall(network, config);
+  if (selfCall !== undefined || isTrusted(network, deps)) return selfCall;
   const { namespace = "" } = parseKey(network);
-  const policy = deps.policy.current();
-  if (selfCall !== undefined || policy.trustedNamespaces.includes(namespace)) return selfCall;
-  const problems = await listProblems({ network, namespace }, config, deps);
+  const problems = await listProblems(use, deps);
   if (isAppError(problems)) return problems;
   if (problems.length === 0) return undefined;
   const code = deps.policy.isEnforced ? "CNI_DEFINITION_FORBIDDEN" : "CNI_DEFINITION_TOLERATED";
@@ -116,17 +174,78 @@ export function isRejection({ code }: AppError): boolean {
   return code !== "CNI_DEFINITION_TOLERATED";
 }
 
-/** Logs a violation that the policy tolerates. @throws the error of {@link findForbidden} for other violations */
-export async function assertAllowed(
+export function findIgnoredMembers(
   network: string,
-  config: NetworkConfigList,
-  deps: Deps,
-): Promise<void> {
-  const forbidden = await findForbidden(network, config, deps);
-  if (forbidden === undefined) return;
-  if (isRejection(forbidden)) throw forbidden;
-  deps.log.warn("attaching a network that violates the tenant policy", {
+  written: NetworkConfigList,
+  deps: Pick<Deps, "policy">,
+): AppError | undefined {
+  const members = isTrusted(network, deps) ? [] : listRuntimeMembers(written);
+  if (members.length === 0) return undefined;
+  return new AppError("CNI_DEFINITION_MEMBERS_IGNORED", {
     network,
-    reason: forbidden.message,
+    named: printProblems(members),
   });
+}
+
+type RequestDeps = PolicyDeps & Pick<Deps, "listListeningPorts" | "log">;
+
+async function findRequestProblems(
+  { network, config, pod }: NetworkUse,
+  deps: RequestDeps,
+): Promise<readonly string[]> {
+  const policy = deps.policy.current();
+  if (pod === undefined || policy.trustedNamespaces.includes(pod.namespace)) return [];
+  const { portMappings, ips: requestedIps = [] } = pod.selection;
+  const portProblems =
+    portMappings === undefined
+      ? []
+      : findPortProblems(portMappings, policy, await deps.listListeningPorts());
+  if (pod.isDefault !== true || !isTrusted(network, deps)) return portProblems;
+  const context = await readAddressContext(deps);
+  const request = { config, requestedIps };
+  return [...portProblems, ...findRequestedProblems(OWN_ADDRESS, request, context)];
+}
+
+function rejectRequest(
+  { network, pod }: NetworkUse,
+  problems: readonly string[],
+  { policy, log }: Pick<Deps, "policy" | "log">,
+): void {
+  if (problems.length === 0) return;
+  const error = new AppError("CNI_REQUEST_FORBIDDEN", {
+    network,
+    namespace: pod?.namespace ?? "",
+    named: printProblems(problems),
+    setting: policy.describeSetting(),
+  });
+  if (policy.isEnforced) throw error;
+  log.warn("attaching a network although the pod's request violates the tenant policy", {
+    network,
+    reason: error.message,
+  });
+}
+
+/** Logs a violation that the policy tolerates. @throws AppError of {@link findForbidden}, or with CNI_REQUEST_FORBIDDEN */
+export async function assertAllowed(use: NetworkUse, deps: RequestDeps): Promise<void> {
+  const { network } = use;
+  const forbidden = await findForbidden(use, deps);
+  if (forbidden !== undefined) {
+    if (isRejection(forbidden)) throw forbidden;
+    deps.log.warn("attaching a network that violates the tenant policy", {
+      network,
+      reason: forbidden.message,
+    });
+  }
+  rejectRequest(use, await findRequestProblems(use, deps), deps);
+}
+
+export async function assertPodAddressesAllowed(
+  use: NetworkUse,
+  { ips = [] }: CniResult,
+  deps: RequestDeps,
+): Promise<void> {
+  if (isTrusted(use.network, deps) || ips.length === 0) return;
+  const assigned = { config: use.config, ips: ips.map(({ address }) => address) };
+  const problems = findAssignedProblems(OWN_ADDRESS, assigned, await readAddressContext(deps));
+  rejectRequest(use, problems, deps);
 }
