@@ -30,7 +30,7 @@ import {
   startDefinitionCleanup,
   startDefinitionNames,
 } from "./controllers/custom-resource-definitions.ts";
-import { startDisruptionBudgets } from "./controllers/disruption-budgets.ts";
+import { startDisruptionBudgets } from "./controllers/computed-status.ts";
 import { startNodeLifecycle } from "./controllers/node-lifecycle.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";

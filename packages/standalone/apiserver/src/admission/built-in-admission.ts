@@ -3,11 +3,12 @@
 import type { Clock } from "@patchbay/base";
 import { checkEscalation } from "../auth/rbac/escalation.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
+import { forbiddenBecause } from "../auth/forbidden.ts";
+import { asFields, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { Admission, AdmissionRequest, Mutation } from "./admission.ts";
 import { restrictNode } from "./node-restriction.ts";
-import { setPriority } from "./priority.ts";
 import { setServiceAccount } from "./service-account.ts";
 import { setDefaultStorageClass, rejectUploadClaims } from "./persistent-volume-claim.ts";
 
@@ -16,6 +17,30 @@ interface BuiltInAdmissionDeps {
   readonly clock: Clock;
   readonly random: { readonly suffix: () => string };
   readonly authorizer: Authorizer;
+}
+
+const PRIORITY_CLASSES = "scheduling.k8s.io/priorityclasses";
+
+/** Priorities of the PriorityClasses that exist in every cluster. Source: Kubernetes pkg/apis/scheduling. */
+const SYSTEM_CLASSES: ReadonlyMap<string, number> = new Map([
+  ["system-cluster-critical", 2_000_000_000],
+  ["system-node-critical", 2_000_001_000],
+]);
+
+function setPriority(request: Mutation, store: Pick<Store, "find">): void {
+  const { kind, subresource, operation, object } = request;
+  const isNewPod = kind.group === "" && kind.resource === "pods" && subresource === "";
+  const spec = asFields(object["spec"]);
+  const name = textAt(spec, "priorityClassName");
+  if (!isNewPod || operation !== "CREATE" || name === "") return;
+  const priorityClass = store.find({ bucket: PRIORITY_CLASSES, namespace: "", name })?.view();
+  const value = SYSTEM_CLASSES.get(name) ?? valueAt(priorityClass, "value");
+  if (typeof value !== "number") {
+    const pod = { group: "", resource: "pods", name: object.metadata.name };
+    throw forbiddenBecause(pod, `no PriorityClass with name ${name} was found`);
+  }
+  spec["priority"] = value;
+  spec["preemptionPolicy"] = valueAt(priorityClass, "preemptionPolicy") ?? "PreemptLowerPriority";
 }
 
 class BuiltInAdmission implements Admission {

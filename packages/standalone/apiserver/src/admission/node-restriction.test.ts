@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { CONFIG_MAP } from "../kinds/config/config-map.ts";
-import { LEASE } from "../kinds/cluster/lease.ts";
-import { NODE } from "../kinds/cluster/node.ts";
+import { LEASE, NODE } from "../kinds/cluster/node.ts";
 import { POD } from "../kinds/workload/pod.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { AdmissionRequest } from "./admission.ts";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets the conditions of nodes without heartbeats to Unknown. Source: Kubernetes node-lifecycle-controller, without eviction of pods.
-import { LEASE } from "../kinds/cluster/lease.ts";
-import { NODE } from "../kinds/cluster/node.ts";
+import { LEASE, NODE } from "../kinds/cluster/node.ts";
 import { bucketOf } from "../kinds/kind.ts";
 import { type Fields, asFields, asList, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";

@@ -6,7 +6,7 @@ import { aPod, widgetDefinition } from "../testing/objects.ts";
 import { startControllerTest } from "../testing/test-controllers.ts";
 import { runTurns } from "../testing/test-server.ts";
 import { startDefinitionCleanup, startDefinitionNames } from "./custom-resource-definitions.ts";
-import { startDisruptionBudgets } from "./disruption-budgets.ts";
+import { startDisruptionBudgets } from "./computed-status.ts";
 import { startStorageProtection } from "./storage-protection.ts";
 
 const NOW = "2026-01-01T00:00:00Z";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Kind } from "../kinds/kind.ts";
-import { isReview } from "../kinds/access/reviews.ts";
+import { isReview } from "../kinds/access/rbac.ts";
 import { createObject } from "../verbs/create.ts";
 import { type Call, type Reply, queueIfHeavy } from "../verbs/call.ts";
 import type { VerbDeps } from "../verbs/deps.ts";

@@ -3,8 +3,7 @@
 import { expect, test } from "vitest";
 import { RBAC_KINDS } from "../kinds/access/rbac.ts";
 import { CONFIG_MAP } from "../kinds/config/config-map.ts";
-import { LEASE } from "../kinds/cluster/lease.ts";
-import { NODE } from "../kinds/cluster/node.ts";
+import { LEASE, NODE } from "../kinds/cluster/node.ts";
 import { POD } from "../kinds/workload/pod.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";

@@ -2,7 +2,7 @@
 // Tables of objects, and what paths of columns find.
 import { expect, test } from "vitest";
 import { EVENT } from "../kinds/cluster/event.ts";
-import { LEASE } from "../kinds/cluster/lease.ts";
+import { LEASE } from "../kinds/cluster/node.ts";
 import { objectOf } from "../testing/judge.ts";
 import { printAge } from "./age.ts";
 import { parsePath } from "./json-path.ts";

@@ -3,8 +3,7 @@
 import { expect, test } from "vitest";
 import { changeRefusals, refusals, withDefaults } from "../../testing/judge.ts";
 import { defineKind, type Kind } from "../kind.ts";
-import { RBAC_KINDS } from "./rbac.ts";
-import { REVIEW_KINDS, isReview } from "./reviews.ts";
+import { RBAC_KINDS, REVIEW_KINDS, isReview } from "./rbac.ts";
 
 const GROUP = "rbac.authorization.k8s.io";
 const [ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING] = RBAC_KINDS as readonly [

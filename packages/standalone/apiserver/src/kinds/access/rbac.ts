@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Roles and role bindings. Source: Kubernetes rbac validation.
+// Roles, role bindings, and reviews of access, whose result is the response to the request. Source: Kubernetes rbac validation.
 import { pathSegmentFault, subdomainFault } from "../../meta/names.ts";
 import { equalJson, isFields, asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
@@ -215,3 +215,27 @@ export const RBAC_KINDS: readonly Kind[] = [
     { ...BINDING_STRATEGY, validate: clusterRoleBindingCauses },
   ),
 ];
+
+function defineReview(group: string, resource: string, kind: string): Kind {
+  return defineKind({
+    group,
+    version: "v1",
+    resource,
+    kind,
+    namespaced: resource === "localsubjectaccessreviews",
+    verbs: ["create"],
+  });
+}
+
+export const REVIEW_KINDS: readonly Kind[] = [
+  defineReview("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview"),
+  defineReview("authentication.k8s.io", "tokenreviews", "TokenReview"),
+  defineReview("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview"),
+  defineReview("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+  defineReview("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+  defineReview("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
+];
+
+export function isReview(kind: Kind): boolean {
+  return REVIEW_KINDS.includes(kind);
+}

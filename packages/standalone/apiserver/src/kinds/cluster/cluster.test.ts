@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Fields } from "../../objects/json.ts";
 import { created, objectOf, refusals } from "../../testing/judge.ts";
 import { EVENT, EVENTS_K8S_IO_EVENT } from "./event.ts";
-import { LEASE } from "./lease.ts";
+import { LEASE } from "./node.ts";
 import { NAMESPACE } from "./namespace.ts";
 
 const LABELS = { "kubernetes.io/metadata.name": "o" };

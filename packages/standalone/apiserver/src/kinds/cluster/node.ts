@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { invalidValue } from "../../meta/causes.ts";
+import type { Cause } from "../../meta/status.ts";
 import { asList, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
@@ -72,6 +74,29 @@ export const NODE: Kind = defineKind({
       infoColumn("OS-Image", "osImage"),
       infoColumn("Kernel-Version", "kernelVersion"),
       infoColumn("Container-Runtime", "containerRuntimeVersion"),
+    ],
+  },
+});
+
+function validateLease(lease: KubeObject): Cause[] {
+  const seconds = valueAt(lease, "spec", "leaseDurationSeconds");
+  return typeof seconds === "number" && seconds <= 0
+    ? [invalidValue("spec.leaseDurationSeconds", seconds, "must be greater than 0")]
+    : [];
+}
+
+export const LEASE: Kind = defineKind({
+  group: "coordination.k8s.io",
+  version: "v1",
+  resource: "leases",
+  kind: "Lease",
+  strategy: {
+    allowsUnconditionalUpdate: false,
+    allowsCreateOnUpdate: true,
+    validate: validateLease,
+    columns: [
+      { name: "Holder", type: "string", cell: (lease) => textAt(lease, "spec", "holderIdentity") },
+      AGE,
     ],
   },
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maintains the status of PodDisruptionBudgets. Source: Kubernetes disruption controller.
-import { bucketOf } from "../kinds/kind.ts";
+import { type Kind, bucketOf } from "../kinds/kind.ts";
 import {
   POD_DISRUPTION_BUDGET,
   countDisruptions,
@@ -31,9 +31,37 @@ function affectedBudgets(
     .map(({ address }) => address);
 }
 
-export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void {
+interface ComputedStatus {
+  readonly name: string;
+  readonly kind: Kind;
+  readonly withStatus: (object: KubeObject, address: Address) => KubeObject;
+}
+
+function startStatusQueue(
+  deps: VerbDeps,
+  stop: AbortSignal,
+  { name, kind, withStatus }: ComputedStatus,
+): (address: Address) => void {
   const { clock, logger, store } = deps;
   const pendingAddresses = new Map<string, Address>();
+  const work = async (key: string): Promise<void> => {
+    const address = pendingAddresses.get(key);
+    if (address === undefined) return;
+    pendingAddresses.delete(key);
+    const target = { kind, address, subresource: "status" };
+    await changeInternally(deps, target, (object) => withStatus(object, address));
+  };
+  const queue = new WorkQueue({ name, clock, logger, stop, work });
+  const enqueue = (address: Address): void => {
+    pendingAddresses.set(printAddress(address), address);
+    queue.add(printAddress(address));
+  };
+  for (const { address } of store.list({ bucket: bucketOf(kind) })) enqueue(address);
+  return enqueue;
+}
+
+export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void {
+  const { store } = deps;
   const withStatus = (budget: KubeObject, { namespace }: Address): KubeObject => {
     const pods = store.list({ bucket: PODS, namespace }).map((pod) => pod.view());
     const observedGeneration = budget.metadata.generation;
@@ -44,21 +72,10 @@ export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void 
     };
     return { ...budget, status };
   };
-  const work = async (key: string): Promise<void> => {
-    const address = pendingAddresses.get(key);
-    if (address === undefined) return;
-    pendingAddresses.delete(key);
-    const target = { kind: POD_DISRUPTION_BUDGET, address, subresource: "status" };
-    await changeInternally(deps, target, (budget) => withStatus(budget, address));
-  };
-  const queue = new WorkQueue({ name: "disruption-budgets", clock, logger, stop, work });
-  const enqueue = (address: Address): void => {
-    pendingAddresses.set(printAddress(address), address);
-    queue.add(printAddress(address));
-  };
+  const computed = { name: "disruption-budgets", kind: POD_DISRUPTION_BUDGET, withStatus };
+  const enqueue = startStatusQueue(deps, stop, computed);
   const unsubscribe = store.subscribe((changes) => {
     for (const change of changes) affectedBudgets(deps, change).forEach(enqueue);
   });
   stop.addEventListener("abort", unsubscribe);
-  for (const { address } of store.list({ bucket: BUDGETS })) enqueue(address);
 }
