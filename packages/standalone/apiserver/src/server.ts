@@ -30,7 +30,7 @@ import {
   startDefinitionCleanup,
   startDefinitionNames,
 } from "./controllers/custom-resource-definitions.ts";
-import { startDisruptionBudgets } from "./controllers/computed-status.ts";
+import { startDisruptionBudgets, startQuotaStatus } from "./controllers/computed-status.ts";
 import { startNodeLifecycle } from "./controllers/node-lifecycle.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
@@ -43,6 +43,7 @@ import type { ServerExtensions } from "./extensions.ts";
 import { Registry } from "./kinds/registry.ts";
 import { type Limits, LIMITS, UserQuotas } from "./limits/limits.ts";
 import { FairQueue } from "./limits/fair-queue.ts";
+import { ResourceQuotas } from "./limits/resource-quotas.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
 import { DEFAULT_WATCH_BEHAVIOR } from "./verbs/watch/watch-behavior.ts";
@@ -148,6 +149,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     mutex: new KeyedMutex(),
     fairQueue: new FairQueue(),
     quotas: new UserQuotas(limits),
+    resourceQuotas: new ResourceQuotas(store),
     limits,
     serviceNetwork: options.serviceNetwork ?? DEFAULT_SERVICE_NETWORK,
     ...(options.readMetrics !== undefined && { readMetrics: options.readMetrics }),
@@ -173,6 +175,7 @@ function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startAvailability(deps, stop);
   startNodeLifecycle(deps, stop);
   startDisruptionBudgets(deps, stop);
+  startQuotaStatus(deps, stop);
 }
 
 function parseCommonName(certPem: string): string {

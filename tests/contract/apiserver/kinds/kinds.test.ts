@@ -239,7 +239,7 @@ test.each([
     "/api/v1/events",
     "Last_Seen Type Reason Object (Subobject) (Source) Message (First_Seen) (Count) (Name)",
   ],
-  ["/api/v1/resourcequotas", "Name Age"],
+  ["/api/v1/resourcequotas", "Name Age Request Limit"],
   ["/apis/resource.k8s.io/v1/resourceclaims", "Name State Age"],
   ["/apis/resource.k8s.io/v1/resourceclaimtemplates", "Name Age"],
   ["/apis/resource.k8s.io/v1/deviceclasses", "Name Age"],

@@ -104,7 +104,7 @@ test("a node is cordoned, tainted, drained", async () => {
 test.concurrent.each([
   ["create namespace made", "namespace/made"],
   ["create deployment made --image=i:1", "deployment.apps/made"],
-  ["create quota made --hard=pods=1", "resourcequota/made"],
+  ["create quota made --hard=pods=100", "resourcequota/made"],
   ["create service clusterip made --tcp=80", "service/made"],
   ["create priorityclass made --value=1", "priorityclass.scheduling.k8s.io/made"],
   ["create job made --image=i", "job.batch/made"],
@@ -123,6 +123,48 @@ test("a deployment is scaled, exposed and updated to another image", async () =>
     metadata: { generation: 3 },
     spec: { replicas: 3, template: { spec: { containers: [{ image: "i:2" }] } } },
   });
+});
+
+test("a quota is created and described, and a creation beyond it is refused", async () => {
+  await session.kubectl("create namespace tenant");
+  const created = await session.kubectl(
+    "create quota few -n tenant --hard=pods=1,services.nodeports=3",
+  );
+  expect(created.out).toBe("resourcequota/few created\n");
+  expect((await session.kubectl("run one -n tenant --image=i")).code).toBe(0);
+  const refused = await session.kubectl("run two -n tenant --image=i");
+  expect([refused.code, refused.err]).toEqual([
+    1,
+    'Error from server (Forbidden): pods "two" is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1\n',
+  ]);
+  const wait = ["--for=jsonpath={.status.used.pods}=1", "--timeout=30s"];
+  await session.kubectl("wait quota few -n tenant", ...wait);
+  expect((await session.kubectl("describe quota few -n tenant")).out).toMatch(
+    /Resource +Used +Hard\n[- ]+\npods +1 +1\nservices.nodeports +0 +3\n/,
+  );
+});
+
+test("a LimitRange sets the defaults of containers, and is described", async () => {
+  await session.kubectl("create namespace limited");
+  const limits = [
+    { type: "Container", max: { memory: "1Gi" }, defaultRequest: { memory: "64Mi" } },
+  ];
+  const range = { apiVersion: "v1", kind: "LimitRange", metadata: { name: "range" } };
+  const path = await session.write("range.json", { ...range, spec: { limits } });
+  expect((await session.kubectl("apply -n limited -f", path)).out).toBe(
+    "limitrange/range created\n",
+  );
+  await session.kubectl("run one -n limited --image=i");
+  const resources = await session.kubectl(
+    "get pod one -n limited -o jsonpath={.spec.containers[0].resources}",
+  );
+  expect(JSON.parse(resources.out)).toEqual({
+    requests: { memory: "64Mi" },
+    limits: { memory: "1Gi" },
+  });
+  expect((await session.kubectl("describe limitrange range -n limited")).out).toMatch(
+    /Container +memory +- +1Gi +64Mi +1Gi +-/,
+  );
 });
 
 test("delete by name, by label, and without waiting", async () => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maintains the status of PodDisruptionBudgets. Source: Kubernetes disruption controller.
+// Maintains the status of PodDisruptionBudgets and ResourceQuotas. Source: Kubernetes disruption and resourcequota controllers.
+import { RESOURCE_QUOTA } from "../kinds/cluster/resource-quota.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import {
   POD_DISRUPTION_BUDGET,
@@ -78,4 +79,14 @@ export function startDisruptionBudgets(deps: VerbDeps, stop: AbortSignal): void 
     for (const change of changes) affectedBudgets(deps, change).forEach(enqueue);
   });
   stop.addEventListener("abort", unsubscribe);
+}
+
+export function startQuotaStatus(deps: VerbDeps, stop: AbortSignal): void {
+  const { resourceQuotas } = deps;
+  const withStatus = (quota: KubeObject, address: Address): KubeObject => {
+    const status = resourceQuotas.findStatus(address);
+    return status === undefined ? quota : { ...quota, status };
+  };
+  const computed = { name: "resource-quotas", kind: RESOURCE_QUOTA, withStatus };
+  resourceQuotas.onUsageChange(startStatusQueue(deps, stop, computed));
 }

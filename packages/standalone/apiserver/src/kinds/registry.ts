@@ -10,12 +10,14 @@ import { ENDPOINTS, ENDPOINT_SLICE } from "./network/endpoints.ts";
 import { EVENT, EVENTS_K8S_IO_EVENT } from "./cluster/event.ts";
 import { STORE_ONLY_KINDS } from "./store-only/store-only-kinds.ts";
 import { type Kind, bucketOf } from "./kind.ts";
+import { LIMIT_RANGE } from "./cluster/limit-range.ts";
 import { NAMESPACE } from "./cluster/namespace.ts";
 import { LEASE, NODE } from "./cluster/node.ts";
 import { PERSISTENT_VOLUME } from "./storage/persistent-volume.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "./storage/persistent-volume-claim.ts";
 import { POD } from "./workload/pod.ts";
 import { RBAC_KINDS, REVIEW_KINDS } from "./access/rbac.ts";
+import { RESOURCE_QUOTA } from "./cluster/resource-quota.ts";
 import { SECRET } from "./config/secret.ts";
 import { SERVICE_ACCOUNT } from "./access/service-account.ts";
 import { SERVICE } from "./network/service.ts";
@@ -29,12 +31,14 @@ const BUILT_IN_KINDS: readonly Kind[] = [
   ENDPOINT_SLICE,
   EVENT,
   EVENTS_K8S_IO_EVENT,
+  LIMIT_RANGE,
   NAMESPACE,
   NODE,
   PERSISTENT_VOLUME,
   PERSISTENT_VOLUME_CLAIM,
   POD,
   POD_DISRUPTION_BUDGET,
+  RESOURCE_QUOTA,
   SECRET,
   SERVICE,
   SERVICE_ACCOUNT,

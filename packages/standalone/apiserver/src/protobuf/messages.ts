@@ -95,7 +95,13 @@ const WORKLOAD_MESSAGES: Readonly<Record<string, Message>> = {
   },
   JobTemplateSpec: withSpec("JobSpec"),
   ResourceQuota: withSpec("ResourceQuotaSpec"),
-  ResourceQuotaSpec: { 1: map("hard", "quantity"), 2: list("scopes") },
+  ResourceQuotaSpec: {
+    1: map("hard", "quantity"),
+    2: list("scopes"),
+    3: single("scopeSelector", message("ScopeSelector")),
+  },
+  ScopeSelector: { 1: list("matchExpressions", message("ScopeRequirement")) },
+  ScopeRequirement: { 1: single("scopeName"), 2: single("operator"), 3: list("values") },
   PriorityClass: {
     1: METADATA,
     2: single("value", "integer"),

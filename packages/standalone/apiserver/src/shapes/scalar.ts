@@ -8,7 +8,7 @@ const DECIMAL_SUFFIXES: readonly string[] = ["n", "u", "m", "", "k", "M", "G", "
 const BINARY_SUFFIXES: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 /** Maximum number of decimal places of a quantity. Quantities with more decimal places are rounded up. */
 const NANO_DIGITS = 9;
-const NANO = 10n ** BigInt(NANO_DIGITS);
+export const NANO: bigint = 10n ** BigInt(NANO_DIGITS);
 const EXPONENT_MAX = 30;
 
 /** Maximum length of a quantity in characters. It is small, because BigInt arithmetic takes nearly quadratic time. */
@@ -16,7 +16,7 @@ const QUANTITY_MAX_LENGTH = 256;
 
 const QUANTITY_PATTERN = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
 
-interface ParsedQuantity {
+export interface Quantity {
   readonly nanos: bigint;
   readonly family: "decimal" | "binary" | "exponent";
 }
@@ -39,14 +39,14 @@ function suffixFactor(exponent: string | undefined, suffix: string): bigint | un
     : 10n ** BigInt(Math.max(0, powerOfTen + NANO_DIGITS));
 }
 
-function suffixFamily(exponent: string | undefined, suffix: string): ParsedQuantity["family"] {
+function suffixFamily(exponent: string | undefined, suffix: string): Quantity["family"] {
   if (exponent !== undefined) {
     return "exponent";
   }
   return suffix.endsWith("i") ? "binary" : "decimal";
 }
 
-function parseQuantity(text: string): ParsedQuantity | undefined {
+export function parseQuantity(text: string): Quantity | undefined {
   const match = text.length > QUANTITY_MAX_LENGTH ? null : QUANTITY_PATTERN.exec(text);
   const [, sign, digits = "", fraction = "", exponent, suffix = ""] = match ?? [];
   if (match === null || digits + fraction === "") {
@@ -69,11 +69,11 @@ function countDivisions(value: bigint, divisor: bigint, max: number): number {
 }
 
 /** Returns how many times a number may be divided by 1,000 for printing. Suffixes end at E (10^18); exponents have no limit. */
-function decimalStepsMax(family: ParsedQuantity["family"]): number {
+function decimalStepsMax(family: Quantity["family"]): number {
   return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
 }
 
-function printQuantity({ nanos, family }: ParsedQuantity): string {
+export function printQuantity({ nanos, family }: Quantity): string {
   if (nanos === 0n) {
     return "0";
   }

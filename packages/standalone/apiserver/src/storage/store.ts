@@ -36,6 +36,8 @@ export interface Change {
 
 /** Access to the store for one mutation, which runs without interruption after all earlier mutations. */
 export interface Transaction {
+  /** Changes by earlier mutations that are not committed yet. */
+  readonly changes: readonly Change[];
   find(address: Address): StoredObject | undefined;
   /** Returns the bucket's objects, in no particular order. */
   list(bucket: string): readonly StoredObject[];

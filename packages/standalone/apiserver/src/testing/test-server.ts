@@ -15,6 +15,7 @@ import { parseTarget } from "../http/target.ts";
 import { Registry } from "../kinds/registry.ts";
 import { LIMITS, type Limits, UserQuotas } from "../limits/limits.ts";
 import { FairQueue } from "../limits/fair-queue.ts";
+import { ResourceQuotas } from "../limits/resource-quotas.ts";
 import { type StatusDetails, StatusError } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
 import type { Address, KubeObject, Meta } from "../objects/object.ts";
@@ -137,6 +138,7 @@ export class TestServer {
       mutex: new KeyedMutex(),
       fairQueue: new FairQueue(),
       quotas: new UserQuotas(limits),
+      resourceQuotas: new ResourceQuotas(store),
       limits,
       serviceNetwork: "10.96.0.0/16",
       random,

@@ -205,7 +205,7 @@ async function admit(
 function commit(
   call: Call,
   deps: VerbDeps,
-  update: { stored: StoredObject; next: KubeObject },
+  update: { stored: StoredObject; next: KubeObject; part: ChangedPart },
 ): Promise<KubeObject | undefined> {
   const address = toAddress(call);
   return deps.store.write((transaction) => {
@@ -215,6 +215,11 @@ function commit(
     const { next } = update;
     const current = update.stored.view();
     claimUniqueValues({ kind: call.kind, address, object: next, current }, transaction, deps);
+    const { kind } = call;
+    if (update.part === "main") {
+      const write = { kind, address, object: toStorage(kind, next), current: update.stored };
+      deps.resourceQuotas.check(transaction, write);
+    }
     if (isDryRun(call.query)) {
       return next;
     }
@@ -258,7 +263,7 @@ async function tryChange(
   await queueIfHeavy(call, deps, length);
   return isUnchanged(next, current) && !isReleased(next)
     ? current
-    : commit(call, deps, { stored, next });
+    : commit(call, deps, { stored, next, part: change.part });
 }
 
 async function retryChange(call: Call, deps: VerbDeps, change: ObjectChange): Promise<KubeObject> {

@@ -153,10 +153,12 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
     }
     checkNamespace(kind, admittedObject, transaction);
     claimUniqueValues({ kind, address, object: admittedObject }, transaction, deps);
+    const storedObject = toStorage(kind, admittedObject);
+    deps.resourceQuotas.check(transaction, { kind, address, object: storedObject });
     if (dryRun) {
       return admittedObject;
     }
-    const writtenObject = transaction.put(address, toStorage(kind, admittedObject));
+    const writtenObject = transaction.put(address, storedObject);
     admittedObject.metadata.resourceVersion = writtenObject.metadata.resourceVersion ?? "";
     return admittedObject;
   });

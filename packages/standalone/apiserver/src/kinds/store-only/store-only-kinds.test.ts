@@ -138,7 +138,6 @@ test.each<{ kind: string; given?: Fields; want: Fields }>([
     given: { spec: { strategy: "x" } },
     want: { spec: { replicas: 1, strategy: "x" } },
   },
-  { kind: "LimitRange", given: { spec: {} }, want: { spec: {} } },
 ])("stores a $kind with $given as $want", ({ kind, given = {}, want }) => {
   expect(withDefaults(kindOf(kind), given)).toEqual(objectOf(kindOf(kind), want));
 });

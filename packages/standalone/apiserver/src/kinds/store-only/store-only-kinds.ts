@@ -135,23 +135,6 @@ const OPTIONS: readonly StoreOnlyKindOptions[] = [
     ],
   },
   {
-    ...CORE,
-    resource: "limitranges",
-    kind: "LimitRange",
-    shortNames: ["limits"],
-    advice: "set the values in each pod",
-    columns: [column("Created At", ".metadata.creationTimestamp")],
-  },
-  {
-    ...CORE,
-    resource: "resourcequotas",
-    kind: "ResourceQuota",
-    shortNames: ["quota"],
-    hasStatus: true,
-    advice: "it does not limit anything",
-    columns: [AGE],
-  },
-  {
     ...NETWORKING,
     resource: "ingresses",
     kind: "Ingress",

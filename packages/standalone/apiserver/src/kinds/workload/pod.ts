@@ -5,6 +5,7 @@ import type { Cause } from "../../meta/status.ts";
 import { forbiddenValue } from "../../meta/causes.ts";
 import {
   type Fields,
+  asText,
   copyJson,
   equalJson,
   asFields,
@@ -17,9 +18,74 @@ import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Column, type Kind, defineKind } from "../kind.ts";
 import { podSpecCauses } from "./pod-validation.ts";
-import { CONTAINER_LISTS, defaultPodOnlyFields, defaultPodSpec } from "./pod-defaults.ts";
+import {
+  CONTAINER_LISTS,
+  defaultPodOnlyFields,
+  defaultPodSpec,
+  objectItems,
+} from "./pod-defaults.ts";
+import { type Quantity, parseQuantity } from "../../shapes/scalar.ts";
 
-function computeQosClass(spec: Fields): string {
+export type Amounts = ReadonlyMap<string, Quantity>;
+
+export function parseAmounts(value: unknown): Map<string, Quantity> {
+  const amounts = new Map<string, Quantity>();
+  for (const [name, text] of Object.entries(asFields(value))) {
+    const quantity = parseQuantity(asText(text));
+    if (quantity !== undefined) amounts.set(name, quantity);
+  }
+  return amounts;
+}
+
+export function addAmounts(total: Map<string, Quantity>, amounts: Amounts, factor = 1n): void {
+  for (const [name, { nanos, family }] of amounts) {
+    const current = total.get(name);
+    const isFirst = current === undefined || current.nanos === 0n;
+    const sum = (current?.nanos ?? 0n) + factor * nanos;
+    total.set(name, { nanos: sum, family: isFirst ? family : current.family });
+  }
+}
+
+function raiseAmounts(total: Map<string, Quantity>, minimums: Amounts): void {
+  for (const [name, minimum] of minimums) {
+    const current = total.get(name);
+    if (current === undefined || current.nanos < minimum.nanos) total.set(name, minimum);
+  }
+}
+
+function computeInitPeak(
+  spec: Fields,
+  list: "requests" | "limits",
+  total: Map<string, Quantity>,
+): Amounts {
+  const restartable = new Map<string, Quantity>();
+  const peak = new Map<string, Quantity>();
+  for (const container of objectItems(spec, "initContainers")) {
+    const amounts = parseAmounts(valueAt(container, "resources", list));
+    const isRestartable = container["restartPolicy"] === "Always";
+    const needed = isRestartable ? restartable : new Map(restartable);
+    addAmounts(needed, amounts);
+    if (isRestartable) addAmounts(total, amounts);
+    raiseAmounts(peak, needed);
+  }
+  return peak;
+}
+
+export function computePodAmounts(spec: Fields, list: "requests" | "limits"): Amounts {
+  const total = new Map<string, Quantity>();
+  for (const container of objectItems(spec, "containers")) {
+    addAmounts(total, parseAmounts(valueAt(container, "resources", list)));
+  }
+  raiseAmounts(total, computeInitPeak(spec, list, total));
+  const overhead = [...parseAmounts(spec["overhead"])];
+  addAmounts(
+    total,
+    new Map(list === "requests" ? overhead : overhead.filter(([name]) => total.has(name))),
+  );
+  return total;
+}
+
+export function computeQosClass(spec: Fields): string {
   const resources = CONTAINER_LISTS.flatMap((list) =>
     asList(spec[list]).map((container) => asFields(valueAt(container, "resources"))),
   );
