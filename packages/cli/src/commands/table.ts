@@ -5,6 +5,7 @@ import { install, uninstall } from "./cluster/install.ts";
 import { capture, guestConsole, portForward, vnc } from "./streams/streams.ts";
 import { ui } from "./streams/ui.ts";
 import { scp, ssh } from "./streams/ssh/ssh.ts";
+import { createNamespace } from "./create/create-namespace.ts";
 import { createVm } from "./create/create-vm.ts";
 import { GLOBAL_FLAGS } from "./flags.ts";
 import { GUEST_COMMANDS } from "./guest/requests.ts";
@@ -35,6 +36,7 @@ export const COMMANDS: readonly Command[] = [
   uninstall,
   doctor,
   createVm,
+  createNamespace,
   addInterface,
   setInterface,
   removeInterface,

@@ -3,6 +3,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { callPatchbay } from "../../../../packages/cli/src/testing/run-patchbay.ts";
 import { type KubectlSession, startKubectlSession } from "./session.ts";
 
 let session: KubectlSession;
@@ -165,6 +166,42 @@ test("a LimitRange sets the defaults of containers, and is described", async () 
   expect((await session.kubectl("describe limitrange range -n limited")).out).toMatch(
     /Container +memory +- +1Gi +64Mi +1Gi +-/,
   );
+});
+
+test("a tenant's namespace admits pods without requests, and none that reaches other namespaces", async () => {
+  const kubeconfig = join(session.directory, "kubeconfig");
+  const args = ["create", "namespace", "t1", "--hard", "pods=1", "--kubeconfig", kubeconfig];
+  const created = await callPatchbay(args);
+  expect([created.exitCode, created.stderr, created.stdout]).toEqual([
+    0,
+    "",
+    "namespace/t1 created\nresourcequota/tenant created\nresourcequota/cross-namespace-affinity created\nlimitrange/tenant created\nshow its usage with: kubectl describe quota -n t1\n",
+  ]);
+  const podAffinity = {
+    requiredDuringSchedulingIgnoredDuringExecution: [
+      { topologyKey: "kubernetes.io/hostname", namespaceSelector: {} },
+    ],
+  };
+  const post = (name: string, spec: object) =>
+    session.api.post("/api/v1/namespaces/t1/pods", {
+      metadata: { name },
+      spec: { containers: [{ name: "c", image: "i" }], ...spec },
+    });
+  expect(await post("far", { affinity: { podAffinity } })).toMatchObject({
+    code: 403,
+    body: {
+      message:
+        'pods "far" is forbidden: exceeded quota: cross-namespace-affinity, requested: pods=1, used: pods=0, limited: pods=0',
+    },
+  });
+  expect((await post("near", {})).code).toBe(201);
+  expect(await post("second", {})).toMatchObject({
+    code: 403,
+    body: {
+      message:
+        'pods "second" is forbidden: exceeded quota: tenant, requested: pods=1, used: pods=1, limited: pods=1',
+    },
+  });
 });
 
 test("delete by name, by label, and without waiting", async () => {

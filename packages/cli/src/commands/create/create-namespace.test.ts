@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import { NAMESPACES } from "@patchbay/api";
+import { createFakeStore } from "@patchbay/kube/testing";
+import { expect, test } from "vitest";
+import { buildTenantObjects, createTenant, findHardProblem } from "./create-namespace.ts";
+
+const { signal } = new AbortController();
+
+function hardOf(flags: readonly string[]): unknown {
+  const [quota] = buildTenantObjects("t1", flags).contents;
+  return quota?.[1];
+}
+
+test("limits everything that tenants share, and forbids affinity to other namespaces", () => {
+  const { contents } = buildTenantObjects("t1", []);
+  expect(contents.map(([, object]) => object)).toMatchObject([
+    {
+      kind: "ResourceQuota",
+      metadata: { name: "tenant", namespace: "t1" },
+      spec: {
+        hard: {
+          pods: "60",
+          "count/virtualmachines.kubevirt.io": "30",
+          "requests.memory": "32Gi",
+          "requests.devices.kubevirt.io/tun": "60",
+          "requests.storage": "200Gi",
+          "patchbay.io/stored-bytes": "16Mi",
+        },
+      },
+    },
+    {
+      kind: "ResourceQuota",
+      spec: {
+        hard: { pods: "0" },
+        scopeSelector: {
+          matchExpressions: [{ scopeName: "CrossNamespacePodAffinity", operator: "Exists" }],
+        },
+      },
+    },
+    { kind: "LimitRange", spec: { limits: [{ type: "Container" }] } },
+  ]);
+});
+
+test("--hard changes, adds and removes limits", () => {
+  const quota = hardOf(["pods=5", "count/jobs.batch=1", "services="]);
+  expect(quota).toMatchObject({ spec: { hard: { pods: "5", "count/jobs.batch": "1" } } });
+  expect(quota).not.toHaveProperty("spec.hard.services");
+});
+
+test.each(["pods", "=3", "pods=1=2"])("rejects --hard %s", (flag) => {
+  expect(findHardProblem(["pods=1", flag])).toContain(`${flag} is not RESOURCE=QUANTITY`);
+});
+
+test.each(["pods=1", "requests.cpu=500m", "services="])("accepts --hard %s", (flag) => {
+  expect(findHardProblem([flag])).toBeUndefined();
+});
+
+test("creates the namespace with its contents", async () => {
+  const store = createFakeStore();
+  const objects = buildTenantObjects("t1", []);
+  await createTenant(store, objects, signal);
+  for (const [type, { metadata }] of objects.contents) {
+    const key = { namespace: "t1", name: metadata.name };
+    expect(await store.find(type, key)).toMatchObject({ metadata: key });
+  }
+});
+
+test("leaves no namespace without limits if the quota cannot be created", async () => {
+  const store = createFakeStore();
+  const objects = buildTenantObjects("t1", []);
+  for (const [type, object] of objects.contents) await store.create(type, object);
+  await expect(createTenant(store, objects, signal)).rejects.toMatchObject({
+    code: "KUBE_ALREADY_EXISTS",
+  });
+  expect(await store.find(NAMESPACES, { name: "t1" })).toBeUndefined();
+});
