@@ -2,7 +2,10 @@
 // Writers of Services or endpoints that try to intercept traffic or reach host-only addresses.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listForwards } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
-import { printTable } from "../../../packages/standalone/service-net/src/forward/ruleset.ts";
+import {
+  listEntries,
+  printTable,
+} from "../../../packages/standalone/service-net/src/forward/ruleset.ts";
 import {
   aService,
   aSlice,
@@ -71,10 +74,12 @@ test("attack 102: passes only addresses, numbers and object names of an object t
   const service = aService({ sessionAffinity: "ClientIP" });
   const forwards = listForwards(service, [aSlice([GUEST])], RANGES);
   const networks = { serviceNetwork: "10.96.0.0/16", podNetwork: "10.88.0.0/24" };
-  const text = printTable({ table: "t", dns: RANGES.dns, bridge: "br0", ...networks }, forwards);
+  const settings = { table: "t", dns: RANGES.dns, bridge: "br0", ...networks };
+  const change = { service: "blue/web", before: [], after: forwards.flatMap(listEntries) };
+  const text = printTable(settings, [change]);
   expect([...text.matchAll(/"([^"]*)"/g)].map(([, quoted]) => quoted)).toEqual([
-    "blue/web:80/tcp",
     "lo",
     "br0",
+    "blue/web:80/tcp",
   ]);
 });

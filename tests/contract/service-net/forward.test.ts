@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel forwards by the table: from the host, from pods, and from other hosts.
+import { createClock } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Forward } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
 import { ForwardTable } from "../../../packages/standalone/service-net/src/forward/forward-table.ts";
 import {
@@ -45,6 +46,7 @@ beforeEach(async () => {
   const log = createSilentLogger();
   keeper = new ForwardTable({
     runner: networks.runner,
+    clock: createClock(),
     log,
     settings: SETTINGS,
     countWrite: () => undefined,
@@ -123,6 +125,7 @@ test("a successor process adopts the existing rules", async () => {
   const log = createSilentLogger();
   const next = new ForwardTable({
     runner: networks.runner,
+    clock: createClock(),
     log,
     settings: SETTINGS,
     countWrite: () => undefined,
@@ -130,6 +133,42 @@ test("a successor process adopts the existing rules", async () => {
   await next.write([UDP]);
   expect(ask("host", WEB.address, 80)).toBe("refused ECONNREFUSED");
   expect(askByUdp("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
+});
+
+describe("a Service that nft refuses", () => {
+  const bad = { ...WEB, name: "red/bad:80/tcp", address: "10.86.0.9", nodePort: 30_090 };
+  const refused = { ...bad, endpoints: ["10.87.7.300 . 8080"] };
+  const leftOut = [{ service: "red/bad", reason: expect.stringContaining("Error") as unknown }];
+
+  test("is left out of a change, and of a new table", async () => {
+    await keeper.write([WEB, UDP, bad]);
+    expect(ask("host", bad.address, 80)).toBe(`a ${ADDRESSES.host}`);
+    const changed = { ...WEB, endpoints: [`${ADDRESSES.b} . 8080`] };
+    expect(await keeper.write([changed, UDP, refused])).toEqual(leftOut);
+    expect(ask("host", WEB.address, 80)).toBe(`b ${ADDRESSES.host}`);
+    expect(ask("host", bad.address, 80)).toBe("refused ECONNREFUSED");
+    runAt("host", "nft", "flush", "ruleset");
+    expect(await keeper.write([WEB, UDP, refused])).toEqual(leftOut);
+    expect(ask("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
+  });
+
+  test("is forwarded after it is corrected", async () => {
+    await keeper.write([WEB, UDP, refused]);
+    expect(await keeper.write([WEB, UDP, bad])).toEqual([]);
+    expect(ask("host", ADDRESSES.outside, 30_090)).toBe(`a ${ADDRESSES.host}`);
+  });
+});
+
+test("writes names that are longer than a comment of nft", async () => {
+  const long = { ...WEB, name: `${"n".repeat(63)}/${"s".repeat(63)}:65535/tcp` };
+  expect(await keeper.write([long, UDP])).toEqual([]);
+  expect(ask("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
+});
+
+test("restores elements that another program deleted, when their Service changes", async () => {
+  runAt("host", "nft", "flush", "map", "ip", SETTINGS.table, "addresses");
+  expect(await keeper.write([{ ...WEB, endpoints: BOTH }, UDP])).toEqual([]);
+  expect(answerers(1, "host").size).toBe(1);
 });
 
 test("writes many rules and changes single ones", async () => {

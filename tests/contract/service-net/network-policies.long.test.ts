@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network policies for connections that the kernel forwards from a Service to a pod.
 import type { NicPolicy } from "@patchbay/core/policies";
+import { createClock } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Forward } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
@@ -29,7 +30,7 @@ let write: ReturnType<typeof createPolicyTable>;
 beforeAll(async () => {
   networks = new Networks();
   await networks.serve("a", "a", 8080);
-  const deps = { runner: networks.runner, log: createSilentLogger() };
+  const deps = { runner: networks.runner, clock: createClock(), log: createSilentLogger() };
   const settings = {
     table: "patchbay-services-10.86.0.0",
     serviceNetwork: SERVICES,

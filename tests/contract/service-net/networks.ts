@@ -7,7 +7,8 @@ import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { createProcessRunner } from "@patchbay/os";
 import { run } from "@patchbay/support";
 
-const NAME = "pbsvn";
+/** Unique among test files that run at the same time. */
+const NAME = `pbsvn${process.env["VITEST_POOL_ID"] ?? ""}`;
 /** Their addresses. */
 export const ADDRESSES = {
   host: "10.87.7.1",

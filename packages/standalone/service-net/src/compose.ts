@@ -4,6 +4,8 @@ import { randomInt } from "node:crypto";
 import type { KubeObject, Service } from "@patchbay/api/kubernetes";
 import type { DaemonContext } from "@patchbay/daemon";
 import {
+  after,
+  createEventRecorder,
   createQueue,
   done,
   keyOf,
@@ -20,7 +22,7 @@ import { createForwarder } from "./dns/forwarder.ts";
 import { serveNames } from "./dns/serve.ts";
 import type { Zone } from "./dns/zone.ts";
 import { dropDuplicates, listForwards, type Forward, type Ranges } from "./forward/forwards.ts";
-import { ForwardTable } from "./forward/forward-table.ts";
+import { ForwardTable, REFUSAL_RETRY_MS, reportUnforwarded } from "./forward/forward-table.ts";
 import { buildPolicyTableName, findDnsAddress, prepareHost, buildTableName } from "./host/host.ts";
 import { createServiceCounters } from "./metrics.ts";
 import {
@@ -119,6 +121,21 @@ async function answerNames(
   );
 }
 
+function createForwardLoop(
+  { client, clock, log }: Pick<DaemonContext, "client" | "clock" | "log">,
+  objects: Objects,
+  options: { readonly table: ForwardTable; readonly ranges: Ranges },
+): () => Promise<Next> {
+  const { table, ranges } = options;
+  const component = { component: "service-net" };
+  const recorder = createEventRecorder({ store: client.store, clock, logger: log, ...component });
+  return async () => {
+    const leftOut = await table.write(allForwards(objects, ranges));
+    reportUnforwarded(recorder, objects.services, leftOut);
+    return leftOut.length === 0 ? done() : after(REFUSAL_RETRY_MS);
+  };
+}
+
 /** Runs until the daemon stops. Leaves the rules and addresses on the host, so that connections to Services continue to work. */
 export async function runServices(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
@@ -146,10 +163,12 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
     bridge: flags.bridge,
   };
   const { countReply, countWrite } = createServiceCounters(metrics, () => table.count);
-  const table = new ForwardTable({ runner, log, settings, countWrite });
+  const table = new ForwardTable({ runner, clock, log, settings, countWrite });
+  const writeForwards = createForwardLoop(context, objects, { table, ranges });
   // The policies are written first, so that no Service forwards a connection that they forbid.
   await policies.write();
-  await table.write(allForwards(objects, ranges));
+  const next = await writeForwards();
+  if (next.kind === "after") tableQueue.addAfter(TABLE, next.ms);
   await answerNames(context, createZone(objects, ranges, flags.clusterDomain), countReply);
   context.ready();
   const loopDeps = { log, clock, metrics };
@@ -171,10 +190,7 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
         name: "forwards",
         queue: tableQueue,
         watch: health.watchLoop("forwards"),
-        reconcile: async () => {
-          await table.write(allForwards(objects, ranges));
-          return done();
-        },
+        reconcile: writeForwards,
       },
       signal,
     ),

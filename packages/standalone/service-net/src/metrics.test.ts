@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createFakeProcessRunner } from "@patchbay/os/testing";
+import { createFakeClock, createFakeProcessRunner } from "@patchbay/os/testing";
 import { metricNamesOf, samplesIn } from "@patchbay/support";
 import { createMetrics, createSilentLogger } from "@patchbay/telemetry";
 import * as dns from "dns-packet";
@@ -26,7 +26,8 @@ test("each documented service-net metric changes", async () => {
   const runner = createFakeProcessRunner({ nft: () => ({ exitCode: isRefused ? 1 : 0 }) });
   const { countReply, countWrite } = createServiceCounters(metrics, () => keeper.count);
   const log = createSilentLogger();
-  const keeper = new ForwardTable({ runner, log, settings: SETTINGS, countWrite });
+  const deps = { runner, clock: createFakeClock(), log, settings: SETTINGS, countWrite };
+  const keeper = new ForwardTable(deps);
   const forwards = listForwards(aService(), [aSlice([{ addresses: ["10.88.0.5"] }])], RANGES);
 
   await keeper.write([]);
@@ -36,7 +37,7 @@ test("each documented service-net metric changes", async () => {
   isRefused = false;
   await keeper.write(forwards);
 
-  const deps: AnswerDeps = {
+  const answerDeps: AnswerDeps = {
     zone: {
       domain: "cluster.local",
       ranges: RANGES,
@@ -52,7 +53,7 @@ test("each documented service-net metric changes", async () => {
     const { isTcp = false, ...packet } = more;
     const questions = [{ type: "A" as const, name }];
     const bytes = dns.encode({ type: "query", id: 1, questions, ...packet });
-    await answerQuery(bytes, { address: "10.88.0.9", isTcp }, deps);
+    await answerQuery(bytes, { address: "10.88.0.9", isTcp }, answerDeps);
   };
   await ask("web.blue.svc.cluster.local");
   await ask("nobody.blue.svc.cluster.local");

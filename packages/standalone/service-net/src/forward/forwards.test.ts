@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Endpoint, EndpointSlice, Service } from "@patchbay/api/kubernetes";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { aService, aSlice, RANGES } from "../testing/objects.ts";
-import { dropDuplicates, listForwards, type Forward } from "./forwards.ts";
+import { dropDuplicates, limitForwards, listForwards, type Forward } from "./forwards.ts";
 import { addressAt, containsAddress, parseNetwork } from "./network.ts";
 
 const ONE: Endpoint = { addresses: ["10.88.0.5"] };
@@ -220,6 +220,45 @@ test.each([
   const third: Forward = { ...FORWARD, protocol: "tcp", name: "d", port: 81 };
   const kept = dropDuplicates([third, first, second]);
   expect(kept).toEqual(isKept ? [first, second, third] : [first, third]);
+});
+
+test("a port has at most 256 endpoints", () => {
+  const endpoints = Array.from({ length: 300 }, (_none, index) => ({
+    addresses: [`10.88.${String(1 + Math.floor(index / 250))}.${String(index % 250)}`],
+  }));
+  expect(forwards({}, aSlice(endpoints))[0]?.endpoints).toHaveLength(256);
+});
+
+describe("the limits of map elements", () => {
+  /** A Service with one port, which needs that number of elements. */
+  const aForward = (service: string, elements: number, change: Partial<Forward> = {}): Forward => ({
+    ...FORWARD,
+    protocol: "tcp",
+    name: `${service}:80/tcp`,
+    endpoints: Array.from({ length: elements - 1 }, (_none, index) => String(index)),
+    ...change,
+  });
+  const leftOut = (...given: readonly Forward[]) =>
+    limitForwards(given).leftOut.map(({ service }) => service);
+
+  test.each([
+    { name: "at the limit", given: [aForward("blue/a", 20_000)], want: [] },
+    { name: "beyond the limit", given: [aForward("blue/a", 20_001)], want: ["blue/a"] },
+    {
+      name: "with as many elements for a node port",
+      given: [aForward("blue/a", 10_001, { nodePort: 30_000 })],
+      want: ["blue/a"],
+    },
+  ])("for a Service $name", ({ given, want }) => {
+    expect(leftOut(...given)).toEqual(want);
+  });
+
+  test("for a namespace do not affect another namespace", () => {
+    const many = ["a", "b", "c", "d", "e"].map((name) => aForward(`blue/${name}`, 20_000));
+    const given = [...many, aForward("blue/f", 2), aForward("red/a", 2)];
+    expect(leftOut(...given)).toEqual(["blue/f"]);
+    expect([...limitForwards(given).forwardsByService.keys()].at(-1)).toBe("red/a");
+  });
 });
 
 test("a deleted Service forwards nothing", () => {

@@ -17,6 +17,11 @@ export interface Forward {
   readonly isSticky: boolean;
 }
 
+export interface UnforwardedService {
+  readonly service: string;
+  readonly reason: string;
+}
+
 export interface Ranges {
   readonly services: Network;
   /** Address of the name server. No Service may use this address. */
@@ -24,6 +29,10 @@ export interface Ranges {
 }
 
 const PORT_MAX = 65_535;
+/** Maximum number of endpoints of a port. Each number of endpoints needs a chain in the kernel. */
+const ENDPOINTS_MAX = 256;
+/** Limits of elements in the kernel's maps. nft writes 20,000 within a second. */
+const [SERVICE_ELEMENTS_MAX, NAMESPACE_ELEMENTS_MAX] = [20_000, 100_000];
 /** Range of node ports. Source: kube-apiserver, default of --service-node-port-range. */
 const [NODE_PORT_MIN, NODE_PORT_MAX] = [30_000, 32_767];
 /** Matches this-host, loopback, link-local, multicast, reserved and broadcast addresses. */
@@ -73,7 +82,8 @@ function listEndpoints(
           .map((address) => `${address} . ${String(port)}`);
       });
   const readyEndpoints = listTargets("ready");
-  return [...new Set(readyEndpoints.length > 0 ? readyEndpoints : listTargets("serving"))].sort();
+  const endpoints = readyEndpoints.length > 0 ? readyEndpoints : listTargets("serving");
+  return [...new Set(endpoints)].sort().slice(0, ENDPOINTS_MAX);
 }
 
 function findNodePort({ nodePort }: ServicePort, { spec }: Service): number | undefined {
@@ -136,4 +146,41 @@ export function dropDuplicates(forwards: readonly Forward[]): readonly Forward[]
         ...(nodePort === undefined ? [] : [`${protocol} ${String(nodePort)}`]),
       ),
     );
+}
+
+function serviceOf({ name }: Forward): string {
+  return name.slice(0, name.lastIndexOf(":"));
+}
+
+function countElements(forwards: readonly Forward[]): number {
+  return forwards.reduce(
+    (sum, { endpoints, nodePort }) =>
+      sum + (1 + endpoints.length) * (nodePort === undefined ? 1 : 2),
+    0,
+  );
+}
+
+export function limitForwards(forwards: readonly Forward[]): {
+  readonly forwardsByService: ReadonlyMap<string, readonly Forward[]>;
+  readonly leftOut: readonly UnforwardedService[];
+} {
+  const forwardsByService = Map.groupBy(forwards, serviceOf);
+  const elementsByNamespace = new Map<string, number>();
+  const leftOut: UnforwardedService[] = [];
+  for (const [service, own] of forwardsByService) {
+    const [namespace = ""] = service.split("/");
+    const elements = countElements(own);
+    const total = (elementsByNamespace.get(namespace) ?? 0) + elements;
+    if (elements <= SERVICE_ELEMENTS_MAX && total <= NAMESPACE_ELEMENTS_MAX) {
+      elementsByNamespace.set(namespace, total);
+      continue;
+    }
+    const reason =
+      elements > SERVICE_ELEMENTS_MAX
+        ? `its ports and endpoints need ${String(elements)} map elements, the limit is ${String(SERVICE_ELEMENTS_MAX)}; use fewer ports or endpoints`
+        : `the Services of its namespace need more than ${String(NAMESPACE_ELEMENTS_MAX)} map elements; delete other Services`;
+    leftOut.push({ service, reason });
+    forwardsByService.delete(service);
+  }
+  return { forwardsByService, leftOut };
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input of `nft -f` that replaces the whole table or changes a part of it.
-import { createHash } from "node:crypto";
 import type { Forward } from "./forwards.ts";
 
 export interface TableSettings {
   readonly table: string;
-  /** Network of Services, in CIDR notation. */
   readonly serviceNetwork: string;
   readonly dns: string;
-  /** Network of the pods, in CIDR notation. */
   readonly podNetwork: string;
   readonly bridge: string;
 }
@@ -16,36 +13,95 @@ export interface TableSettings {
 /** Mark of packets that this table forwards. The postrouting chain removes the mark. */
 const MARK = "0x1000";
 
-function chainName({ name }: Forward): string {
-  return `service-${createHash("sha256").update(name).digest("hex").slice(0, 16)}`;
+type VerdictMap = "addresses" | "node-ports";
+
+/** Element of a verdict map with the elements of its endpoints, which together forward one address or node port. */
+interface Entry {
+  readonly verdictMap: VerdictMap;
+  readonly key: string;
+  readonly name: string;
+  readonly chain: Chain;
+  readonly endpoints: ReadonlyMap<string, string>;
 }
 
-function printChoice({ endpoints, isSticky }: Forward): string {
-  const count = String(endpoints.length);
-  const number = isSticky ? `jhash ip saddr mod ${count} seed 0x1` : `numgen random mod ${count}`;
-  const targets = endpoints.map((endpoint, index) => `${String(index)} : ${endpoint}`);
-  return `${number} map { ${targets.join(", ")} }`;
+/** Chain that chooses one of `count` endpoints. All forwards with the same choice share the chain. */
+interface Chain {
+  readonly protocol: Forward["protocol"];
+  readonly isNodePort: boolean;
+  readonly isSticky: boolean;
+  readonly count: number;
 }
 
-function printRules(forward: Forward): readonly string[] {
-  return [
-    `meta mark set meta mark | ${MARK} comment "${forward.name}"`,
-    `meta l4proto ${forward.protocol} dnat ip addr . port to ${printChoice(forward)}`,
-  ];
+function endpointMapName({ protocol, isNodePort }: Pick<Chain, "protocol" | "isNodePort">): string {
+  return `${protocol}${isNodePort ? "-node" : ""}-endpoints`;
 }
 
-function addressElement(forward: Forward): string {
-  const { address, protocol, port } = forward;
-  return `${address} . ${protocol} . ${String(port)}`;
+function chainName({ protocol, isNodePort, isSticky, count }: Chain): string {
+  const choice = isSticky ? "sticky" : "random";
+  return `${protocol}${isNodePort ? "-node" : ""}-${choice}-${String(count)}`;
 }
 
-function nodePortElement({ protocol, nodePort }: Forward): string | undefined {
-  return nodePort === undefined ? undefined : `${protocol} . ${String(nodePort)}`;
+function endpointKeyMatch({ protocol, isNodePort }: Pick<Chain, "protocol" | "isNodePort">) {
+  return isNodePort ? `${protocol} dport` : `ip daddr . ${protocol} dport`;
 }
 
-function mapText(name: string, type: string, elements: readonly string[]): readonly string[] {
-  const list = elements.length === 0 ? [] : [`elements = { ${elements.join(", ")} }`];
-  return [`map ${name} {`, `type ${type} : verdict`, ...list, "}"];
+function printRules(chain: Chain): readonly string[] {
+  const count = String(chain.count);
+  const index = chain.isSticky
+    ? `jhash ip saddr mod ${count} seed 0x1`
+    : `numgen random mod ${count}`;
+  const endpoint = `${endpointKeyMatch(chain)} . ${index} map @${endpointMapName(chain)}`;
+  return [`meta mark set meta mark | ${MARK}`, `dnat ip addr . port to ${endpoint}`];
+}
+
+function buildEntry(
+  forward: Forward,
+  verdictMap: VerdictMap,
+  key: string,
+  endpointPrefix: string,
+): Entry {
+  const { name, protocol, isSticky, endpoints } = forward;
+  const isNodePort = verdictMap === "node-ports";
+  return {
+    verdictMap,
+    key,
+    name,
+    chain: { protocol, isNodePort, isSticky, count: endpoints.length },
+    endpoints: new Map(
+      endpoints.map((endpoint, index) => [`${endpointPrefix} . ${String(index)}`, endpoint]),
+    ),
+  };
+}
+
+export function listEntries(forward: Forward): readonly Entry[] {
+  const { address, protocol, port, nodePort } = forward;
+  const addressKey = `${address} . ${protocol} . ${String(port)}`;
+  const entry = buildEntry(forward, "addresses", addressKey, `${address} . ${String(port)}`);
+  if (nodePort === undefined) return [entry];
+  const nodePortKey = `${protocol} . ${String(nodePort)}`;
+  return [entry, buildEntry(forward, "node-ports", nodePortKey, String(nodePort))];
+}
+
+/** Maximum length of an element's comment. Source: libnftnl NFTNL_UDATA_COMMENT_MAXLEN */
+const COMMENT_MAX = 128;
+
+function printVerdict({ key, name, chain }: Entry): string {
+  return `${key} comment "${name.slice(0, COMMENT_MAX)}" : goto ${chainName(chain)}`;
+}
+
+function printMap(name: string, type: string): readonly string[] {
+  return [`map ${name} {`, type, "}"];
+}
+
+/** Prints the maps of endpoints, one for each protocol, because nft rejects `th dport` in rules that match one protocol. */
+function printEndpointMaps(): readonly string[] {
+  return (["tcp", "udp"] as const).flatMap((protocol) =>
+    [false, true].flatMap((isNodePort) => {
+      const map = { protocol, isNodePort };
+      const type = `typeof ${endpointKeyMatch(map)} . numgen random mod 2 : ip daddr . ${protocol} dport`;
+      return printMap(endpointMapName(map), type);
+    }),
+  );
 }
 
 function baseChain(name: string, hook: string, rules: readonly string[]): readonly string[] {
@@ -87,96 +143,126 @@ function printBaseChains(settings: TableSettings): readonly string[] {
   ];
 }
 
-/** Returns an nft script that writes the whole table and replaces an existing table of the same name. */
-export function printTable(settings: TableSettings, forwards: readonly Forward[]): string {
+function printEmptyTable(settings: TableSettings): string {
   const tableHeader = `table ip ${settings.table}`;
-  const addresses = forwards.map(
-    (forward) => `${addressElement(forward)} : goto ${chainName(forward)}`,
-  );
-  const ports = forwards.flatMap((forward) => {
-    const element = nodePortElement(forward);
-    return element === undefined ? [] : [`${element} : goto ${chainName(forward)}`];
-  });
   return [
     tableHeader,
     `delete ${tableHeader}`,
     `${tableHeader} {`,
-    ...forwards.flatMap((forward) => [
-      `chain ${chainName(forward)} {`,
-      ...printRules(forward),
-      "}",
-    ]),
-    ...mapText("addresses", "ipv4_addr . inet_proto . inet_service", addresses),
-    ...mapText("node-ports", "inet_proto . inet_service", ports),
+    ...printMap("addresses", "type ipv4_addr . inet_proto . inet_service : verdict"),
+    ...printMap("node-ports", "type inet_proto . inet_service : verdict"),
+    ...printEndpointMaps(),
     ...printBaseChains(settings),
     "}",
     "",
   ].join("\n");
 }
 
+/** Returns an nft script that changes nothing, and that nft refuses if the table is missing. */
+export function printProbe({ table }: TableSettings): string {
+  return `add chain ip ${table} services\n`;
+}
+
 export function printRemoval(table: string): string {
   return `table ip ${table}\ndelete table ip ${table}\n`;
 }
 
-function printElements(verb: "add" | "delete", table: string, forward: Forward): readonly string[] {
-  const target = verb === "add" ? ` : goto ${chainName(forward)}` : "";
-  const nodePort = nodePortElement(forward);
-  return [
-    `${verb} element ip ${table} addresses { ${addressElement(forward)}${target} }`,
-    ...(nodePort === undefined
-      ? []
-      : [`${verb} element ip ${table} node-ports { ${nodePort}${target} }`]),
-  ];
+export interface ServiceChange {
+  readonly service: string;
+  readonly before: readonly Entry[];
+  readonly after: readonly Entry[];
 }
 
-function hasSameElements(left: Forward, right: Forward | undefined): boolean {
-  return (
-    right !== undefined &&
-    addressElement(left) === addressElement(right) &&
-    left.nodePort === right.nodePort
-  );
+export function countElements({ before, after }: ServiceChange): number {
+  return [...before, ...after].reduce((sum, { endpoints }) => sum + 1 + endpoints.size, 0);
 }
 
-function hasSameRules(left: Forward, right: Forward | undefined): boolean {
-  return right !== undefined && printRules(left).join("\n") === printRules(right).join("\n");
+type EntriesById = ReadonlyMap<string, Entry>;
+
+function mapById(entries: readonly Entry[]): EntriesById {
+  return new Map(entries.map((entry) => [`${entry.verdictMap} ${entry.key}`, entry]));
 }
 
-function mapByName(forwards: readonly Forward[]): ReadonlyMap<string, Forward> {
-  return new Map(forwards.map((forward) => [forward.name, forward]));
+/** Returns the part of the change that deletes entries. It comes first, so that other Services can claim the addresses and ports. */
+export function onlyRemovals({ service, before, after }: ServiceChange): ServiceChange {
+  const afterById = mapById(after);
+  const retained = [...mapById(before)].flatMap(([id, entry]) =>
+    afterById.has(id) ? [entry] : [],
+  );
+  return { service, before, after: retained };
 }
 
-/** Prints the commands that change `currentForwards` into `newForwards`. Returns an empty text if the forwards are equal. */
-export function printChanges(
-  { table }: TableSettings,
-  currentForwards: readonly Forward[],
-  newForwards: readonly Forward[],
-): string {
-  const [oldByName, newByName] = [mapByName(currentForwards), mapByName(newForwards)];
-  const tableReference = `ip ${table}`;
-  const removedElements = currentForwards.filter(
-    (forward) => !hasSameElements(forward, newByName.get(forward.name)),
+interface MapElement {
+  readonly map: string;
+  readonly element: string;
+}
+
+function listMissing(entries: EntriesById, others: EntriesById, verb: "add" | "delete") {
+  const endpoints: MapElement[] = [];
+  const verdicts: MapElement[] = [];
+  for (const [id, entry] of entries) {
+    const other = others.get(id);
+    const map = endpointMapName(entry.chain);
+    for (const [key, target] of entry.endpoints) {
+      if (other?.endpoints.get(key) === target) continue;
+      endpoints.push({ map, element: verb === "add" ? `${key} : ${target}` : key });
+    }
+    if (other !== undefined && chainName(other.chain) === chainName(entry.chain)) continue;
+    const element = verb === "add" ? printVerdict(entry) : entry.key;
+    verdicts.push({ map: entry.verdictMap, element });
+  }
+  return { endpoints, verdicts };
+}
+
+function printElements(
+  verb: "add" | "delete",
+  table: string,
+  elements: readonly MapElement[],
+): readonly string[] {
+  return [...Map.groupBy(elements, ({ map }) => map)].map(([map, group]) => {
+    const list = group.map(({ element }) => element).join(", ");
+    return `${verb} element ip ${table} ${map} { ${list} }`;
+  });
+}
+
+function printChains(table: string, entries: EntriesById): readonly string[] {
+  const chains = new Map([...entries.values()].map(({ chain }) => [chainName(chain), chain]));
+  return [...chains].flatMap(([name, chain]) => [
+    `add chain ip ${table} ${name}`,
+    `flush chain ip ${table} ${name}`,
+    ...printRules(chain).map((rule) => `add rule ip ${table} ${name} ${rule}`),
+  ]);
+}
+
+export function printChanges({ table }: TableSettings, changes: readonly ServiceChange[]): string {
+  const before = mapById(changes.flatMap((change) => change.before));
+  const after = mapById(changes.flatMap((change) => change.after));
+  const removed = listMissing(before, after, "delete");
+  const added = listMissing(after, before, "add");
+  const isUnchanged = [removed, added].every(
+    ({ endpoints, verdicts }) => endpoints.length + verdicts.length === 0,
   );
-  const addedElements = newForwards.filter(
-    (forward) => !hasSameElements(forward, oldByName.get(forward.name)),
-  );
-  const changedChains = newForwards.filter(
-    (forward) => !hasSameRules(forward, oldByName.get(forward.name)),
-  );
-  const deletedChains = currentForwards.filter(({ name }) => !newByName.has(name));
+  if (isUnchanged) return "";
   const lines = [
-    ...removedElements.flatMap((forward) => printElements("delete", table, forward)),
-    ...changedChains.flatMap((forward) => [
-      `add chain ${tableReference} ${chainName(forward)}`,
-      `flush chain ${tableReference} ${chainName(forward)}`,
-      ...printRules(forward).map(
-        (rule) => `add rule ${tableReference} ${chainName(forward)} ${rule}`,
-      ),
-    ]),
-    ...addedElements.flatMap((forward) => printElements("add", table, forward)),
-    ...deletedChains.flatMap((forward) => [
-      `flush chain ${tableReference} ${chainName(forward)}`,
-      `delete chain ${tableReference} ${chainName(forward)}`,
-    ]),
+    ...printElements("delete", table, removed.verdicts),
+    ...printElements("delete", table, removed.endpoints),
+    ...printChains(table, after),
+    ...printElements("add", table, added.endpoints),
+    ...printElements("add", table, added.verdicts),
   ];
   return lines.map((line) => `${line}\n`).join("");
+}
+
+export function printTable(settings: TableSettings, changes: readonly ServiceChange[]): string {
+  return `${printEmptyTable(settings)}${printChanges(settings, changes)}`;
+}
+
+/** Prints the change like `printChanges`, but also succeeds if elements of `before` are missing from the table. */
+export function printReset(
+  settings: TableSettings,
+  { service, before, after }: ServiceChange,
+): string {
+  const change = (from: readonly Entry[], to: readonly Entry[]): string =>
+    printChanges(settings, [{ service, before: from, after: to }]);
+  return [change([], before), change(before, []), change([], after)].join("");
 }

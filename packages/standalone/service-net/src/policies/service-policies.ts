@@ -14,8 +14,7 @@ import {
   type TrafficRule,
 } from "@patchbay/core/policies";
 import { printRemoval } from "../forward/ruleset.ts";
-
-const TIMEOUT_MS = 10_000;
+import { halveOnRefusal, runNft } from "../host/nft.ts";
 
 export interface PolicyObjects {
   readonly policies: readonly NetworkPolicy[];
@@ -24,7 +23,6 @@ export interface PolicyObjects {
 }
 
 export interface PolicyOfPod {
-  /** IPv4 address of the pod. */
   readonly address: string;
   readonly policy: NicPolicy;
 }
@@ -120,15 +118,35 @@ interface PolicyTableDeps {
   readonly table: string;
 }
 
+function isolate({ address, policy }: PolicyOfPod): PolicyOfPod {
+  const { ingress, egress } = policy;
+  return { address, policy: { ...(ingress && { ingress: [] }), ...(egress && { egress: [] }) } };
+}
+
 /** Returns a function that writes the table if it has changed. The function throws an AppError SERVICE_RULES_REFUSED if nft fails. */
 export function createPolicyTable({ runner, log, table }: PolicyTableDeps) {
   let written = "";
+  const check = (pods: readonly PolicyOfPod[]): Promise<string | undefined> =>
+    runNft(runner, printPolicyTable(table, pods), "check");
+  const isolateRefused = async (pods: readonly PolicyOfPod[]): Promise<readonly PolicyOfPod[]> => {
+    const reason = await check([]);
+    if (reason !== undefined) throw new AppError("SERVICE_RULES_REFUSED", { reason });
+    const refused = await halveOnRefusal(pods, check);
+    for (const { item, reason: podReason } of refused)
+      log.warn("pod isolated, because nft refused its network policies", {
+        address: item.address,
+        reason: podReason,
+      });
+    const addresses = new Set(refused.map(({ item }) => item.address));
+    return pods.map((pod) => (addresses.has(pod.address) ? isolate(pod) : pod));
+  };
   return async (pods: readonly PolicyOfPod[]): Promise<void> => {
     const stdin = printPolicyTable(table, pods);
     if (stdin === written) return;
-    const argv = ["nft", "-f", "-"] as const;
-    const { exitCode, stderr } = await runner.run({ argv, stdin, timeoutMs: TIMEOUT_MS });
-    if (exitCode !== 0) throw new AppError("SERVICE_RULES_REFUSED", { reason: stderr.trim() });
+    if ((await runNft(runner, stdin)) !== undefined) {
+      const reason = await runNft(runner, printPolicyTable(table, await isolateRefused(pods)));
+      if (reason !== undefined) throw new AppError("SERVICE_RULES_REFUSED", { reason });
+    }
     written = stdin;
     log.info("network policies for Services written", { count: pods.length });
   };
