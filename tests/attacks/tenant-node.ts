@@ -107,7 +107,7 @@ export class TenantNode {
       logDir: join(directory, "logs"),
       cgroupParent: bench.cgroupParent,
     };
-    const openCache = (): never => {
+    const noObject = (): never => {
       throw new Error("these pods name no objects");
     };
     const noToken = (): never => {
@@ -124,7 +124,10 @@ export class TenantNode {
         selinuxDir: directory,
         uid: names.LAUNCHER_UID,
       }),
-      objects: createPodObjects({ openCache, clock }, stop.signal),
+      objects: createPodObjects(
+        { openCache: noObject, readObject: noObject, clock, log },
+        stop.signal,
+      ),
       tokens: createPodTokens(noToken, { clock, log }),
       mutex: new KeyedMutex(),
       images: { mount: noToken, unmount: () => Promise.resolve() },

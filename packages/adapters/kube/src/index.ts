@@ -2,7 +2,6 @@
 export {
   createCache,
   ObjectWatches,
-  type NameSelection,
   type StartableCache,
   listStates,
   waitForCaches,

@@ -72,12 +72,11 @@ import {
   specVersionOf,
   ObjectWatches,
   type LostWriteReporter,
-  type NameSelection,
   type Next,
   type Queue,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Cache, Change } from "@patchbay/core/interfaces";
+import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
@@ -263,12 +262,22 @@ async function startCaches(caches: Caches, signal: AbortSignal): Promise<void> {
   await Promise.all(allCaches.map((cache) => cache.synced()));
 }
 
-function createClaimWatches({ client, log, signal }: DaemonContext): ObjectWatches<ResourceClaim> {
-  const openCache = (selection: NameSelection): StartableCache<ResourceClaim> =>
-    createCache(client.reflect(RESOURCE_CLAIMS, { ...selection, isOptional: true }), {
-      logger: log,
-    });
-  return new ObjectWatches(openCache, signal);
+function createClaimWatches({
+  client,
+  clock,
+  log: logger,
+  signal,
+}: DaemonContext): ObjectWatches<ResourceClaim> {
+  const source = {
+    openCache: (namespace: string) => {
+      const options = { namespace, isOptional: true, isIdentityOnly: true };
+      return createCache(client.reflect(RESOURCE_CLAIMS, options), { logger });
+    },
+    readObject: (key: ObjectKey) => client.store.find(RESOURCE_CLAIMS, key),
+    clock,
+    logger,
+  };
+  return new ObjectWatches(source, signal);
 }
 
 function createDeps(

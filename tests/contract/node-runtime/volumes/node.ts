@@ -46,10 +46,16 @@ export class VolumeNode {
   readonly client: KubeClient;
   readonly deps: VolumeDeps;
   readonly pods: StartableCache<Pod>;
+  /** Verb and resource of each request of the node, for example `watch configmaps`. */
+  readonly requests: string[];
   readonly #stop: AbortController;
   #current: Promise<void> = Promise.resolve();
 
-  private constructor(api: Harness, client: KubeClient, directory: string) {
+  private constructor(
+    api: Harness,
+    { client, requests }: { readonly client: KubeClient; readonly requests: string[] },
+    directory: string,
+  ) {
     const stop = new AbortController();
     const clock = createClock();
     const files = createFiles();
@@ -57,15 +63,19 @@ export class VolumeNode {
     this.directory = directory;
     this.api = api;
     this.client = client;
+    this.requests = requests;
     this.#stop = stop;
     this.pods = createCache(client.reflect(PODS, { fieldSelector: `spec.nodeName=${NODE}` }), {
       logger: QUIET,
       indexes: { uid: ({ metadata }) => [metadata.uid ?? ""] },
     });
-    const openCache = (
-      type: Parameters<KubeClient["reflect"]>[0],
-      selection: { fieldSelector: string },
-    ) => createCache(client.reflect(type, selection), { logger: QUIET });
+    const objects: Parameters<typeof createPodObjects>[0] = {
+      clock,
+      log: QUIET,
+      openCache: (type, namespace) =>
+        createCache(client.reflect(type, { namespace, isIdentityOnly: true }), { logger: QUIET }),
+      readObject: (type, key) => client.store.find(type, key),
+    };
     this.deps = {
       files,
       clock,
@@ -77,7 +87,7 @@ export class VolumeNode {
         uid: names.LAUNCHER_UID,
       }),
       node: { ...node, podsDir: join(directory, "pods"), logDir: join(directory, "logs") },
-      objects: createPodObjects({ openCache, clock }, stop.signal),
+      objects: createPodObjects(objects, stop.signal),
       tokens: createPodTokens(createTokenRequester(client), { clock, log: QUIET }),
       mutex: new KeyedMutex(),
       images: { mount: () => Promise.resolve(), unmount: () => Promise.resolve() },
@@ -114,8 +124,15 @@ export class VolumeNode {
       ],
     });
     const config = await loadKubeConfig({ kubeconfig });
-    const client = createKubeClient(config, { logger: QUIET, clock: createClock() });
-    const node = new VolumeNode(api, client, directory);
+    const requests: string[] = [];
+    const client = createKubeClient(config, {
+      logger: QUIET,
+      clock: createClock(),
+      onRequest: ({ verb, resource }) => {
+        requests.push(`${verb} ${resource}`);
+      },
+    });
+    const node = new VolumeNode(api, { client, requests }, directory);
     node.pods.start(node.#stop.signal);
     await waitForCaches([node.pods], node.#stop.signal);
     return node;

@@ -189,6 +189,25 @@ describe("ConfigMaps and Secrets", () => {
     expect((await store.find(SECRETS, key))?.metadata.name).toBe("other");
   });
 
+  test("cost one watch for any number of references", async () => {
+    await putConfigMap("exists", { key: "1" });
+    const volumes = [1, 2, 3, 4].map((number) => {
+      const missing = Array.from({ length: 60 }, (_none, index) => ({
+        configMap: { name: `missing-${String(number)}-${String(index)}`, optional: true },
+      }));
+      const sources = [{ configMap: { name: "exists" } }, ...missing];
+      return { name: `v${String(number)}`, projected: { sources } };
+    });
+    const pod = await node.createPod("many", { volumes });
+    const from = node.requests.length;
+    const [path = ""] = (await node.prepare(pod)).values();
+    expect(read(path, "key")).toBe("1");
+    const sent = node.requests.slice(from).filter((request) => request.endsWith(" configmaps"));
+    const count = (verb: string) => sent.filter((request) => request.startsWith(verb)).length;
+    expect([count("get"), count("watch") <= 1, count("list") <= 1]).toEqual([1, true, true]);
+    await node.remove(pod);
+  });
+
   test("update all files at once, and so do labels", async () => {
     await putConfigMap("config", { a: "1", b: "1" });
     const labels = { path: "labels", fieldRef: { fieldPath: "metadata.labels" } };

@@ -90,6 +90,7 @@ export interface HttpRequest {
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
   readonly contentType?: string;
+  readonly accept?: string;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
@@ -115,7 +116,10 @@ function buildUrl(server: string, request: HttpRequest): string {
 }
 
 function buildHeaders(request: HttpRequest, userAgent: string): Record<string, string> {
-  const headers: Record<string, string> = { accept: "application/json", "user-agent": userAgent };
+  const headers: Record<string, string> = {
+    accept: request.accept ?? "application/json",
+    "user-agent": userAgent,
+  };
   if (request.body !== undefined) {
     headers["content-type"] = request.contentType ?? "application/json";
   }

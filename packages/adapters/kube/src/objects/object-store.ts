@@ -44,6 +44,7 @@ function withKinds<T extends KubeObject>(type: ResourceType<T>, list: KubeList<T
 }
 
 interface Page {
+  readonly accept?: string;
   readonly limit?: number;
   readonly continue?: string;
 }
@@ -90,6 +91,7 @@ export class HttpStore implements Store {
         request: {
           method: "GET",
           path: collectionPath(type, options.namespace),
+          ...(page.accept !== undefined && { accept: page.accept }),
           query: {
             labelSelector: options.labelSelector,
             fieldSelector: options.fieldSelector,

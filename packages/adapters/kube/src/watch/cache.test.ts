@@ -3,7 +3,7 @@ import { PODS } from "@patchbay/api";
 import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
 import type { Change, ObjectKey } from "@patchbay/core/interfaces";
 import { describeCacheContract } from "@patchbay/kube/testing";
-import { settle } from "@patchbay/os/testing";
+import { createFakeClock, settle } from "@patchbay/os/testing";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { Subject } from "rxjs";
 import { describe, expect, test } from "vitest";
@@ -240,65 +240,140 @@ describe("a specification", () => {
   });
 });
 
-describe("objects that are watched by name", () => {
+describe("objects that users need", () => {
   const [A, B] = ["a", "b"].map((name) => ({ namespace: "ns", name })) as [ObjectKey, ObjectKey];
 
-  function watchByName() {
-    const sources = new Map<string, Subject<Reflection<Pod>>>();
+  function watchObjects() {
+    const sources = new Map<string, Subject<Reflection<KubeObject>>>();
     const stop = new AbortController();
-    const watches = new ObjectWatches<Pod>(({ namespace, fieldSelector }) => {
-      const source = new Subject<Reflection<Pod>>();
-      sources.set(`${namespace} ${fieldSelector}`, source);
-      return createCache(source, { logger: createFakeLogger() });
-    }, stop.signal);
+    const clock = createFakeClock();
+    const logger = createFakeLogger();
+    const stored = new Map<string, Pod>();
+    const reads: string[] = [];
+    const refusals: Error[] = [];
+    const openCache = (namespace: string): StartableCache<KubeObject> => {
+      const source = new Subject<Reflection<KubeObject>>();
+      sources.set(namespace, source);
+      return createCache(source, { logger });
+    };
+    const readObject = async ({ name }: ObjectKey): Promise<Pod | undefined> => {
+      reads.push(name);
+      await settle();
+      const refusal = refusals.shift();
+      if (refusal !== undefined) throw refusal;
+      return stored.get(name);
+    };
+    const source = { openCache, readObject, clock, logger };
+    const watches = new ObjectWatches<Pod>(source, stop.signal);
     const calls: string[] = [];
     watches.onSynced((user) => calls.push(`synced ${user}`));
-    watches.onChange((user) => calls.push(`changed ${user}`));
-    const emit = (name: string, reflection: Reflection<Pod>): void => {
-      sources.get(`ns metadata.name=${name}`)?.next(reflection);
+    const stopListening = watches.onChange((user) => calls.push(`changed ${user}`));
+    const emit = async (reflection: Reflection<Pod>): Promise<void> => {
+      if (reflection.kind === "applied")
+        stored.set(reflection.object.metadata.name, reflection.object);
+      if (reflection.kind === "removed") stored.delete(reflection.object.metadata.name);
+      if (reflection.kind === "listed")
+        for (const object of reflection.objects) stored.set(object.metadata.name, object);
+      sources.get("ns")?.next(reflection);
+      for (let round = 0; round < 8; round += 1) await settle();
     };
     const listOpen = (): readonly string[] =>
-      [...sources].flatMap(([selection, source]) => (source.observed ? [selection] : []));
-    return { watches, emit, calls, listOpen, stop };
+      [...sources].flatMap(([namespace, source]) => (source.observed ? [namespace] : []));
+    return { watches, emit, calls, listOpen, stop, reads, refusals, clock, logger, stopListening };
   }
 
-  test("have one watch each while a user needs them", () => {
-    const { watches, listOpen, stop } = watchByName();
-    watches.setUsed("1", [A, B]);
+  const names = (objects: readonly Pod[] | undefined) =>
+    objects?.map(({ metadata }) => metadata.name);
+
+  test("have one watch for each namespace while a user needs one of them", () => {
+    const { watches, listOpen, stop } = watchObjects();
+    watches.setUsed("1", [A, B, { namespace: "other", name: "a" }]);
     watches.setUsed("2", [A]);
-    expect(listOpen()).toEqual(["ns metadata.name=a", "ns metadata.name=b"]);
+    expect(listOpen()).toEqual(["ns", "other"]);
     watches.setUsed("1", []);
-    expect(listOpen()).toEqual(["ns metadata.name=a"]);
-    expect(watches.findCache(B)).toBeUndefined();
+    expect(listOpen()).toEqual(["ns"]);
     watches.setUsed("2", [B]);
-    expect(listOpen()).toEqual(["ns metadata.name=b"]);
+    expect(listOpen()).toEqual(["ns"]);
+    expect(watches.waitUntilKnown(A)).toBeUndefined();
+    watches.setUsed("2", []);
+    expect(listOpen()).toEqual([]);
+    watches.setUsed("2", [B]);
+    expect(listOpen()).toEqual(["ns"]);
     stop.abort();
     expect(listOpen()).toEqual([]);
   });
 
-  test("are known when each of their watches is synchronized, also if they do not exist", async () => {
-    const { watches, emit, calls } = watchByName();
+  test("are read if they exist, and known when each of them has been read", async () => {
+    const { watches, emit, calls, reads } = watchObjects();
     expect(watches.list("1")).toEqual([]);
     watches.setUsed("1", [A, B]);
-    emit("a", { kind: "listed", objects: [buildPod("a", "1")] });
-    await settle();
+    watches.setUsed("2", [A]);
     expect(watches.list("1")).toBeUndefined();
-    emit("b", { kind: "listed", objects: [] });
-    await settle();
-    expect(watches.list("1")?.map(({ metadata }) => metadata.name)).toEqual(["a"]);
-    expect(calls).toEqual(["changed 1", "synced 1", "synced 1"]);
-    expect(watches.findCache(A)?.find(A)?.metadata.name).toBe("a");
+    await emit({ kind: "listed", objects: [buildPod("a", "1"), buildPod("unused", "1")] });
+    await watches.waitUntilKnown(A);
+    expect([names(watches.list("1")), names(watches.list("2"))]).toEqual([["a"], ["a"]]);
+    expect(calls.toSorted()).toEqual([
+      "changed 1",
+      "changed 2",
+      "synced 1",
+      "synced 1",
+      "synced 2",
+    ]);
+    expect([watches.find(A)?.metadata.name, watches.find(B)]).toEqual(["a", undefined]);
+    expect(reads).toEqual(["a"]);
   });
 
-  test("report changes to their users only", async () => {
-    const { watches, emit, calls } = watchByName();
+  test("are read again after each change, and reported to their users only", async () => {
+    const { watches, emit, calls, reads, stopListening } = watchObjects();
     watches.setUsed("1", [A]);
     watches.setUsed("2", [B]);
-    for (const name of ["a", "b"]) emit(name, { kind: "listed", objects: [] });
-    await settle();
+    await emit({ kind: "listed", objects: [] });
     calls.length = 0;
-    emit("a", { kind: "applied", object: buildPod("a", "2") });
-    expect(calls).toEqual(["changed 1"]);
-    expect(watches.list("2")).toEqual([]);
+    await emit({ kind: "applied", object: buildPod("a", "2") });
+    await emit({ kind: "applied", object: buildPod("unused", "3") });
+    expect([calls, reads]).toEqual([["changed 1"], ["a"]]);
+    await emit({ kind: "applied", object: buildPod("a", "4") });
+    expect(watches.find(A)?.metadata.resourceVersion).toBe("4");
+    await emit({ kind: "removed", object: buildPod("a", "5") });
+    expect([watches.find(A), watches.list("1")]).toEqual([undefined, []]);
+    expect([calls, reads]).toEqual([
+      ["changed 1", "changed 1", "changed 1"],
+      ["a", "a"],
+    ]);
+    stopListening();
+    await emit({ kind: "applied", object: buildPod("b", "6") });
+    expect([calls.length, names(watches.list("2"))]).toEqual([3, ["b"]]);
+  });
+
+  test("that exist when a user begins to need them are read then", async () => {
+    const { watches, emit, reads } = watchObjects();
+    watches.setUsed("1", [A]);
+    await emit({ kind: "listed", objects: [buildPod("a", "1"), buildPod("b", "1")] });
+    watches.setUsed("2", [B]);
+    await watches.waitUntilKnown(B);
+    expect([names(watches.list("2")), reads]).toEqual([["b"], ["a", "b"]]);
+  });
+
+  test("are read again after a failure", async () => {
+    const { watches, emit, refusals, clock, logger, reads } = watchObjects();
+    refusals.push(new Error("connection lost"));
+    watches.setUsed("1", [A]);
+    await emit({ kind: "listed", objects: [buildPod("a", "1")] });
+    expect(watches.list("1")).toBeUndefined();
+    expect(logger.lines).toHaveLength(1);
+    await clock.advance(2000);
+    await watches.waitUntilKnown(A);
+    expect([names(watches.list("1")), reads]).toEqual([["a"], ["a", "a"]]);
+  });
+
+  test("are read one at a time in a namespace", async () => {
+    const { watches, emit, reads } = watchObjects();
+    watches.setUsed("1", [A, B]);
+    const listed = emit({ kind: "listed", objects: [buildPod("a", "1"), buildPod("b", "1")] });
+    await settle();
+    expect(reads).toEqual(["a"]);
+    await listed;
+    await watches.waitUntilKnown(B);
+    expect(reads).toEqual(["a", "b"]);
   });
 });

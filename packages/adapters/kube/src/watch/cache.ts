@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local copy of watched objects, with indexes by values of the objects.
 import type { KubeObject } from "@patchbay/api/kubernetes";
-import { messageOf, type Logger } from "@patchbay/base";
+import { KeyedMutex, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
 import type { Observable } from "rxjs";
 import { keyOf, printKey } from "../objects/object-metadata.ts";
@@ -12,7 +12,6 @@ type IndexFunctions<T> = Readonly<Record<string, (object: T) => readonly string[
 export class ObjectIndex<T> {
   readonly #functions: IndexFunctions<T>;
   readonly #objects = new Map<string, T>();
-  /** Keys of objects, by index name and value. */
   readonly #postings = new Map<string, Set<string>>();
   /** Sorted keys of the objects. Undefined after a key was added or removed. */
   #sorted: readonly string[] | undefined;
@@ -237,67 +236,80 @@ export function createCache<T extends KubeObject>(
   return new WatchedCache(source, options);
 }
 
-/** Fields that select one object by its name. */
-export interface NameSelection {
-  readonly namespace: string;
-  readonly fieldSelector: string;
+interface ObjectSource<T extends KubeObject> {
+  /** Creates a cache of the identities of all objects in the namespace. The cache sends no request before it is started. */
+  readonly openCache: (namespace: string) => StartableCache<KubeObject>;
+  readonly readObject: (key: ObjectKey) => Promise<T | undefined>;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 interface WatchedObject<T extends KubeObject> {
   readonly key: ObjectKey;
-  readonly cache: StartableCache<T>;
-  readonly stop: AbortController;
   readonly users: Set<string>;
+  readonly known: PromiseWithResolvers<undefined>;
+  /** Version for which `object` was read; undefined until the first read. */
+  version: string | undefined;
+  object: T | undefined;
+  isReading: boolean;
+}
+
+interface WatchedNamespace<T extends KubeObject> {
+  readonly cache: StartableCache<KubeObject>;
+  readonly stop: AbortController;
+  readonly objects: Map<string, WatchedObject<T>>;
   isSynced: boolean;
 }
 
-/** Watches single objects by name while a user needs them. Without users, sends no request. */
+const MISSING = "";
+const READ_RETRY_MS = 2000;
+
+/** Watches single objects while a user needs them: by one watch for each namespace, which reports identities, and by reads, one at a time. */
 export class ObjectWatches<T extends KubeObject> {
-  readonly #openCache: (selection: NameSelection) => StartableCache<T>;
+  readonly #source: ObjectSource<T>;
   readonly #signal: AbortSignal;
-  readonly #watched = new Map<string, WatchedObject<T>>();
+  readonly #namespaces = new Map<string, WatchedNamespace<T>>();
+  readonly #keysByUser = new Map<string, ReadonlyMap<string, ObjectKey>>();
+  readonly #reads = new KeyedMutex();
   readonly #listeners = new Set<(user: string) => void>();
   readonly #syncListeners = new Set<(user: string) => void>();
 
-  /** `openCache` creates a cache, which sends no request before it is started. */
-  constructor(openCache: (selection: NameSelection) => StartableCache<T>, signal: AbortSignal) {
-    this.#openCache = openCache;
+  constructor(source: ObjectSource<T>, signal: AbortSignal) {
+    this.#source = source;
     this.#signal = signal;
   }
 
-  /** Sets the objects that the user needs, in place of earlier ones. */
   setUsed(user: string, keys: readonly ObjectKey[]): void {
     const used = new Map(keys.map((key) => [printKey(key), key]));
-    for (const [key, { users, stop }] of this.#watched) {
-      if (!used.has(key)) users.delete(user);
-      if (users.size > 0) continue;
-      stop.abort();
-      this.#watched.delete(key);
-    }
-    for (const [text, key] of used) {
-      const watched = this.#watched.get(text) ?? this.#watch(text, key);
-      watched.users.add(user);
-    }
+    const previous = this.#keysByUser.get(user) ?? new Map<string, ObjectKey>();
+    for (const key of used.values()) this.#use(user, key);
+    for (const [text, key] of previous) if (!used.has(text)) this.#release(user, key);
+    if (used.size === 0) this.#keysByUser.delete(user);
+    else this.#keysByUser.set(user, used);
   }
 
-  /** Returns the existing objects that the user needs; undefined until each of their watches is synchronized. */
+  /** Returns the existing objects that the user needs; undefined until each of them has been read. */
   list(user: string): readonly T[] | undefined {
-    const used = [...this.#watched.values()].filter(({ users }) => users.has(user));
-    if (used.some(({ isSynced }) => !isSynced)) return undefined;
-    return used.flatMap(({ key, cache }) => cache.find(key) ?? []);
+    const keys = [...(this.#keysByUser.get(user)?.values() ?? [])];
+    const watched = keys.flatMap((key) => this.#find(key) ?? []);
+    if (watched.some(({ version }) => version === undefined)) return undefined;
+    return watched.flatMap(({ object }) => object ?? []);
   }
 
-  /** Returns the cache of a watched object. */
-  findCache(key: ObjectKey): StartableCache<T> | undefined {
-    return this.#watched.get(printKey(key))?.cache;
+  find(key: ObjectKey): T | undefined {
+    return this.#find(key)?.object;
   }
 
-  /** Calls `listener` with each user of an object whose watch is synchronized, even if the object does not exist. */
+  /** Resolves when the object has been read or is known to be missing. Returns undefined if no user needs the object. */
+  waitUntilKnown(key: ObjectKey): Promise<undefined> | undefined {
+    return this.#find(key)?.known.promise;
+  }
+
+  /** Calls `listener` with each user of an object that has been read for the first time, even if the object does not exist. */
   onSynced(listener: (user: string) => void): void {
     this.#syncListeners.add(listener);
   }
 
-  /** Calls `listener` with each user of an object that has changed. */
   onChange(listener: (user: string) => void): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -305,23 +317,93 @@ export class ObjectWatches<T extends KubeObject> {
     };
   }
 
-  #watch(text: string, key: ObjectKey): WatchedObject<T> {
-    const stop = new AbortController();
-    const { namespace = "", name } = key;
-    const cache = this.#openCache({ namespace, fieldSelector: `metadata.name=${name}` });
-    const watched = { key, cache, stop, users: new Set<string>(), isSynced: false };
-    this.#watched.set(text, watched);
-    const notify = (listeners: ReadonlySet<(user: string) => void>): void => {
-      for (const user of watched.users) for (const listener of listeners) listener(user);
+  #find({ namespace = "", name }: ObjectKey): WatchedObject<T> | undefined {
+    return this.#namespaces.get(namespace)?.objects.get(name);
+  }
+
+  #use(user: string, key: ObjectKey): void {
+    const namespace = this.#openNamespace(key.namespace ?? "");
+    const watched: WatchedObject<T> = namespace.objects.get(key.name) ?? {
+      key,
+      users: new Set(),
+      known: Promise.withResolvers<undefined>(),
+      version: undefined,
+      object: undefined,
+      isReading: false,
     };
-    cache.onChange(() => {
-      notify(this.#listeners);
+    namespace.objects.set(key.name, watched);
+    watched.users.add(user);
+    void this.#refresh(namespace, watched);
+  }
+
+  #openNamespace(name: string): WatchedNamespace<T> {
+    const open = this.#namespaces.get(name);
+    if (open !== undefined) return open;
+    const cache = this.#source.openCache(name);
+    const stop = new AbortController();
+    const opened: WatchedNamespace<T> = { cache, stop, objects: new Map(), isSynced: false };
+    this.#namespaces.set(name, opened);
+    cache.onChange((change) => {
+      const { metadata } = change.kind === "deleted" ? change.previous : change.current;
+      const watched = opened.objects.get(metadata.name);
+      if (watched !== undefined) void this.#refresh(opened, watched);
     });
     void cache.synced().then(() => {
-      watched.isSynced = true;
-      notify(this.#syncListeners);
+      opened.isSynced = true;
+      for (const watched of opened.objects.values()) void this.#refresh(opened, watched);
     });
     cache.start(AbortSignal.any([stop.signal, this.#signal]));
-    return watched;
+    return opened;
+  }
+
+  #release(user: string, key: ObjectKey): void {
+    const { namespace = "", name } = key;
+    const opened = this.#namespaces.get(namespace);
+    const watched = opened?.objects.get(name);
+    if (opened === undefined || watched === undefined) return;
+    watched.users.delete(user);
+    if (watched.users.size === 0) opened.objects.delete(name);
+    if (opened.objects.size > 0) return;
+    opened.stop.abort();
+    this.#namespaces.delete(namespace);
+  }
+
+  async #refresh(namespace: WatchedNamespace<T>, watched: WatchedObject<T>): Promise<void> {
+    if (!namespace.isSynced || watched.isReading) return;
+    watched.isReading = true;
+    while (watched.users.size > 0 && !this.#signal.aborted) {
+      const identity = namespace.cache.find(watched.key);
+      const version = identity === undefined ? MISSING : (identity.metadata.resourceVersion ?? "0");
+      if (version === watched.version) break;
+      await this.#read(watched, version);
+    }
+    watched.isReading = false;
+  }
+
+  async #read(watched: WatchedObject<T>, version: string): Promise<void> {
+    const { readObject, clock, logger } = this.#source;
+    const { key } = watched;
+    try {
+      const read = (): Promise<T | undefined> =>
+        version === MISSING ? Promise.resolve(undefined) : readObject(key);
+      const object = await this.#reads.runExclusive(key.namespace ?? "", read);
+      this.#accept(watched, version, object);
+    } catch (error) {
+      logger.warn("object not read", { object: printKey(key), reason: messageOf(error) });
+      await clock.sleep(READ_RETRY_MS, this.#signal).catch(() => undefined); // An abort ends the loop of the caller.
+    }
+  }
+
+  #accept(watched: WatchedObject<T>, version: string, object: T | undefined): void {
+    const isFirst = watched.version === undefined;
+    const hasChanged = watched.object !== undefined || object !== undefined;
+    watched.version = version;
+    watched.object = object;
+    watched.known.resolve(undefined);
+    const listeners = [
+      ...(hasChanged ? this.#listeners : []),
+      ...(isFirst ? this.#syncListeners : []),
+    ];
+    for (const listener of listeners) for (const user of watched.users) listener(user);
   }
 }

@@ -3,7 +3,7 @@
 // only if that version has expired on the server.
 import { apiVersionOf, type ResourceType } from "@patchbay/api";
 import type { KubeObject, ObjectMeta } from "@patchbay/api/kubernetes";
-import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+import { isAppError, messageOf, omitUndefined, type Clock, type Logger } from "@patchbay/base";
 
 import { Observable } from "rxjs";
 import { collectionPath } from "../objects/object-metadata.ts";
@@ -47,6 +47,24 @@ export interface ReflectOptions<T extends KubeObject> extends Selection {
   readonly trim?: (object: T) => T;
   /** Whether a missing or forbidden kind is treated like a kind without objects, and listed again within five minutes. Default: false. */
   readonly isOptional?: boolean;
+  /** Whether only names, uids and versions are requested and retained. Excludes `trim`. Default: false. */
+  readonly isIdentityOnly?: boolean;
+}
+
+/** Source: Kubernetes API concepts, "Metadata-only fetches" */
+const METADATA_ONLY = {
+  list: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+  watch: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+} as const;
+
+/** The cast is safe, because callers of `isIdentityOnly` read only these fields. */
+function retainIdentity<T extends KubeObject>({ apiVersion, kind, metadata }: T): T {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  return {
+    apiVersion,
+    kind,
+    metadata: omitUndefined({ name, namespace, uid, resourceVersion }),
+  } as KubeObject as T;
 }
 
 /** `random` spreads the reconnects of clients whose connections broke together. */
@@ -59,9 +77,9 @@ interface ReflectorDeps {
 }
 
 const PAGE_SIZE = 500;
+const METADATA_PAGE_SIZE = 100;
 /** Delays after failures. Source: client-go tools/cache/reflector.go, with a maximum of 10 s instead of 30 s */
 const DEFAULT_BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
-/** Delays after failures if an optional kind is missing. */
 const MISSING_KIND_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, maxMs: 300_000 };
 /** Delays while the server refuses the first list of an optional kind. The first delay is short, because the startup waits for the list. */
 const FIRST_LIST_BACKOFF: BackoffRange = { ...DEFAULT_BACKOFF, firstMs: 50 };
@@ -80,6 +98,7 @@ class Subscription<T extends KubeObject> {
   readonly #selection: Selection;
   readonly #trim: (object: T) => T;
   readonly #isOptional: boolean;
+  readonly #isIdentityOnly: boolean;
   readonly #deps: ReflectorDeps;
   readonly #emit: (reflection: Reflection<T>) => void;
   #failures = 0;
@@ -100,10 +119,11 @@ class Subscription<T extends KubeObject> {
     emit: (reflection: Reflection<T>) => void,
   ) {
     this.#type = source.type;
-    const { trim, isOptional = false, ...selection } = source.options;
+    const { trim, isOptional = false, isIdentityOnly = false, ...selection } = source.options;
     this.#isOptional = isOptional;
+    this.#isIdentityOnly = isIdentityOnly;
     this.#selection = selection;
-    this.#trim = trim ?? ((object) => object);
+    this.#trim = isIdentityOnly ? retainIdentity : (trim ?? ((object) => object));
     this.#deps = deps;
     this.#emit = emit;
   }
@@ -131,13 +151,15 @@ class Subscription<T extends KubeObject> {
 
   async #list(signal: AbortSignal): Promise<ListResult<T>> {
     const objects: T[] = [];
-    const limit = this.#isUnpaged ? {} : { limit: PAGE_SIZE };
+    const pageSize = this.#isIdentityOnly ? METADATA_PAGE_SIZE : PAGE_SIZE;
+    const limit = this.#isUnpaged ? {} : { limit: pageSize };
+    const accept = this.#isIdentityOnly ? { accept: METADATA_ONLY.list } : {};
     let continueToken: string | undefined;
     do {
       const page = await this.#deps.store.listPage(
         this.#type,
         { ...this.#selection, signal, timeoutMs: 30_000 },
-        { ...limit, ...(continueToken !== undefined && { continue: continueToken }) },
+        { ...accept, ...limit, ...(continueToken !== undefined && { continue: continueToken }) },
       );
       objects.push(...page.items.map((object) => this.#trimObject(object)));
       continueToken = page.metadata.continue;
@@ -178,7 +200,9 @@ class Subscription<T extends KubeObject> {
     const path = collectionPath(this.#type, this.#selection.namespace);
     const { labelSelector, fieldSelector } = this.#selection;
     const query = { labelSelector, fieldSelector, resourceVersion };
-    for await (const event of this.#deps.watches.open({ path, query }, signal, onOpen)) {
+    const accept = this.#isIdentityOnly ? { accept: METADATA_ONLY.watch } : {};
+    const target = { path, query, ...accept };
+    for await (const event of this.#deps.watches.open(target, signal, onOpen)) {
       if (signal.aborted) return;
       this.#resourceVersion = event.object.metadata.resourceVersion ?? this.#resourceVersion;
       this.#emitEvent(event.type, event.object);

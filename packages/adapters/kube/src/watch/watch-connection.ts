@@ -60,12 +60,12 @@ interface WatchEvent {
 
 interface WatchTarget {
   readonly path: string;
+  readonly accept?: string;
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
 /** Time limits of a watch. There is no idle timeout, because a watch may be idle for any length of time. */
 export interface WatchTimes {
-  /** Time limit of the response headers, in milliseconds. */
   readonly headersMs: number;
   /** Lower bound, in seconds, of the random timeout that the client requests for each watch. The upper bound is twice as high. */
   readonly serverSeconds: number;
@@ -194,10 +194,11 @@ export class WatchConnection {
     if (splitter.hasPending) throw http.toError(new Error("cut within a line"), request);
   }
 
-  #request({ path, query }: WatchTarget, seconds: number, signal: AbortSignal): WatchRequest {
+  #request(target: WatchTarget, seconds: number, signal: AbortSignal): WatchRequest {
+    const { query, ...pathAndAccept } = target;
     return {
       method: "GET",
-      path,
+      ...pathAndAccept,
       query: {
         ...query,
         watch: "1",

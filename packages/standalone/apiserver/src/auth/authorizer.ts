@@ -13,6 +13,7 @@ export interface AccessAttributes {
   readonly name: string;
   /** Path of a non-resource request; otherwise empty. */
   readonly path: string;
+  readonly isMetadataOnly?: boolean;
 }
 
 export interface AccessDecision {

@@ -58,11 +58,15 @@ const VOLUMES: Readonly<Record<string, unknown>> = {
   "pv-foreign": { claimRef: { namespace: "ns", name: "foreign" } },
   "pv-free": {},
 };
+const PODS: Readonly<Record<string, readonly unknown[]>> = {
+  ns: [SPEC, FOREIGN],
+  empty: [{ nodeName: "n1", containers: [] }],
+};
 const store = {
   find: ({ bucket, name }: { readonly bucket: string; readonly name: string }) =>
     bucket === "/persistentvolumes" ? stored(VOLUMES[name]) : undefined,
-  list: ({ bucket, namespace }: { readonly bucket: string; readonly namespace?: string }) =>
-    bucket === "/pods" && namespace === "ns" ? [stored(SPEC), stored(FOREIGN)] : [],
+  list: ({ bucket, namespace = "" }: { readonly bucket: string; readonly namespace?: string }) =>
+    bucket === "/pods" ? (PODS[namespace] ?? []).map(stored) : [],
 };
 const { authorize } = withNodeAuthorizer(NOBODY, store);
 
@@ -94,6 +98,33 @@ describe("a node may, for its own pods,", () => {
 
   test("read the volume of their claims", () => {
     expect(may("get persistentvolumes pv-data", NODE, "")).toBe(true);
+  });
+});
+
+describe("metadata of all objects of a kind in a namespace", () => {
+  const mayRead = (asked: string, namespace = "ns", isMetadataOnly = true): boolean => {
+    const [verb = "", resource = ""] = asked.split(" ");
+    const attributes = { group: "", version: "v1", path: "", subresource: "", name: "" };
+    return authorize(NODE, { ...attributes, verb, resource, namespace, isMetadataOnly }).allowed;
+  };
+
+  test.each(["list secrets", "watch secrets", "list configmaps", "watch configmaps"])(
+    "may be read by a node whose pods refer to one of them: %s",
+    (asked) => {
+      expect(mayRead(asked)).toBe(true);
+      expect(mayRead(asked, "ns", false)).toBe(false);
+    },
+  );
+
+  test.each([
+    ["list secrets", "other"],
+    ["list secrets", ""],
+    ["watch secrets", "empty"],
+    ["deletecollection secrets", "ns"],
+    ["list persistentvolumeclaims", "ns"],
+    ["create serviceaccounts", "ns"],
+  ])("may not be read otherwise: %s in %j", (asked, namespace) => {
+    expect(mayRead(asked, namespace)).toBe(false);
   });
 });
 

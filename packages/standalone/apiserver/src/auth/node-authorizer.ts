@@ -2,7 +2,7 @@
 // Kubernetes Node authorizer: nodes may read objects that their pods reference, and request tokens for their pods.
 import { CONTAINER_LISTS } from "../kinds/workload/pod-defaults.ts";
 import { asList, textAt, valueAt } from "../objects/json.ts";
-import type { Store } from "../storage/store.ts";
+import type { Store, StoredObject } from "../storage/store.ts";
 import type { AccessAttributes, AccessDecision, Authorizer } from "./authorizer.ts";
 import type { User } from "./user.ts";
 
@@ -39,7 +39,7 @@ function containerReferences(container: unknown): { configmaps: string[]; secret
 }
 
 /** Returns the names of the objects that a pod references. Source: Kubernetes VisitPodSecretNames, VisitPodConfigmapNames. */
-function findPodReferences(spec: unknown): PodReferences {
+function listPodReferences(spec: unknown): PodReferences {
   const containers = CONTAINER_LISTS.flatMap((list) => asList(valueAt(spec, list)));
   const references = [
     ...asList(valueAt(spec, "volumes")).map(volumeReferences),
@@ -56,6 +56,16 @@ function findPodReferences(spec: unknown): PodReferences {
       [...references.flatMap(({ secrets }) => secrets), ...pullSecrets].filter(Boolean),
     ),
   };
+}
+
+const REFERENCES = new WeakMap<StoredObject, PodReferences>();
+
+function findPodReferences(pod: StoredObject): PodReferences {
+  const known = REFERENCES.get(pod);
+  if (known !== undefined) return known;
+  const references = listPodReferences(valueAt(pod.view(), "spec"));
+  REFERENCES.set(pod, references);
+  return references;
 }
 
 const NODES_GROUP = "system:nodes";
@@ -75,27 +85,27 @@ export function parseNodeName({ name, groups }: User): string | undefined {
   return isNode ? name.slice(NODE_USER_PREFIX.length) : undefined;
 }
 
-type PodSpecTest = (spec: unknown) => boolean;
+type PodTest = (pod: StoredObject) => boolean;
 
-function podSpecTest({
-  group,
-  resource,
-  subresource,
-  verb,
-  name,
-}: AccessAttributes): PodSpecTest | undefined {
-  if (group !== "" || name === "") {
+function podTest(attributes: AccessAttributes): PodTest | undefined {
+  const { group, resource, subresource, verb, name, isMetadataOnly = false } = attributes;
+  if (group !== "") {
     return undefined;
   }
   if (resource === "serviceaccounts" && subresource === "token" && verb === "create") {
-    return (spec) => textAt(spec, "serviceAccountName") === name;
+    return (pod) => name !== "" && textAt(pod.view(), "spec", "serviceAccountName") === name;
   }
   if (!isReferencedResource(resource) || subresource !== "") {
     return undefined;
   }
-  return ALLOWED_VERBS[resource].includes(verb)
-    ? (spec) => findPodReferences(spec)[resource].has(name)
-    : undefined;
+  if (!ALLOWED_VERBS[resource].includes(verb)) {
+    return undefined;
+  }
+  if (name !== "") {
+    return (pod) => findPodReferences(pod)[resource].has(name);
+  }
+  // Without a name, the request returns all objects of the namespace, so that one watch suffices for any number of references.
+  return isMetadataOnly ? (pod) => findPodReferences(pod)[resource].size > 0 : undefined;
 }
 
 type Lookup = Pick<Store, "find" | "list">;
@@ -115,15 +125,12 @@ function toClaimAttributes(store: Lookup, attributes: AccessAttributes): AccessA
 
 function isNeededByPods(store: Lookup, node: string, requested: AccessAttributes): boolean {
   const attributes = toClaimAttributes(store, requested);
-  const isReferenced = podSpecTest(attributes);
+  const isReferenced = podTest(attributes);
   if (isReferenced === undefined || attributes.namespace === "") {
     return false;
   }
   const pods = store.list({ bucket: "/pods", namespace: attributes.namespace });
-  return pods.some((pod) => {
-    const spec = valueAt(pod.view(), "spec");
-    return textAt(spec, "nodeName") === node && isReferenced(spec);
-  });
+  return pods.some((pod) => textAt(pod.view(), "spec", "nodeName") === node && isReferenced(pod));
 }
 
 /** Adds the node authorizer: a request that RBAC denies to a node is allowed if the node's pods refer to the requested object. */

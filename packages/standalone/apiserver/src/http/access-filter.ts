@@ -10,6 +10,7 @@ import { type RequestLine, toAccessAttributes } from "../auth/request-attributes
 import { ANONYMOUS, type User } from "../auth/user.ts";
 import type { UserQuotas } from "../limits/limits.ts";
 import { unauthorized, unknownPath } from "../meta/status.ts";
+import { isMetadataOnly } from "./response/accept.ts";
 
 export interface AccessFilterDeps {
   readonly authentication: Authentication;
@@ -45,7 +46,10 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
     deps.quotas.addConnection(client.name, request.socket);
   }
   const user = impersonate(request, client, authorize);
-  const attributes = toAccessAttributes(toRequestLine(request));
+  const attributes = {
+    ...toAccessAttributes(toRequestLine(request)),
+    ...(isMetadataOnly(request.headers.accept ?? "") && { isMetadataOnly: true }),
+  };
   const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
   if (!isAllowedByPods) {
     deps.accessLog.record(user, attributes, allowed); // The log omits requests that only the node authorizer allows.

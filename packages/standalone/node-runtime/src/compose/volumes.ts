@@ -33,7 +33,6 @@ import {
   removeVolumes,
   createTokenRequester,
   type ImageMounts,
-  type OpenCache,
   type VolumeDeps,
 } from "../volumes/index.ts";
 import { type AccessDeps, createGrants, type Grants } from "../images/access.ts";
@@ -47,7 +46,6 @@ export interface VolumeMachine {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly facts: NodeFacts;
-  /** GID of the vhost-user dataplane; 0 for root. */
   readonly dataplaneGroup: number;
   readonly claims?: ClaimMachine;
   readonly containerd?: ContainerdLayout;
@@ -87,8 +85,6 @@ function createClaims({ client }: DaemonContext, { claims }: VolumeMachine): Cla
 export function createVolumeDeps(context: DaemonContext, machine: VolumeMachine): VolumeDeps {
   const { client, clock, log, signal } = context;
   const { files, runner, facts } = machine;
-  const openCache: OpenCache = (type, selection) =>
-    createCache(client.reflect(type, selection), { logger: log });
   return {
     files,
     clock,
@@ -103,7 +99,16 @@ export function createVolumeDeps(context: DaemonContext, machine: VolumeMachine)
       uid: names.LAUNCHER_UID,
       dataplaneGroup: machine.dataplaneGroup,
     }),
-    objects: createPodObjects({ clock, openCache }, signal),
+    objects: createPodObjects(
+      {
+        clock,
+        log,
+        openCache: (type, namespace) =>
+          createCache(client.reflect(type, { namespace, isIdentityOnly: true }), { logger: log }),
+        readObject: (type, key) => client.store.find(type, key),
+      },
+      signal,
+    ),
     tokens: createPodTokens(createTokenRequester(client), { clock, log }),
     mutex: new KeyedMutex(),
     mayUseHostPaths: isProductPod,

@@ -55,11 +55,8 @@ class World {
     const client: Pick<KubeClient, "reflect" | "requestRaw" | "store"> = {
       store,
       reflect: (type, selection) => {
-        const { namespace = "", fieldSelector } = selection ?? {};
-        const key =
-          fieldSelector === undefined
-            ? type.resource
-            : [type.resource, namespace, fieldSelector].join(" ");
+        const { namespace } = selection ?? {};
+        const key = namespace === undefined ? type.resource : `${type.resource} ${namespace}`;
         const subscribe = (emit: Emit): object => {
           this.#watches.set(key, emit);
           return { unsubscribe: () => this.#watches.delete(key) };
@@ -111,12 +108,12 @@ class World {
     await this.rest();
   }
 
-  /** Returns the open watches of single objects. */
+  /** Returns the open watches of namespaces. */
   listObjectWatches(): readonly string[] {
-    return [...this.#watches.keys()].filter((key) => key.includes("metadata.name="));
+    return [...this.#watches.keys()].filter((key) => key.includes(" "));
   }
 
-  /** The watch of a single object reports its first list, or a change. */
+  /** The watch of a namespace reports its first list, or a change. */
   async report(key: string, reflection: object): Promise<void> {
     this.#watches.get(key)?.(reflection);
     await this.rest();
@@ -229,7 +226,7 @@ describe("a pod with a resource claim", () => {
     metadata: { namespace: "ns", name: "existing", uid: "claim", resourceVersion: "1" },
     spec: {},
   };
-  const watch = "resourceclaims ns metadata.name=existing";
+  const watch = "resourceclaims ns";
 
   test("is bound when a watch reports that a driver has allocated the claim", async () => {
     const resourceClaims = [{ name: "nics", resourceClaimName: "existing" }];
@@ -253,7 +250,7 @@ describe("a pod with a resource claim", () => {
     const resourceClaims = [{ name: "nics", resourceClaimTemplateName: "nic" }];
     const pod = waiting("x", {}, { resourceClaims });
     await world.list([aNode("a")], [pod]);
-    expect(world.listObjectWatches()).toEqual(["resourceclaimtemplates ns metadata.name=nic"]);
+    expect(world.listObjectWatches()).toEqual(["resourceclaimtemplates ns"]);
     await world.remove(pod);
     expect(world.listObjectWatches()).toEqual([]);
   });

@@ -64,9 +64,8 @@ interface BinderState {
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
   readonly namespaces: Cache<KubeObject>;
-  /** Watches of the resource claims that waiting pods need. A pod is the user of its watches, as NAMESPACE/NAME. */
+  /** Resource claims that waiting pods need. The users are NAMESPACE/NAME of pods. */
   readonly deviceClaims: ObjectWatches<ResourceClaim>;
-  /** Like `deviceClaims`, for claim templates. */
   readonly claimTemplates: ObjectWatches<ResourceClaimTemplate>;
   /** Nodes of bound pods whose binding the watch has not reported yet, by pod uid. */
   readonly nodeNameByUid: Map<string, string>;
@@ -260,7 +259,13 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
   const caches = [pods, nodes, namespaces];
   const watch = <T extends KubeObject>(type: ResourceType<T>): ObjectWatches<T> =>
     new ObjectWatches(
-      (selection) => createCache(client.reflect(type, selection), { logger }),
+      {
+        openCache: (namespace) =>
+          createCache(client.reflect(type, { namespace, isIdentityOnly: true }), { logger }),
+        readObject: (key) => client.store.find(type, key),
+        clock,
+        logger,
+      },
       signal,
     );
   const state: BinderState = {

@@ -2,7 +2,7 @@
 export { refreshVolumes } from "./refresh.ts";
 export type { ImageMounts, VolumeDeps } from "./deps.ts";
 export { createHostDiskDirectoriesReader } from "./host-paths.ts";
-export { createPodObjects, type OpenCache } from "./objects/pod-objects.ts";
+export { createPodObjects } from "./objects/pod-objects.ts";
 export { createPodTokens } from "./objects/pod-tokens.ts";
 export { createTokenRequester } from "./objects/pod-tokens.ts";
 export { prepareVolumes } from "./pod-volumes.ts";

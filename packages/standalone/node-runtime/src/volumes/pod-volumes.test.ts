@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { KUBEVIRTS } from "@patchbay/api";
 import { createFakeStore } from "@patchbay/kube/testing";
+import { settle } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { createHostDiskDirectoriesReader } from "./host-paths.ts";
 import { makeEmptyDir } from "./empty-dir.ts";
@@ -149,6 +150,7 @@ describe("volumes with generated contents", () => {
     const told: string[] = [];
     deps.objects.onChange((uid) => told.push(uid));
     bench.put(aSecret("s", { key: "2" }));
+    await settle();
     expect(told).toEqual([UID]);
     await prepareVolumes(deps, pod);
   });

@@ -28,7 +28,7 @@ export interface VolumeBench {
   readonly files: FakeFiles;
   readonly clock: FakeClock;
   readonly log: FakeLogger;
-  /** Watches by selection, for example `Secret ns metadata.name=a`. Includes ended watches. */
+  /** Watches by kind and namespace, for example `Secret ns`. Includes ended watches. */
   readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
   readonly imageMounts: ReadonlyMap<string, string>;
   /** Claims in use, as `POD_UID CLAIM`. */
@@ -85,6 +85,7 @@ class Bench implements VolumeBench {
   readonly claims = new Set<string>();
   readonly deps: VolumeDeps;
   readonly #objects = new Map<string, KubeObject>();
+  #version = 0;
   #refusesTokens = false;
   #hostDisks: readonly string[] | undefined;
 
@@ -110,7 +111,12 @@ class Bench implements VolumeBench {
       sockets: this.sockets,
       node: { ...node, cgroupParent: "/patchbay", memoryBytes: 2 ** 34 },
       objects: createPodObjects(
-        { openCache: (type, selection) => this.#open(type.kind, selection), clock },
+        {
+          openCache: (type, namespace) => this.#open(type.kind, namespace),
+          readObject: ({ kind }, { name }) => Promise.resolve(this.#objects.get(`${kind}/${name}`)),
+          clock,
+          log,
+        },
         signal,
       ),
       tokens: createPodTokens(this.#request, { clock, log }),
@@ -132,16 +138,18 @@ class Bench implements VolumeBench {
 
   put(...objects: readonly (ConfigMap | Secret)[]): void {
     for (const object of objects) {
-      this.#objects.set(`${object.kind}/${object.metadata.name}`, object);
-      for (const [key, { cache, isOpen }] of this.watches) {
-        if (isOpen && key === this.#keyOf(object.kind, object.metadata.name)) cache.put(object);
-      }
+      this.#version += 1;
+      const resourceVersion = String(this.#version);
+      const stored = { ...object, metadata: { ...object.metadata, resourceVersion } };
+      this.#objects.set(`${object.kind}/${object.metadata.name}`, stored);
+      const watch = this.watches.get(`${object.kind} ns`);
+      if (watch?.isOpen === true) watch.cache.put(stored);
     }
   }
 
   take(kind: "ConfigMap" | "Secret", name: string): void {
     this.#objects.delete(`${kind}/${name}`);
-    this.watches.get(this.#keyOf(kind, name))?.cache.take({ namespace: "ns", name });
+    this.watches.get(`${kind} ns`)?.cache.take({ namespace: "ns", name });
   }
 
   setHostDisks(directories: readonly string[] | undefined): void {
@@ -159,24 +167,17 @@ class Bench implements VolumeBench {
     return Promise.resolve({ text, expiresMs: this.clock.now() + expirationSeconds * 1000 });
   };
 
-  #keyOf(kind: string, name: string): string {
-    return `${kind} ns metadata.name=${name}`;
-  }
-
-  #open(
-    kind: string,
-    { namespace, fieldSelector }: { readonly namespace: string; readonly fieldSelector: string },
-  ): StartableCache<KubeObject> {
+  #open(kind: string, namespace: string): StartableCache<KubeObject> {
     const cache = createFakeCache<KubeObject>();
     const watch = { cache, isOpen: false };
-    this.watches.set(`${kind} ${namespace} ${fieldSelector}`, watch);
+    this.watches.set(`${kind} ${namespace}`, watch);
     const start = (signal: AbortSignal): void => {
       watch.isOpen = true;
       signal.addEventListener("abort", () => {
         watch.isOpen = false;
       });
-      const object = this.#objects.get(`${kind}/${fieldSelector.replace("metadata.name=", "")}`);
-      if (object !== undefined) cache.put(object);
+      for (const object of this.#objects.values())
+        if (object.kind === kind && object.metadata.namespace === namespace) cache.put(object);
     };
     return Object.assign(cache, { start });
   }

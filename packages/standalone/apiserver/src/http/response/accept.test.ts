@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forms of answers that clients accept.
 import { describe, expect, test } from "vitest";
-import { chooseRepresentation, chooseStream, wantsPrettyPrint } from "./accept.ts";
+import { chooseRepresentation, chooseStream, isMetadataOnly, wantsPrettyPrint } from "./accept.ts";
 
 const JSON_OBJECT = { format: "json", as: "object" };
 const YAML_OBJECT = { format: "yaml", as: "object" };
@@ -37,6 +37,17 @@ test.each(["text/html", "application/json;q=0", "application/json;as=Other"])(
     );
   },
 );
+
+test.each([
+  { accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", want: true },
+  { accept: "application/yaml;as=PartialObjectMetadataList", want: true },
+  { accept: "application/json;as=PartialObjectMetadata,application/json", want: false },
+  { accept: "application/json,application/json;as=PartialObjectMetadata;q=0.1", want: false },
+  { accept: "application/json;as=Table", want: false },
+  { accept: "", want: false },
+])("'$accept' is answered with metadata only: $want", ({ accept, want }) => {
+  expect(isMetadataOnly(accept)).toBe(want);
+});
 
 describe("a watch stream", () => {
   test.each([

@@ -64,6 +64,13 @@ function choose(accept: string, formats: readonly string[]) {
     );
 }
 
+/** Returns whether every representation that the client accepts contains only metadata. */
+export function isMetadataOnly(accept: string): boolean {
+  return accept
+    .split(",")
+    .every((entry) => toForm(parseMediaRange(entry))?.as === "PartialObjectMetadata");
+}
+
 /** Chooses the preferred representation. Throws a StatusError 406 if no representation is acceptable. */
 export function chooseRepresentation(accept: string, isPretty: boolean): Representation {
   const representation = choose(accept, ["json", "yaml"]);

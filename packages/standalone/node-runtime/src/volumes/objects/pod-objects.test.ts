@@ -2,6 +2,7 @@
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeClock, settle } from "@patchbay/os/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
 import { describe, expect, test } from "vitest";
 import { aConfigMap, createVolumeBench } from "../testing.ts";
 import { createPodObjects } from "./pod-objects.ts";
@@ -14,19 +15,18 @@ function openWatches(bench: ReturnType<typeof createVolumeBench>): readonly stri
 }
 
 describe("an object of a pod", () => {
-  test("is watched by name while a pod references it, with one watch for all pods", () => {
+  test("has one watch of its namespace and kind while pods reference such objects", () => {
     const bench = createVolumeBench();
     const { objects } = bench.deps;
     objects.setReferences("1", "ns", [C, D]);
     objects.setReferences("2", "ns", [C]);
     objects.setReferences("2", "ns", [C]);
-    expect(openWatches(bench)).toEqual([
-      "ConfigMap ns metadata.name=c",
-      "Secret ns metadata.name=c",
-    ]);
+    const many = Array.from({ length: 200 }, (_none, index) => ({ ...C, name: String(index) }));
+    objects.setReferences("1", "ns", [C, D, ...many]);
+    expect(openWatches(bench)).toEqual(["ConfigMap ns", "Secret ns"]);
     expect(bench.watches.size).toBe(2);
     objects.setReferences("1", "ns", []);
-    expect(openWatches(bench)).toEqual(["ConfigMap ns metadata.name=c"]);
+    expect(openWatches(bench)).toEqual(["ConfigMap ns"]);
     objects.setReferences("2", "ns", []);
     expect(openWatches(bench)).toEqual([]);
   });
@@ -39,13 +39,17 @@ describe("an object of a pod", () => {
     objects.setReferences("2", "ns", [D]);
     const told: string[] = [];
     const stop = objects.onChange((uid) => told.push(uid));
+    await objects.read("ns", C);
+    told.length = 0;
     bench.put(aConfigMap("c", { key: "2" }));
+    await settle();
     expect(told).toEqual(["1"]);
     const entries = await objects.read("ns", C);
     expect(Buffer.from(entries?.get("key") ?? []).toString()).toBe("2");
     expect(await objects.read("ns", D)).toBeUndefined();
     stop();
     bench.put(aConfigMap("c", { key: "3" }));
+    await settle();
     expect(told).toEqual(["1"]);
   });
 
@@ -56,7 +60,12 @@ describe("an object of a pod", () => {
       synced: () => new Promise<void>(() => undefined),
     });
     const objects = createPodObjects(
-      { openCache: () => silent, clock },
+      {
+        openCache: () => silent,
+        readObject: () => Promise.resolve(undefined),
+        clock,
+        log: createSilentLogger(),
+      },
       new AbortController().signal,
     );
     objects.setReferences("1", "ns", [C]);
@@ -87,7 +96,7 @@ describe("an object of a pod", () => {
     objects.setReferences("1", "other", [C]);
     expect(await objects.read("ns", C)).toBeUndefined();
     objects.setReferences("1", "ns", [C]);
-    expect(openWatches(bench)).toEqual(["ConfigMap ns metadata.name=c"]);
+    expect(openWatches(bench)).toEqual(["ConfigMap ns"]);
     expect((await objects.read("ns", C))?.size).toBe(1);
   });
 

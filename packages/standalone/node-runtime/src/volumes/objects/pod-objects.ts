@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Caches the ConfigMaps and Secrets of this node's pods. Watches each object by name while a pod uses it.
+// Caches the ConfigMaps and Secrets of this node's pods while a pod uses them.
 import { CONFIG_MAPS, SECRETS, type ResourceType } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
-import { AppError, type Clock } from "@patchbay/base";
+import { AppError, type Clock, type Logger } from "@patchbay/base";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import { ObjectWatches, type StartableCache } from "@patchbay/kube";
 
 import { listConfigMapEntries, listSecretEntries, type Entries } from "../content/volume-files.ts";
 import { printReference, type ObjectReference } from "../content/references.ts";
 
-/** Creates a cache, which sends no request before it is started. */
-export type OpenCache = (
-  type: ResourceType<KubeObject>,
-  selection: { readonly namespace: string; readonly fieldSelector: string },
-) => StartableCache<KubeObject>;
-
 export interface PodObjectsDeps {
-  readonly openCache: OpenCache;
+  readonly openCache: (
+    type: ResourceType<KubeObject>,
+    namespace: string,
+  ) => StartableCache<KubeObject>;
+  readonly readObject: (
+    type: ResourceType<KubeObject>,
+    key: ObjectKey,
+  ) => Promise<KubeObject | undefined>;
   readonly clock: Clock;
+  readonly log: Logger;
 }
 
 export interface PodObjects {
   setReferences(uid: string, namespace: string, references: readonly ObjectReference[]): void;
-  /** Reads an object that a pod uses. Waits until the object's watch is synchronized. @throws AppError with OS_TIMED_OUT */
+  /** Returns an object that a pod uses. Waits until the object is known. @throws AppError with OS_TIMED_OUT */
   read(namespace: string, reference: ObjectReference): Promise<Entries>;
   /** Calls `listener` with the pod's uid when an object that the pod uses changes. Returns a function that unsubscribes. */
   onChange(listener: (uid: string) => void): () => void;
@@ -47,8 +49,17 @@ class WatchedObjects implements PodObjects {
 
   constructor(deps: PodObjectsDeps, signal: AbortSignal) {
     this.#deps = deps;
+    const { clock, log: logger } = deps;
     const watch = (kind: ObjectReference["kind"]): ObjectWatches<KubeObject> =>
-      new ObjectWatches((selection) => deps.openCache(TYPES[kind], selection), signal);
+      new ObjectWatches(
+        {
+          openCache: (namespace) => deps.openCache(TYPES[kind], namespace),
+          readObject: (key) => deps.readObject(TYPES[kind], key),
+          clock,
+          logger,
+        },
+        signal,
+      );
     this.#watches = { configMap: watch("configMap"), secret: watch("secret") };
   }
 
@@ -64,10 +75,11 @@ class WatchedObjects implements PodObjects {
 
   async read(namespace: string, reference: ObjectReference): Promise<Entries> {
     const key = toKey(namespace, reference);
-    const cache = this.#watches[reference.kind].findCache(key);
-    if (cache === undefined) return undefined;
-    await this.#waitUntilSynced(cache, reference);
-    const object = cache.find(key);
+    const watches = this.#watches[reference.kind];
+    const known = watches.waitUntilKnown(key);
+    if (known === undefined) return undefined;
+    await this.#limitWait(known, reference);
+    const object = watches.find(key);
     // The kind of `object` needs no check, because each cache contains objects of one kind.
     return reference.kind === "secret" ? listSecretEntries(object) : listConfigMapEntries(object);
   }
@@ -79,17 +91,14 @@ class WatchedObjects implements PodObjects {
     };
   }
 
-  async #waitUntilSynced(
-    cache: StartableCache<KubeObject>,
-    reference: ObjectReference,
-  ): Promise<void> {
+  async #limitWait(known: Promise<undefined>, reference: ObjectReference): Promise<void> {
     const finished = new AbortController();
     const timeout = this.#deps.clock.sleep(READ_TIMEOUT_MS, finished.signal).then(() => {
       const program = `the watch of ${printReference(reference)}`;
       throw new AppError("OS_TIMED_OUT", { program, timeoutMs: READ_TIMEOUT_MS });
     });
     try {
-      await Promise.race([cache.synced(), timeout]);
+      await Promise.race([known, timeout]);
     } finally {
       finished.abort();
       timeout.catch(() => undefined);
