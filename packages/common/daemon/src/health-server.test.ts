@@ -48,6 +48,17 @@ test("a stuck loop fails the health check", async () => {
   expect(await get("/healthz")).toBe("503 a loop is stuck");
 });
 
+test("the health check contains notes, which do not change its status", async () => {
+  const liveNotes = (): readonly string[] => ["the Lease was renewed 3 s ago"];
+  stop.abort();
+  const own = new AbortController();
+  port = await serveHealth(0, { ...answers, liveNotes }, { log, signal: own.signal });
+  expect(await get("/healthz")).toBe("200 ok\nthe Lease was renewed 3 s ago");
+  isLive = false;
+  expect(await get("/healthz")).toBe("503 a loop is stuck\nthe Lease was renewed 3 s ago");
+  own.abort();
+});
+
 test("responds with 404 to other paths", async () => {
   expect(await get("/metrics")).toBe("404 not found");
 });

@@ -15,7 +15,7 @@ const REQUEST_TIMEOUT_MS = 5000;
 const CONNECTIONS_MAX = 16;
 
 type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
-  Partial<Pick<DaemonHealth, "notes">> & {
+  Partial<Pick<DaemonHealth, "notes" | "liveNotes">> & {
     /** Returns the metrics for `/metrics` as text. Set only if the server has metrics and a Unix socket that only root can reach. */
     readonly printMetrics?: () => Promise<string>;
   };
@@ -24,8 +24,10 @@ const NOT_FOUND_RESPONSE = [404, "not found"] as const;
 
 async function respond(path: string, answers: HealthAnswers): Promise<readonly [number, string]> {
   switch (path) {
-    case "/healthz":
-      return answers.isLive() ? [200, "ok"] : [503, "a loop is stuck"];
+    case "/healthz": {
+      const [code, state] = answers.isLive() ? [200, "ok"] : [503, "a loop is stuck"];
+      return [code, [state, ...(answers.liveNotes?.() ?? [])].join("\n")];
+    }
     case "/readyz":
       return (await answers.isReady())
         ? [200, ["ok", ...(answers.notes?.() ?? [])].join("\n")]
@@ -83,6 +85,7 @@ export async function serveHealth(
     isReady: async () =>
       drainSignal?.aborted !== true && !signal.aborted && (await answers.isReady()),
     notes: () => answers.notes?.() ?? [],
+    liveNotes: () => answers.liveNotes?.() ?? [],
     ...(answers.printMetrics !== undefined && { printMetrics: answers.printMetrics }),
   });
   const port = await listen(server, address);

@@ -13,6 +13,8 @@ export interface Health {
   addCheck(check: Check): void;
   /** Adds a line to `/readyz`. The line must contain no secrets, because everyone may read `/readyz`. */
   addNote(note: () => string): void;
+  /** Adds a line to `/healthz`, which everyone may read. The line does not change the status. */
+  addLiveNote(note: () => string): void;
   /** Makes `/healthz` at the metrics port report the version of the KubeVirt object that the service uses. */
   reportConfig(version: () => string): void;
 }
@@ -23,6 +25,7 @@ export class DaemonHealth implements Health {
   readonly #loops: LoopWatch[] = [];
   readonly #checks: Check[] = [];
   readonly #notes: (() => string)[] = [];
+  readonly #liveNotes: (() => string)[] = [];
   #configVersion: (() => string) | undefined;
   #hasStarted = false;
   readonly #loggedReasons = new Map<string, string>();
@@ -46,6 +49,10 @@ export class DaemonHealth implements Health {
     this.#notes.push(note);
   }
 
+  addLiveNote(note: () => string): void {
+    this.#liveNotes.push(note);
+  }
+
   reportConfig(version: () => string): void {
     this.#configVersion = version;
   }
@@ -53,6 +60,10 @@ export class DaemonHealth implements Health {
   /** Returns the version of the KubeVirt object in use; undefined if the service uses none. */
   configVersion(): string | undefined {
     return this.#configVersion?.();
+  }
+
+  liveNotes(): readonly string[] {
+    return this.#liveNotes.map((note) => note());
   }
 
   notes(): readonly string[] {

@@ -108,6 +108,7 @@ async function runUntilStopped(
     isLive: () => health.isLive(),
     isReady: () => health.isReady(),
     notes: () => health.notes(),
+    liveNotes: () => health.liveNotes(),
     // The health socket also serves metrics, because only root can reach it.
     ...(flags.healthSocket !== undefined && { printMetrics: () => metrics.print() }),
   };

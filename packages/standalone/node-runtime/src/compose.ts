@@ -49,11 +49,12 @@ import {
   createStepBackoff,
   createQueue,
   runReconciler,
+  type KubeClient,
   type LostWriteReporter,
   waitForCaches,
   type Queue,
 } from "@patchbay/kube";
-import { controlNode } from "./compose/control.ts";
+import { controlNode, openClient } from "./compose/control.ts";
 import {
   createImageDeps,
   type ImageDeps,
@@ -68,8 +69,8 @@ import { createSweeper, sweepAfterReconnects, createSweep } from "./compose/orph
 import { createImageAccess, createRegistryPolicy } from "./images/access.ts";
 import { runImageGarbageCollection } from "./images/garbage.ts";
 import { rotateLogs } from "./log-rotation.ts";
-import { sendHeartbeat, runHeartbeat, type NodeDeps } from "./node/heartbeat.ts";
-import { reconcilePod, needsPass } from "./pods/reconcile-pod.ts";
+import { LeaseAge, sendHeartbeat, runHeartbeat, type NodeDeps } from "./node/heartbeat.ts";
+import { createPasses, needsPass } from "./pods/reconcile-pod.ts";
 import type { VolumeDeps } from "./volumes/index.ts";
 import { createPodUidIndex } from "./pods/owners.ts";
 import { createPulls } from "./pods/pulls.ts";
@@ -152,6 +153,7 @@ async function limitPodsGroup(sources: MachineSources, group: string, log: Logge
 }
 
 const CONCURRENCY = 8;
+const PROBE_CONCURRENCY = 2;
 const RUNTIME_RETRY_INTERVAL_MS = 500;
 
 interface Machine extends VolumeMachine {
@@ -266,18 +268,22 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
   };
 }
 
-function startNodes({ client, log, signal }: DaemonContext, nodeName: string): Cache<KubeNode> {
-  const reflector = client.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
+/** `nodeClient` serves only the node's own life: Lease, status of node and pods, and the watches of both. */
+interface NodeContext extends DaemonContext {
+  readonly nodeClient: KubeClient;
+}
+
+function startNodes({ nodeClient, log, signal }: NodeContext, nodeName: string): Cache<KubeNode> {
+  const reflector = nodeClient.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
   const nodes = createCache(reflector, { logger: log });
   nodes.start(signal);
   return nodes;
 }
 
-function startPods({ client, log, signal }: DaemonContext, nodeName: string): Cache<Pod> {
-  const pods = createCache(client.reflect(PODS, { fieldSelector: `spec.nodeName=${nodeName}` }), {
-    indexes: { [UID_INDEX]: (pod) => [uidOf(pod)] },
-    logger: log,
-  });
+function startPods({ nodeClient, log, signal }: NodeContext, nodeName: string): Cache<Pod> {
+  const reflector = nodeClient.reflect(PODS, { fieldSelector: `spec.nodeName=${nodeName}` });
+  const indexes = { [UID_INDEX]: (pod: Pod) => [uidOf(pod)] };
+  const pods = createCache(reflector, { indexes, logger: log });
   pods.start(signal);
   return pods;
 }
@@ -287,14 +293,17 @@ function machineSources({ files, runtime, facts }: Machine, { cniConfDir }: Flag
 }
 
 async function startNode(
-  { client, clock, log, signal }: DaemonContext,
+  { nodeClient, clock, log, health, signal }: NodeContext,
   machine: Machine,
   nodeOptions: { readonly flags: Flags; readonly port: number; readonly nodes: Cache<KubeNode> },
 ): Promise<NodeDeps> {
   const { nodeName } = nodeOptions.flags;
   const { identity } = machine;
+  const leaseAge = new LeaseAge(clock);
+  health.addLiveNote(() => leaseAge.print());
   const node: NodeDeps = {
-    store: client.store,
+    store: nodeClient.store,
+    leaseAge,
     clock,
     log,
     nodeName,
@@ -334,17 +343,18 @@ async function resolveHost(host: string): Promise<readonly string[]> {
 }
 
 function composePods(
-  context: DaemonContext,
+  context: NodeContext,
   machine: Machine,
   options: {
     readonly queue: Queue;
+    readonly probeQueue: Queue;
     readonly volumes: VolumeDeps;
     readonly nodes: Cache<KubeNode>;
     readonly observeNetworks: PodDeps["observeNetworks"];
   },
 ): PodDeps {
-  const { queue, volumes, nodes, observeNetworks } = options;
-  const { client, clock, log, signal } = context;
+  const { queue, probeQueue, volumes, nodes, observeNetworks } = options;
+  const { client, nodeClient, clock, log, signal } = context;
   const { files, runtime, runtimeName, facts, imageDeps } = machine;
   const wake = (uid: string, afterMs = 0): void => {
     if (afterMs > 0) queue.addAfter(uid, afterMs);
@@ -354,8 +364,12 @@ function composePods(
   const pods = startPods(context, facts.name);
   const component = { component: "node-runtime", host: facts.name };
   const recorder = createEventRecorder({ store, clock, logger: log, ...component });
+  const wakeProbed = (uid: string): void => {
+    probeQueue.add(uid);
+  };
   return {
     store,
+    statusStore: nodeClient.store,
     runtime,
     runtimeName,
     files,
@@ -367,7 +381,10 @@ function composePods(
     admission: createAdmission({ pods, findNode: () => nodes.find({ name: facts.name }) }),
     volumes: bindVolumes(volumes),
     disk: volumes.disk,
-    probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
+    probes: createProbes(
+      { runtime, clock, log, recorder, hostIp: facts.hostIp, wake: wakeProbed },
+      signal,
+    ),
     stepBackoff: createStepBackoff({ clock }),
     owners: createPodUidIndex(runtime),
     pulls: createPulls({
@@ -389,17 +406,66 @@ function composePods(
   };
 }
 
+/** Runs the passes over pods. Results of probes have their own queue, because slow steps can occupy the other. */
+async function runPods(
+  { clock, health, log, metrics, signal }: NodeContext,
+  deps: PodDeps,
+  { queue, probeQueue }: { readonly queue: Queue; readonly probeQueue: Queue },
+): Promise<void> {
+  const { reconcile, reconcileProbes } = createPasses(deps, (uid) => {
+    queue.add(uid);
+  });
+  const lostWrites: LostWriteReporter = {
+    events: deps.recorder,
+    find: (_resource, key) => deps.pods.find(key),
+  };
+  const loop = { log, clock, metrics, lostWrites };
+  await Promise.all([
+    runReconciler(
+      {
+        ...loop,
+        name: "pod",
+        queue,
+        reconcile,
+        watch: health.watchLoop("pod", POD_PASS_TIMEOUT_MS),
+      },
+      signal,
+    ),
+    runReconciler(
+      {
+        ...loop,
+        name: "probe",
+        queue: probeQueue,
+        reconcile: reconcileProbes,
+        watch: health.watchLoop("probe"),
+      },
+      signal,
+    ),
+  ]);
+}
+
 /** Runs the node's loops until the signal is aborted. The pods continue to run afterwards. */
 export async function runNode(context: DaemonContext, flags: Flags): Promise<void> {
-  const { clock, health, log, metrics, signal } = context;
+  const nodeClient = await openClient(context, "node-runtime", flags.kubeconfig);
+  try {
+    await runNodeLoops({ ...context, nodeClient }, flags);
+  } finally {
+    await nodeClient.close();
+  }
+}
+
+async function runNodeLoops(context: NodeContext, flags: Flags): Promise<void> {
+  const { clock, health, log, signal } = context;
   const machine = await findMachine(context, flags);
   await limitPodsGroup(machineSources(machine, flags), flags.cgroupParent, log);
   health.addCheck(() => findProblem({ runtime: machine.runtime, clock }));
   const queue = createQueue({ clock, concurrency: CONCURRENCY });
+  const probeQueue = createQueue({ clock, concurrency: PROBE_CONCURRENCY });
   const volumes = createVolumeDeps(context, machine);
   const nodes = startNodes(context, flags.nodeName);
   const observeNetworks = await composeBridgeRecorder({ ...machine, log }, flags);
-  const deps = composePods(context, machine, { queue, volumes, nodes, observeNetworks });
+  const podOptions = { queue, probeQueue, volumes, nodes, observeNetworks };
+  const deps = composePods(context, machine, podOptions);
   const { programs, facts } = machine;
   const serving = { ...deps, programs, signal, hostIp: facts.hostIp };
   const port = await listenToApiServer(serving, flags);
@@ -415,16 +481,10 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   rotateLogs({ runtime: deps.runtime, files: deps.files, clock, log }, signal);
   await wakeAll(deps, queue);
   context.ready();
-  const reconcile = (uid: string): ReturnType<typeof reconcilePod> => reconcilePod(uid, deps);
-  const watch = health.watchLoop("pod", POD_PASS_TIMEOUT_MS);
-  const lostWrites: LostWriteReporter = {
-    events: deps.recorder,
-    find: (_resource, key) => deps.pods.find(key),
-  };
-  const pods = { name: "pod", queue, reconcile, log, clock, metrics, watch, lostWrites };
+  const watches = { node: health.watchLoop("node"), lease: health.watchLoop("lease") };
   await Promise.all([
-    runReconciler(pods, signal),
-    runHeartbeat({ ...node, watch: health.watchLoop("node") }, nodes, signal),
+    runPods(context, deps, { queue, probeQueue }),
+    runHeartbeat({ ...node, watches }, nodes, signal),
     runVolumes(context, volumes, { ...machine, pods: deps.pods }),
     runImageGarbageCollection(
       { ...deps, ...machine.imageDeps, podsDir: deps.node.podsDir },

@@ -104,6 +104,22 @@ function watchClaims(
   return { claims: { ...claims, watches } };
 }
 
+export async function openClient(
+  { clock, log, metrics }: Pick<DaemonContext, "clock" | "log" | "metrics">,
+  component: string,
+  kubeconfig: string | undefined,
+): Promise<KubeClient> {
+  const config = await loadKubeConfig(kubeconfig === undefined ? {} : { kubeconfig });
+  return createKubeClient(config, {
+    logger: log,
+    clock,
+    component,
+    onRequest: (request) => {
+      metrics.countApiRequest(request);
+    },
+  });
+}
+
 /** Runs the control-plane loops with the binder's account, because a node's account cannot bind pods. */
 export async function controlNode(
   context: DaemonContext,
@@ -115,15 +131,7 @@ export async function controlNode(
   const watch = context.health.watchLoop("binder");
   const controlOptions = { nodeName, watch, ...watchClaims(claims, context) };
   if (claims !== undefined) await files.ensureDirectory(claims.claimsDir, 0o700);
-  const { clock, log, metrics } = context;
-  const client = createKubeClient(await loadKubeConfig({ kubeconfig }), {
-    logger: log,
-    clock,
-    component: "binder",
-    onRequest: (request) => {
-      metrics.countApiRequest(request);
-    },
-  });
+  const client = await openClient(context, "binder", kubeconfig);
   try {
     await runControlLoops(client, context, controlOptions);
   } finally {

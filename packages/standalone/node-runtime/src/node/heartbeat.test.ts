@@ -10,6 +10,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import {
   sendHeartbeat,
+  LeaseAge,
   runHeartbeat,
   type NodeDeps,
   LEASE_RENEW_INTERVAL_MS,
@@ -60,6 +61,7 @@ beforeEach(async () => {
     cniConfDir: "/cni",
     port: 10250,
     runtime: createFakeContainerRuntime(),
+    leaseAge: new LeaseAge(clock),
   };
 });
 
@@ -209,6 +211,37 @@ describe("writes a change at once", () => {
     await beatAfter(LEASE_RENEW_INTERVAL_MS);
     expect(statusOf(await stored(), "Ready")).toBe("True");
   });
+});
+
+test("the age of the Lease is the time since the last renewal that succeeded", async () => {
+  expect(deps.leaseAge.print()).toBe("the Lease has not been renewed yet");
+  await beatAfter(0);
+  nowMs += 3900;
+  expect(deps.leaseAge.print()).toBe("the Lease was renewed 3 s ago");
+  const patch = (): Promise<never> =>
+    Promise.reject(new AppError("KUBE_FORBIDDEN", { message: "no" }));
+  const failing = { ...deps, store: { ...wrapped(), patch } };
+  await sendHeartbeat(failing, await stored()).catch(() => undefined);
+  expect(deps.leaseAge.print()).toBe("the Lease was renewed 3 s ago");
+  await beatAfter(1000);
+  expect(deps.leaseAge.print()).toBe("the Lease was renewed 0 s ago");
+});
+
+test("renews the Lease while the machine's state cannot be read", async () => {
+  await beatAfter(0);
+  const nodes = createFakeCache<KubeNode>();
+  nodes.put(await stored());
+  const stop = new AbortController();
+  const clock = createFakeClock();
+  files.readText = () => new Promise<never>(() => undefined);
+  const from = store.calls.length;
+  void runHeartbeat({ ...deps, clock }, nodes, stop.signal);
+  for (let beat = 0; beat < 3; beat += 1) {
+    await clock.advance(LEASE_RENEW_INTERVAL_MS);
+    await clock.advance(0);
+  }
+  expect(store.calls.slice(from)).toEqual([1, 2, 3].map(() => "patch leases kube-node-lease/n"));
+  stop.abort();
 });
 
 test("recreates a deleted lease", async () => {

@@ -21,10 +21,7 @@ const LEASE_NAMESPACE = "kube-node-lease";
 /** Interval of lease renewals, a quarter of the lease's duration. Source: kubelet. */
 export const LEASE_RENEW_INTERVAL_MS = 10_000;
 
-async function renewLease(
-  { store, clock }: { readonly store: Store; readonly clock: Clock },
-  node: KubeNode,
-): Promise<void> {
+async function renewLease({ store, clock, leaseAge }: NodeDeps, node: KubeNode): Promise<void> {
   const { name, uid = "" } = node.metadata;
   const key = { namespace: LEASE_NAMESPACE, name };
   const spec = {
@@ -45,6 +42,26 @@ async function renewLease(
     };
     await store.create(LEASES, lease);
   }
+  leaseAge.recordRenewal();
+}
+
+export class LeaseAge {
+  readonly #clock: Clock;
+  #renewedMs: number | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  recordRenewal(): void {
+    this.#renewedMs = this.#clock.monotonicMs();
+  }
+
+  print(): string {
+    if (this.#renewedMs === undefined) return "the Lease has not been renewed yet";
+    const seconds = Math.floor((this.#clock.monotonicMs() - this.#renewedMs) / 1000);
+    return `the Lease was renewed ${String(seconds)} s ago`;
+  }
 }
 
 export interface NodeDeps extends MachineSources {
@@ -55,7 +72,8 @@ export interface NodeDeps extends MachineSources {
   readonly identity: MachineIdentity;
   /** Port of the kubelet API; 0 if the API is not served. */
   readonly port: number;
-  readonly watch?: LoopWatch;
+  readonly leaseAge: LeaseAge;
+  readonly watches?: Readonly<Record<"node" | "lease", LoopWatch>>;
 }
 
 /** Retry delays, short enough for several attempts before the lease expires. Source: maxBackoff of Kubernetes' lease code. */
@@ -105,18 +123,33 @@ export async function sendHeartbeat(deps: NodeDeps, previous: KubeNode | undefin
   if (node !== undefined) await renewLease(deps, node);
 }
 
-/** Sends heartbeats until the signal is aborted. The cache `nodes` contains only this node. */
+/** Sends heartbeats. The Lease has its own loop, so that slow reads of the machine's state delay no renewal. `nodes` contains only this node. */
 export async function runHeartbeat(
   deps: NodeDeps,
   nodes: Cache<KubeNode>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { clock, nodeName } = deps;
-  const queue = createQueue({ clock, backoff: HEARTBEAT_BACKOFF });
-  const reconcile = async (): Promise<ReturnType<typeof after>> => {
-    await sendHeartbeat(deps, nodes.find({ name: nodeName }));
-    return after(LEASE_RENEW_INTERVAL_MS);
+  const { nodeName } = deps;
+  const runLoop = async (name: "node" | "lease", beat: () => Promise<void>): Promise<void> => {
+    const { clock, log, watches } = deps;
+    const queue = createQueue({ clock, backoff: HEARTBEAT_BACKOFF });
+    const reconcile = async (): Promise<ReturnType<typeof after>> => {
+      await beat();
+      return after(LEASE_RENEW_INTERVAL_MS);
+    };
+    queue.addAfter(nodeName, LEASE_RENEW_INTERVAL_MS);
+    const watch = watches && { watch: watches[name] };
+    await runReconciler({ name, queue, reconcile, log, clock, ...watch }, signal);
   };
-  queue.addAfter(nodeName, LEASE_RENEW_INTERVAL_MS);
-  await runReconciler({ ...deps, name: "node", queue, reconcile }, signal);
+  await Promise.all([
+    runLoop("node", async () => {
+      const node = nodes.find({ name: nodeName });
+      if (node === undefined) await sendHeartbeat(deps, undefined);
+      else await reportNode(deps, node);
+    }),
+    runLoop("lease", async () => {
+      const node = nodes.find({ name: nodeName });
+      if (node !== undefined) await renewLease(deps, node);
+    }),
+  ]);
 }

@@ -15,7 +15,6 @@ const POD_PROCESSES_SHARE = 0.8;
 
 interface PodQuota {
   readonly memoryKiB: number;
-  /** Maximum number of processes and threads of all pods. */
   readonly processes: number;
 }
 
@@ -58,7 +57,6 @@ interface NodeFacts {
   readonly nowMs: number;
   /** Time `nowMs` in RFC 3339 format. */
   readonly now: string;
-  /** Port of the kubelet API; 0 if the API is not served. */
   readonly port: number;
 }
 

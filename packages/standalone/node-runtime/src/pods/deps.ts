@@ -42,6 +42,8 @@ export interface Sweeper {
 
 export interface PodDeps {
   readonly store: Store;
+  /** Writes the pods' status through a client of its own, because tenants' pods can exhaust the connections of `store`. */
+  readonly statusStore: Pick<Store, "patch">;
   /** Pods of this node, indexed by {@link UID_INDEX}. */
   readonly pods: Cache<Pod>;
   readonly runtime: ContainerRuntime;

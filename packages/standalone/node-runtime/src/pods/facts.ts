@@ -55,7 +55,6 @@ export interface PodFacts {
   /** Reason why the node rejects the pod; undefined if it admits the pod. */
   readonly rejection: Reason | undefined;
   readonly releasedSandboxIds: ReadonlySet<string>;
-  /** Health of the containers that have probes, by container id. */
   readonly health: ReadonlyMap<string, ContainerHealth>;
   readonly hasLeftovers: boolean;
 }

@@ -308,7 +308,6 @@ export type PodStatus = NonNullable<Pod["status"]>;
 
 interface StatusContext extends StatusFormat {
   readonly hostIp: string;
-  /** Current time in RFC 3339 format. */
   readonly now: string;
 }
 

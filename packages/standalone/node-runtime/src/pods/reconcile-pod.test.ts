@@ -2,10 +2,10 @@
 import { PODS } from "@patchbay/api";
 import type { Condition, Pod } from "@patchbay/api/kubernetes";
 import { expect, test } from "vitest";
-import { aPod, aRun, aSandbox, podFacts } from "../testing/pods.ts";
+import { aPod, aRun, aSandbox, podFacts, UID } from "../testing/pods.ts";
 import { PodWorld } from "../testing/world.ts";
 import type { LivePodFacts, PodFacts } from "./facts.ts";
-import { reportStatus, needsPass } from "./reconcile-pod.ts";
+import { createPasses, needsPass, reportStatus } from "./reconcile-pod.ts";
 
 /** A world that has the pod, and what was patched there. */
 async function aWorld(pod: Pod) {
@@ -75,6 +75,35 @@ test("does not report a started pod as rejected", async () => {
   const { world, facts } = await aWorld(aPod());
   await reportStatus(facts({ rejection: { reason: "PodForbidden", message: "m" } }), world.deps);
   expect(world.notes).toEqual([]);
+});
+
+test("reports the results of probes without executing steps", async () => {
+  const world = new PodWorld();
+  await world.put(aPod());
+  await world.run();
+  const id = await world.running();
+  const { length } = world.runtime.calls;
+  const woken: string[] = [];
+  const { reconcileProbes } = createPasses(world.deps, (uid) => woken.push(uid));
+  await reconcileProbes(UID);
+  expect(woken).toEqual([]);
+  world.health.set(id, { isStarted: true, isReady: false, isUnhealthy: true });
+  expect(await reconcileProbes(UID)).toEqual({ kind: "done" });
+  expect(woken).toEqual([UID]);
+  const ready = (await world.pod())?.status?.conditions?.find(({ type }) => type === "Ready");
+  expect(ready?.status).toBe("False");
+  expect(world.runtime.calls).toHaveLength(length);
+});
+
+test("runs one pass at a time over a pod, and tries again soon", async () => {
+  const world = new PodWorld();
+  await world.put(aPod());
+  const { reconcile, reconcileProbes } = createPasses(world.deps, () => undefined);
+  const first = reconcile(UID);
+  const later = { kind: "after", ms: 500 };
+  expect([await reconcileProbes(UID), await reconcile(UID)]).toEqual([later, later]);
+  await first;
+  expect(await reconcileProbes(UID)).toEqual({ kind: "done" });
 });
 
 const POD = aPod();

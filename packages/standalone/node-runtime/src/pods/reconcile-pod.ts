@@ -151,7 +151,8 @@ export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<
   const isShared = hasForeignCondition(status.conditions ?? []);
   const { resourceVersion } = pod.metadata;
   const fields = { status, ...(isShared && { metadata: { resourceVersion } }) };
-  await deps.store.patch(PODS, keyOf(pod), { type: "merge", fields }, { subresource: "status" });
+  const patch = { type: "merge", fields } as const;
+  await deps.statusStore.patch(PODS, keyOf(pod), patch, { subresource: "status" });
 }
 
 function listProbed(facts: PodFacts): readonly ProbedContainer[] {
@@ -185,6 +186,41 @@ export async function reconcilePod(uid: string, deps: PodDeps): Promise<Next> {
   return waitMs === undefined ? done() : after(waitMs);
 }
 
+/** Reports the results of probes without executing steps, which may be slow. Returns whether steps are due. */
+async function reportProbes(uid: string, deps: PodDeps): Promise<boolean> {
+  const facts = await observe(uid, deps);
+  await reportIfExists(facts, deps);
+  return planPod(facts, deps.clock.now()).length > 0;
+}
+
+const OVERLAP_RETRY_MS = 500;
+
+/** Creates the passes of two queues. At most one of them runs at a time over a pod. */
+export function createPasses(
+  deps: PodDeps,
+  wake: (uid: string) => void,
+): Readonly<Record<"reconcile" | "reconcileProbes", (uid: string) => Promise<Next>>> {
+  const running = new Set<string>();
+  const runAlone = async <T>(uid: string, work: () => Promise<T>): Promise<T | undefined> => {
+    if (running.has(uid)) return undefined;
+    running.add(uid);
+    try {
+      return await work();
+    } finally {
+      running.delete(uid);
+    }
+  };
+  return {
+    reconcile: async (uid: string): Promise<Next> =>
+      (await runAlone(uid, () => reconcilePod(uid, deps))) ?? after(OVERLAP_RETRY_MS),
+    reconcileProbes: async (uid: string): Promise<Next> => {
+      const areStepsDue = await runAlone(uid, () => reportProbes(uid, deps));
+      if (areStepsDue === true) wake(uid);
+      return areStepsDue === undefined ? after(OVERLAP_RETRY_MS) : done();
+    },
+  };
+}
+
 /** Removes fields that the pod's reconciler ignores, for example annotations that change with each plugged NIC. */
 function withoutIgnoredFields({ metadata, ...otherFields }: Pod): unknown {
   const ignoredFields = {
@@ -195,7 +231,6 @@ function withoutIgnoredFields({ metadata, ...otherFields }: Pod): unknown {
   return { ...otherFields, metadata: { ...metadata, ...ignoredFields } };
 }
 
-/** Returns whether the change requires a reconcile pass. Changes of ignored fields alone do not. */
 export function needsPass(change: Change<Pod>): boolean {
   return (
     change.kind !== "updated" ||

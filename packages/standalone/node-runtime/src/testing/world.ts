@@ -158,6 +158,7 @@ export class PodWorld {
     const grants = createGrants({ files, log, directory: "/images" });
     return {
       store,
+      statusStore: store,
       pods,
       runtime,
       files,
@@ -182,10 +183,10 @@ export class PodWorld {
         wake,
         access: createImageAccess({ grants }),
         guard: NO_PULL_GUARD,
-      registries: createRegistryPolicy({
-        readKubeVirt: () => Promise.resolve(undefined),
-        resolve: () => Promise.resolve([]),
-      }),
+        registries: createRegistryPolicy({
+          readKubeVirt: () => Promise.resolve(undefined),
+          resolve: () => Promise.resolve([]),
+        }),
       }),
       stops: createStops({ runtime: this.runtime, clock, log, wake }),
       sweeper: {
