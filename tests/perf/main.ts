@@ -2,9 +2,10 @@
 // Benchmarks: prints tables, judges nothing. `npm run perf [ROUNDS [ROUNDS_AFTER_A_REST]]`, `npm run perf ports
 // [ROUNDS]`, `npm run perf boot [ROUNDS]`, `npm run perf parallel [COUNT...]`, `npm run perf throughput [ROUNDS]`, `npm
 // run perf control-plane [VMS...]`, `npm run perf takeover [VMS]`, `npm run perf cni [PODS]`, `npm run perf panel
-// [VMS...]`, `npm run perf migration [MIB...]` or `npm run perf apiserver [SECTION...]`.
+// [VMS...]`, `npm run perf migration [MIB...]`, `npm run perf caches [VMS]` or `npm run perf apiserver [SECTION...]`.
 import { measureApiServer } from "./apiserver/apiserver.ts";
 import { measureBoots } from "./boot/boot.ts";
+import { measureCaches } from "./caches.ts";
 import { measureCni } from "./cni/cni.ts";
 import { measureControlPlane } from "./control-plane/control-plane.ts";
 import { measureTakeover } from "./control-plane/takeover.ts";
@@ -33,6 +34,8 @@ const [first = "", ...rest] = process.argv.slice(2);
 
 if (first === "apiserver") {
   await measureApiServer(rest);
+} else if (first === "caches") {
+  measureCaches(Number(rest[0] ?? DEFAULT_VMS.at(-1)));
 } else if (first === "ports") {
   await measurePorts(Number(rest[0] ?? DEFAULT_STARTS));
 } else if (first === "watches") {
@@ -63,7 +66,7 @@ if (first === "apiserver") {
   });
 } else {
   console.error(
-    `unknown benchmark "${first}": a number of rounds, apiserver, boot, cni, control-plane, migration, panel, parallel, ports, takeover, throughput, or nothing`,
+    `unknown benchmark "${first}": a number of rounds, apiserver, boot, caches, cni, control-plane, migration, panel, parallel, ports, takeover, throughput, or nothing`,
   );
   process.exitCode = 2;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookups in caches: MACs and launcher pods.
-import type {
-  NetworkAttachmentDefinition,
-  VirtualMachine,
-  VirtualMachineInstance,
-  VmiStatus,
+import {
+  names,
+  type NetworkAttachmentDefinition,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiStatus,
 } from "@patchbay/api";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
@@ -191,4 +192,27 @@ test("trims fields that virt-api does not read", () => {
     }),
   );
   expect(seen.status).toEqual({ phase: "Running", interfaces: [PCI, {}] });
+});
+
+test("retains only annotations that Patchbay reads", () => {
+  const read = { [names.DEFAULT_ROUTE_ANNOTATION]: "nic1", [names.MESH_INJECT]: "true" };
+  const annotations = { ...read, "example.org/text": "x".repeat(1000) };
+  const vm = vmWith({ bridge: {} });
+  const { template } = vm.spec;
+  const trimmedVm = trimVm({
+    ...vm,
+    metadata: { ...vm.metadata, annotations },
+    spec: { ...vm.spec, template: { ...template, metadata: { labels: { a: "b" }, annotations } } },
+  });
+  expect(trimmedVm.metadata).toEqual({ ...vm.metadata, annotations: read });
+  expect(trimmedVm.spec.template).toEqual({
+    ...template,
+    metadata: { labels: { a: "b" }, annotations: read },
+  });
+  const vmi = vmiWith("vm", {});
+  const trimmedVmi = trimVmi({ ...vmi, metadata: { ...vmi.metadata, annotations } });
+  expect(trimmedVmi.metadata.annotations).toEqual(read);
+  const nad = { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" };
+  const metadata = { namespace: "ns", name: "blue", annotations };
+  expect(trimNetwork({ ...nad, metadata }).metadata.annotations).toEqual(read);
 });

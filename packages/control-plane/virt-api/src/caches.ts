@@ -3,6 +3,7 @@ import {
   type IfaceStatus,
   type VirtualMachineInstance,
   type VmiStatus,
+  names,
   KUBEVIRTS,
   NETWORK_ATTACHMENT_DEFINITIONS,
   isVmiFinal,
@@ -42,8 +43,18 @@ function trimMigration({
   };
 }
 
-/** Trims the status to the fields that virt-api reads for subresource calls and admission. */
-export function trimVmi({ status, ...vmi }: VirtualMachineInstance): VirtualMachineInstance {
+/** All names that Patchbay reads, which include the names of annotations. */
+const READ_NAMES: ReadonlySet<unknown> = new Set(Object.values(names));
+
+function trimAnnotations<T extends Pick<ObjectMeta, "annotations">>(metadata: T): T {
+  if (metadata.annotations === undefined) return metadata;
+  const annotations = Object.entries(metadata.annotations).filter(([name]) => READ_NAMES.has(name));
+  return { ...metadata, annotations: Object.fromEntries(annotations) };
+}
+
+/** Trims annotations and status to those that virt-api reads for subresource calls and admission. */
+export function trimVmi({ status, ...whole }: VirtualMachineInstance): VirtualMachineInstance {
+  const vmi = { ...whole, metadata: trimAnnotations(whole.metadata) };
   if (status === undefined) return vmi;
   const { phase, pciePorts, attachments, interfaces } = status;
   return {
@@ -81,7 +92,7 @@ export const INDEXES = {
   },
 } as const;
 
-/** Trims the status to the MACs that networks assigned. */
+/** Trims the status to the MACs that networks assigned, and drops annotations that virt-api does not read. */
 export function trimVm({
   apiVersion,
   kind,
@@ -90,7 +101,15 @@ export function trimVm({
   status,
 }: VirtualMachine): VirtualMachine {
   const macAddresses = status?.macAddresses;
-  return { apiVersion, kind, metadata, spec, ...(macAddresses && { status: { macAddresses } }) };
+  const { template } = spec;
+  const templateMetadata = template.metadata && { metadata: trimAnnotations(template.metadata) };
+  return {
+    apiVersion,
+    kind,
+    metadata: trimAnnotations(metadata),
+    spec: { ...spec, template: { ...template, ...templateMetadata } },
+    ...(macAddresses && { status: { macAddresses } }),
+  };
 }
 
 /** Removes the CNI configuration to save memory. A configuration with a link that networks can share is kept for {@link findSegment}. */
@@ -102,7 +121,12 @@ export function trimNetwork({
 }: NetworkAttachmentDefinition): NetworkAttachmentDefinition {
   const config = spec?.config;
   const isShared = config !== undefined && findSharedLink(config) !== undefined;
-  return { apiVersion, kind, metadata, ...(isShared && { spec: { config } }) };
+  return {
+    apiVersion,
+    kind,
+    metadata: trimAnnotations(metadata),
+    ...(isShared && { spec: { config } }),
+  };
 }
 
 export function createCaches({ client, log }: DaemonContext): Caches {

@@ -102,6 +102,28 @@ describe("the caches", () => {
     ]);
   });
 
+  test("retain no annotations, and only the read fields of a Service", async () => {
+    const annotations = { big: "text" };
+    const { spec, ...service } = aService({}, { annotations, labels: { a: "b" } });
+    const stored: Service = {
+      ...service,
+      spec: Object.assign(spec, { externalIPs: ["192.0.2.1"] }),
+      status: { conditions: [] },
+    };
+    const caches = await watched({
+      services: [stored],
+      endpointslices: [aSlice([], { metadata: { name: "web-0", namespace: "blue", annotations } })],
+      endpoints: [{ apiVersion: "v1", kind: "Endpoints", metadata: { name: "web", annotations } }],
+    });
+    expect(caches.services.list()).toEqual([aService({}, { labels: { a: "b" } })]);
+    expect(caches.slices.list()).toEqual([
+      aSlice([], { metadata: { name: "web-0", namespace: "blue" } }),
+    ]);
+    expect(caches.endpoints.list()).toEqual([
+      { apiVersion: "v1", kind: "Endpoints", metadata: { name: "web" } },
+    ]);
+  });
+
   test("accept a pod without status", async () => {
     const { apiVersion, kind, metadata, spec } = aPod("a", "");
     const pod = { apiVersion, kind, metadata, spec };

@@ -57,11 +57,37 @@ export function listSlices(slices: Cache<EndpointSlice>, key: string): readonly 
   return slices.listBy("service", key);
 }
 
-/** Drops the fields that this program does not read, to save memory. */
+// The functions below drop the fields that this program does not read, because tenants can fill them: annotations have up to 256 KiB.
+
+function trimMetadata(metadata: KubeObject["metadata"]): KubeObject["metadata"] {
+  const { name, namespace, uid, resourceVersion, labels, deletionTimestamp, ownerReferences } =
+    metadata;
+  const identity = { name, namespace, uid, resourceVersion };
+  return omitUndefined({ ...identity, labels, deletionTimestamp, ownerReferences });
+}
+
+function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
+  const { type, clusterIP, externalName, ports, selector } = spec;
+  const { sessionAffinity, publishNotReadyAddresses } = spec;
+  const addressing = { type, clusterIP, externalName, ports, selector };
+  return {
+    apiVersion,
+    kind,
+    metadata: trimMetadata(metadata),
+    spec: omitUndefined({ ...addressing, sessionAffinity, publishNotReadyAddresses }),
+  };
+}
+
+function withTrimmedMetadata<T extends KubeObject>(object: T): T {
+  return { ...object, metadata: trimMetadata(object.metadata) };
+}
+
+function trimNamespace({ apiVersion, kind, metadata }: Namespace): Namespace {
+  return { apiVersion, kind, metadata: trimMetadata(metadata) };
+}
+
 function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
-  const { name, namespace, uid, resourceVersion, labels, deletionTimestamp } = metadata;
   const { hostname, subdomain, nodeName, hostNetwork } = spec;
-  const metadataFields = { name, namespace, uid, resourceVersion, labels, deletionTimestamp };
   const containers = spec.containers.map(({ ports = [], ...container }) => ({
     name: container.name,
     image: "",
@@ -70,7 +96,7 @@ function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   return {
     apiVersion,
     kind,
-    metadata: omitUndefined(metadataFields),
+    metadata: trimMetadata(metadata),
     spec: { ...omitUndefined({ hostname, subdomain, nodeName, hostNetwork }), containers },
     status: omitUndefined({
       phase: status?.phase,
@@ -82,12 +108,12 @@ function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
 
 export function watchObjects(client: KubeClient, logger: Logger): StartableObjects {
   return {
-    services: createCache(client.reflect(SERVICES), { logger }),
+    services: createCache(client.reflect(SERVICES, { trim: trimService }), { logger }),
     pods: createCache(client.reflect(PODS, { trim: trimPod }), {
       indexes: { namespace: ({ metadata }) => [metadata.namespace ?? ""] },
       logger,
     }),
-    slices: createCache(client.reflect(ENDPOINT_SLICES), {
+    slices: createCache(client.reflect(ENDPOINT_SLICES, { trim: withTrimmedMetadata }), {
       indexes: {
         service: (slice) => {
           const key = findServiceKey(slice);
@@ -96,9 +122,11 @@ export function watchObjects(client: KubeClient, logger: Logger): StartableObjec
       },
       logger,
     }),
-    endpoints: createCache(client.reflect(ENDPOINTS), { logger }),
-    policies: createCache(client.reflect(NETWORK_POLICIES), { logger }),
-    namespaces: createCache(client.reflect(NAMESPACES), { logger }),
+    endpoints: createCache(client.reflect(ENDPOINTS, { trim: withTrimmedMetadata }), { logger }),
+    policies: createCache(client.reflect(NETWORK_POLICIES, { trim: withTrimmedMetadata }), {
+      logger,
+    }),
+    namespaces: createCache(client.reflect(NAMESPACES, { trim: trimNamespace }), { logger }),
   };
 }
 

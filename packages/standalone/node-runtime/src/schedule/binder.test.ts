@@ -20,7 +20,12 @@ import { aClaim, aClass } from "../claims/testing.ts";
 import { aPod } from "../testing/pods.ts";
 import { runBinder } from "./binder.ts";
 
-type Emit = (reflection: object) => void;
+interface Reflected {
+  readonly kind: string;
+  readonly object?: unknown;
+  readonly objects?: readonly unknown[];
+}
+type Emit = (reflection: Reflected) => void;
 
 function aNode(name: string, change: Partial<KubeNode> = {}, pods = "2"): KubeNode {
   const metadata = { name, labels: { "kubernetes.io/hostname": name } };
@@ -55,10 +60,16 @@ class World {
     const client: Pick<KubeClient, "reflect" | "requestRaw" | "store"> = {
       store,
       reflect: (type, selection) => {
-        const { namespace } = selection ?? {};
+        const { namespace, trim = (object: never) => object } = selection ?? {};
+        const trimAll = ({ kind, object, objects }: Reflected): Reflected =>
+          objects === undefined
+            ? { kind, object: trim(object as never) }
+            : { kind, objects: objects.map((each) => trim(each as never)) };
         const key = namespace === undefined ? type.resource : `${type.resource} ${namespace}`;
         const subscribe = (emit: Emit): object => {
-          this.#watches.set(key, emit);
+          this.#watches.set(key, (reflection) => {
+            emit(trimAll(reflection));
+          });
           return { unsubscribe: () => this.#watches.delete(key) };
         };
         return { subscribe } as never; // a cache uses nothing else of it
@@ -114,7 +125,7 @@ class World {
   }
 
   /** The watch of a namespace reports its first list, or a change. */
-  async report(key: string, reflection: object): Promise<void> {
+  async report(key: string, reflection: Reflected): Promise<void> {
     this.#watches.get(key)?.(reflection);
     await this.rest();
   }

@@ -45,7 +45,7 @@ import {
   type StorageCaches,
 } from "../claims/index.ts";
 import { prepareDeviceClaims } from "./device-claims.ts";
-import { findVolumeProblem, placePod } from "./placement.ts";
+import { findVolumeProblem, placePod, trimNamespace, trimNode, trimPod } from "./placement.ts";
 import { runEvictor } from "./evictor.ts";
 import type { PlacedPod } from "./affinity.ts";
 
@@ -253,9 +253,9 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
   const { client, clock, log: logger } = deps;
   const queue = createQueue({ clock });
   const indexes = { [NODE_INDEX]: ({ spec }: Pod) => [spec.nodeName ?? ""] };
-  const pods = createCache(client.reflect(PODS), { logger, indexes });
-  const nodes = createCache(client.reflect(NODES), { logger });
-  const namespaces = createCache(client.reflect(NAMESPACES), { logger });
+  const pods = createCache(client.reflect(PODS, { trim: trimPod }), { logger, indexes });
+  const nodes = createCache(client.reflect(NODES, { trim: trimNode }), { logger });
+  const namespaces = createCache(client.reflect(NAMESPACES, { trim: trimNamespace }), { logger });
   const caches = [pods, nodes, namespaces];
   const watch = <T extends KubeObject>(type: ResourceType<T>): ObjectWatches<T> =>
     new ObjectWatches(

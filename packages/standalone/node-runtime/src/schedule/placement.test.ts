@@ -7,7 +7,14 @@ import type {
 } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
-import { placePod, type ClusterState, findVolumeProblem } from "./placement.ts";
+import {
+  placePod,
+  type ClusterState,
+  findVolumeProblem,
+  trimNamespace,
+  trimNode,
+  trimPod,
+} from "./placement.ts";
 
 type Spec = Partial<Pod["spec"]>;
 
@@ -21,16 +28,26 @@ const A = aNode("a", { zone: "north" });
 const B = aNode("b", { zone: "south" });
 const large = aContainer({ resources: { requests: { memory: "5Gi", cpu: "3" } } });
 
-/** Two nodes, with the pods that are said, unless it is said otherwise. */
+/** Placement among two nodes and the given pods. Checks that the result is the same for trimmed objects. */
 function placed(pod: Pod, cluster: Partial<ClusterState> = {}) {
-  const nodes = cluster.nodes ?? [A, B];
-  return placePod(pod, {
-    nodes,
+  const state = {
+    nodes: [A, B],
     placedPods: [],
-    findNamespaceLabels: (namespace) => (namespace === "other" ? { team: "x" } : {}),
+    findNamespaceLabels: (namespace: string) => (namespace === "other" ? { team: "x" } : {}),
     findVolumeProblem: () => undefined,
     ...cluster,
-  });
+  };
+  const placement = placePod(pod, state);
+  const trimmed = {
+    ...state,
+    nodes: state.nodes.map(trimNode),
+    placedPods: state.placedPods.map((each) => ({
+      pod: trimPod(each.pod),
+      node: trimNode(each.node),
+    })),
+  };
+  expect(placePod(trimPod(pod), trimmed)).toEqual(placement);
+  return placement;
 }
 
 const on = (node: KubeNode, pod: Pod) => ({ pod, node });
@@ -324,4 +341,57 @@ test.each([
     (name) => findVolumeProblem(aPod(spec), node(name), at) === undefined,
   );
   expect(usable).toEqual(want);
+});
+
+describe("the caches of the binder", () => {
+  const big = { text: "x".repeat(1000) };
+
+  test("retain what the binder reads of a pod", () => {
+    const kept = { labels: { app: "a" }, creationTimestamp: "2026-01-01T00:00:00Z" };
+    const claim = { name: "data", persistentVolumeClaim: { claimName: "data" } };
+    const resources = { requests: { cpu: "1" } };
+    const status = {
+      phase: "Pending",
+      conditions: [{ type: "PodScheduled", status: "False" }],
+      resourceClaimStatuses: [{ name: "nic", resourceClaimName: "x" }],
+    } as const;
+    const read = {
+      nodeName: "n",
+      nodeSelector: { a: "b" },
+      tolerations: [{ key: "k" }],
+      affinity: { nodeAffinity: {} },
+      resourceClaims: [{ name: "nic", resourceClaimName: "x" }],
+    };
+    const pod = aPod(
+      {
+        ...read,
+        containers: [aContainer({ resources, env: [{ name: "A", value: big.text }] })],
+        initContainers: [aContainer({ command: [big.text] })],
+        volumes: [claim, { name: "other", emptyDir: {} }],
+      },
+      { ...kept, annotations: big },
+    );
+    const trimmed = trimPod({ ...pod, status: { ...status, message: big.text } });
+    expect(trimmed).toMatchObject({ metadata: kept, spec: { ...read, volumes: [claim] }, status });
+    expect(trimmed.spec.containers).toMatchObject([{ resources }]);
+    expect(JSON.stringify(trimmed)).not.toContain("xxx");
+    expect(trimPod(aPod()).spec).not.toHaveProperty("volumes");
+  });
+
+  test("retain the labels, taints and resources of nodes, and the labels of namespaces", () => {
+    const taints = [{ key: "k", effect: "NoSchedule" }] as const;
+    const node = aNode("a", {}, { taints });
+    const { allocatable } = node.status ?? {};
+    const metadata = { ...node.metadata, annotations: big };
+    const status = { ...node.status, conditions: [] };
+    expect(trimNode({ ...node, metadata, status })).toEqual({ ...node, status: { allocatable } });
+    const { apiVersion, kind } = node;
+    expect(trimNode({ apiVersion, kind, metadata })).toEqual({
+      apiVersion,
+      kind,
+      metadata: node.metadata,
+    });
+    const namespace = { apiVersion, kind: "Namespace", metadata };
+    expect(trimNamespace(namespace)).toEqual({ ...namespace, metadata: node.metadata });
+  });
 });

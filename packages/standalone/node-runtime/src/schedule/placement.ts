@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selects a node for a pod. Explains rejected nodes in the words of Kubernetes' scheduler, because users search for these messages.
-import type { KubeNode, PersistentVolume, Pod } from "@patchbay/api/kubernetes";
+import type {
+  Container,
+  KubeNode,
+  KubeObject,
+  PersistentVolume,
+  Pod,
+} from "@patchbay/api/kubernetes";
+import { omitUndefined } from "@patchbay/base";
 import { listClaimNames, type ClaimLookup } from "../claims/index.ts";
 import {
   selectsNode,
@@ -133,4 +140,53 @@ export function placePod(pod: Pod, cluster: ClusterState): Placement {
   if (best !== undefined) return { nodeName: best[0].metadata.name };
   const reasons = candidates.flatMap(({ problems }) => problems);
   return { problem: describeNoNode(cluster.nodes.length, reasons) };
+}
+
+function trimContainer({ name, resources }: Container): Container {
+  return { name, image: "", ...(resources && { resources }) };
+}
+
+function trimMetadata(metadata: KubeObject["metadata"]): KubeObject["metadata"] {
+  const { name, namespace, uid, resourceVersion, labels } = metadata;
+  const { creationTimestamp, deletionTimestamp } = metadata;
+  const identity = { name, namespace, uid, resourceVersion };
+  return omitUndefined({ ...identity, labels, creationTimestamp, deletionTimestamp });
+}
+
+/** Drops the fields that the binder does not read, because tenants can fill them with up to a MiB for each pod. */
+export function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
+  const { nodeName, nodeSelector, affinity, tolerations, resourceClaims } = spec;
+  const { containers, initContainers, volumes } = spec;
+  const { phase, conditions, resourceClaimStatuses } = status ?? {};
+  return {
+    apiVersion,
+    kind,
+    metadata: trimMetadata(metadata),
+    spec: {
+      ...omitUndefined({ nodeName, nodeSelector, affinity, tolerations, resourceClaims }),
+      containers: containers.map(trimContainer),
+      ...(initContainers && { initContainers: initContainers.map(trimContainer) }),
+      ...(volumes && {
+        volumes: volumes.flatMap(({ name, persistentVolumeClaim }) =>
+          persistentVolumeClaim === undefined ? [] : [{ name, persistentVolumeClaim }],
+        ),
+      }),
+    },
+    ...(status && { status: omitUndefined({ phase, conditions, resourceClaimStatuses }) }),
+  };
+}
+
+export function trimNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
+  const { allocatable } = status ?? {};
+  return {
+    apiVersion,
+    kind,
+    metadata: trimMetadata(metadata),
+    ...(spec && { spec }),
+    ...(allocatable && { status: { allocatable } }),
+  };
+}
+
+export function trimNamespace({ apiVersion, kind, metadata }: KubeObject): KubeObject {
+  return { apiVersion, kind, metadata: trimMetadata(metadata) };
 }

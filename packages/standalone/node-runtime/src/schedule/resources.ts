@@ -52,7 +52,6 @@ interface Shortage {
   readonly capacity: number;
 }
 
-/** Sums the requests of unfinished pods, including pods that are being deleted. */
 function sumRequests(pods: readonly Pod[]): Amounts {
   const usedAmounts = new Map<string, number>();
   for (const pod of pods.filter((one) => !isPodFinished(one))) {
