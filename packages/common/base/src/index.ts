@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 export type { Clock } from "./clock.ts";
 export { UnauthenticatedConnections } from "./unauthenticated-connections.ts";
+export { ConnectionPool, HANDSHAKE_TIMEOUT_MS, limitConnections } from "./connection-pool.ts";
 export { omitUndefined } from "./omit-undefined.ts";
 export { covers, isEqual } from "./equal.ts";
 export {
@@ -20,4 +21,11 @@ export { ByteQueue, joinedBytes } from "./joined-bytes.ts";
 export { KeyedMutex } from "./keyed-mutex.ts";
 export type { LogFields, Logger } from "./logger.ts";
 export { nearestName } from "./nearest-name.ts";
+export {
+  SHARE_KEYS,
+  SharePool,
+  tryAcquireAll,
+  type PoolLimits,
+  type Release,
+} from "./share-pool.ts";
 export { printTime, toMs } from "./time.ts";

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+import { isSystemKey, type PoolLimits, type Release, SHARE_KEYS, SharePool } from "./share-pool.ts";
+
+/** Maximum duration of a TLS handshake, in milliseconds. */
+export const HANDSHAKE_TIMEOUT_MS = 5000;
+
+export interface Connection {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+  once(event: "close", listener: () => void): unknown;
+  destroy(): unknown;
+}
+
+/** Returns an ID that the TCP socket and the TLS socket of a connection share. A Unix socket has no address, so it is its own ID. */
+function findId(connection: Connection): unknown {
+  const { remoteAddress, remotePort = 0 } = connection;
+  return remoteAddress === undefined ? connection : `${remoteAddress} ${String(remotePort)}`;
+}
+
+interface Entry {
+  readonly id: unknown;
+  readonly connection: Connection;
+  key: string;
+  requests: number;
+  release: Release;
+}
+
+/**
+ * Limits the connections of a listener, in total and for each peer address. A connection is silent while it has no request in progress.
+ * At a limit, closes the oldest silent connection instead of refusing the new one, because a refused client would reconnect at once.
+ */
+export class ConnectionPool {
+  readonly #pool: SharePool;
+  readonly #entries = new Map<unknown, Entry>();
+  readonly #silentTenants = new Set<Entry>();
+  readonly #silentByKey = new Map<string, Set<Entry>>();
+
+  constructor(limits: PoolLimits) {
+    this.#pool = new SharePool(limits);
+  }
+
+  /** Counts the connection until it closes. Closes it if no silent connection can make room for it. */
+  add(connection: Connection): void {
+    const key = SHARE_KEYS.peer(connection.remoteAddress);
+    const release = this.#makeRoom(key);
+    if (release === undefined) {
+      connection.destroy();
+      return;
+    }
+    const entry = { id: findId(connection), connection, key, requests: 0, release };
+    this.#entries.set(entry.id, entry);
+    this.#silence(entry);
+    connection.once("close", () => {
+      this.#remove(entry);
+    });
+  }
+
+  /** Counts the connection under another key, for example because its client has authenticated. The argument may be its TLS socket. */
+  assign(connection: Connection, key: string): void {
+    const entry = this.#entries.get(findId(connection));
+    if (entry === undefined || entry.key === key) return;
+    this.#remove(entry);
+    const release = this.#makeRoom(key);
+    if (release === undefined) {
+      connection.destroy();
+      return;
+    }
+    Object.assign(entry, { key, release });
+    this.#entries.set(entry.id, entry);
+    if (entry.requests === 0) this.#silence(entry);
+  }
+
+  /** Stops counting the connection. The argument may be its TLS socket. */
+  remove(connection: Connection): void {
+    const entry = this.#entries.get(findId(connection));
+    if (entry !== undefined) this.#remove(entry);
+  }
+
+  /** Protects the connection until the returned function is called. The argument may be its TLS socket. */
+  beginRequest(connection: Connection): () => void {
+    const entry = this.#entries.get(findId(connection));
+    if (entry === undefined) return () => undefined;
+    entry.requests += 1;
+    this.#unsilence(entry);
+    return () => {
+      entry.requests -= 1;
+      if (entry.requests === 0 && this.#entries.get(entry.id) === entry) this.#silence(entry);
+    };
+  }
+
+  #makeRoom(key: string): Release | undefined {
+    const shortage = this.#pool.findShortage(key);
+    const [oldestOfKey] = this.#silentByKey.get(key) ?? [];
+    const [oldestTenant] = this.#silentTenants;
+    const oldest = shortage === "share" ? oldestOfKey : (oldestTenant ?? oldestOfKey);
+    if (shortage !== undefined && oldest !== undefined) {
+      this.#remove(oldest);
+      oldest.connection.destroy();
+    }
+    return this.#pool.tryAcquire(key);
+  }
+
+  #silence(entry: Entry): void {
+    const { key } = entry;
+    const silent = this.#silentByKey.get(key) ?? new Set();
+    this.#silentByKey.set(key, silent.add(entry));
+    if (!isSystemKey(key)) this.#silentTenants.add(entry);
+  }
+
+  #unsilence(entry: Entry): void {
+    const silent = this.#silentByKey.get(entry.key);
+    silent?.delete(entry);
+    if (silent?.size === 0) this.#silentByKey.delete(entry.key);
+    this.#silentTenants.delete(entry);
+  }
+
+  #remove(entry: Entry): void {
+    if (this.#entries.get(entry.id) === entry) this.#entries.delete(entry.id);
+    this.#unsilence(entry);
+    entry.release();
+  }
+}
+
+interface TlsConnection extends Connection {
+  readonly authorized?: boolean;
+}
+
+interface HttpServer {
+  on(event: "connection", listener: (connection: Connection) => void): unknown;
+  on(event: "secureConnection", listener: (connection: TlsConnection) => void): unknown;
+  on(
+    event: "request",
+    listener: (
+      request: { readonly socket: Connection },
+      response: { once(event: "close", listener: () => void): unknown },
+    ) => void,
+  ): unknown;
+}
+
+const CERTIFIED = SHARE_KEYS.system("certificate");
+
+/** Limits the connections of an HTTP server. Clients with a valid certificate may use the reserve. Upgrades must call `beginRequest`. */
+export function limitConnections(server: HttpServer, limits: PoolLimits): ConnectionPool {
+  const pool = new ConnectionPool(limits);
+  server.on("connection", (connection) => {
+    pool.add(connection);
+  });
+  server.on("secureConnection", (connection) => {
+    if (connection.authorized === true) pool.assign(connection, CERTIFIED);
+  });
+  server.on("request", ({ socket }, response) => {
+    response.once("close", pool.beginRequest(socket));
+  });
+  return pool;
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Divides a limited resource among tenants, and reserves a part for the system.
+
+export interface PoolLimits {
+  /** Maximum amount that all keys use together. */
+  readonly max: number;
+  /** Maximum amount that one key uses. */
+  readonly share: number;
+  /** Maximum amount that one system key uses. Default: `share`. */
+  readonly systemShare?: number;
+  /** Part of `max` that only system keys may use. Default: 0. */
+  readonly reserve?: number;
+}
+
+const SYSTEM_PREFIX = "system ";
+
+interface ObjectName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Keys of shares. Only keys of `system` may use the reserve of a pool. */
+export const SHARE_KEYS = {
+  system: (name: string): string => `${SYSTEM_PREFIX}${name}`,
+  namespace: (namespace: string): string => `namespace ${namespace}`,
+  object: ({ namespace, name }: ObjectName): string => `object ${namespace}/${name}`,
+  user: (name: string): string => `user ${name}`,
+  /** The address of a client; unset for a client of a Unix socket. */
+  peer: (address: string | undefined): string => `peer ${address ?? ""}`,
+};
+
+export function isSystemKey(key: string): boolean {
+  return key.startsWith(SYSTEM_PREFIX);
+}
+
+function kindOf(key: string): "system" | "tenant" {
+  return isSystemKey(key) ? "system" : "tenant";
+}
+
+/** Returns an amount to the pool. Further calls have no effect. */
+export type Release = () => void;
+
+export interface CancelSignal {
+  readonly aborted: boolean;
+  addEventListener(type: "abort", listener: () => void): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}
+
+interface Waiter {
+  readonly amount: number;
+  readonly grant: (release: Release) => void;
+}
+
+interface Holder {
+  used: number;
+  readonly waiting: Set<Waiter>;
+}
+
+/** Why an amount is not available: the key has used its share, or all keys together have used the pool. */
+export type Shortage = "share" | "pool";
+
+/** A resource with a maximum, a share for each key, and a reserve for the system. Grants waiting keys in turn. */
+export class SharePool {
+  readonly #max: number;
+  readonly #shares: { readonly system: number; readonly tenant: number };
+  readonly #tenantMax: number;
+  readonly #holders = new Map<string, Holder>();
+  /** Keys whose first waiter fits into the key's share, in the order in which they are served. */
+  readonly #ready = { system: new Set<string>(), tenant: new Set<string>() };
+  readonly #used = { system: 0, tenant: 0 };
+  #hasServedSystem = false;
+
+  constructor({ max, share, systemShare = share, reserve = 0 }: PoolLimits) {
+    this.#max = max;
+    this.#shares = { system: systemShare, tenant: share };
+    this.#tenantMax = max - reserve;
+  }
+
+  /** Returns why the amount is not available now; undefined if it is available. */
+  findShortage(key: string, amount = 1): Shortage | undefined {
+    const clamped = this.#clamp(key, amount);
+    if (!this.#fitsShare(key, clamped)) return "share";
+    return this.#fitsPool(key, clamped) ? undefined : "pool";
+  }
+
+  /** Takes the amount if it is available now. An amount above the share counts as the whole share. */
+  tryAcquire(key: string, amount = 1): Release | undefined {
+    if (this.findShortage(key, amount) !== undefined) return undefined;
+    return this.#take(key, this.#clamp(key, amount));
+  }
+
+  /** Waits until the amount is available, and takes it. Returns undefined if `signal` aborts the wait. */
+  async acquire(key: string, amount = 1, signal?: CancelSignal): Promise<Release | undefined> {
+    if (signal?.aborted === true) return undefined;
+    const { promise, resolve } = Promise.withResolvers<Release | undefined>();
+    const waiter: Waiter = { amount: this.#clamp(key, amount), grant: resolve };
+    const cancel = (): void => {
+      if (this.#holders.get(key)?.waiting.delete(waiter) !== true) return;
+      this.#update(key);
+      this.#grantWaiting();
+      resolve(undefined);
+    };
+    signal?.addEventListener("abort", cancel);
+    this.#holderOf(key).waiting.add(waiter);
+    this.#update(key);
+    this.#grantWaiting();
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  async run<T>(key: string, work: () => Promise<T>, amount = 1): Promise<T> {
+    const release = await this.acquire(key, amount);
+    try {
+      return await work();
+    } finally {
+      release?.();
+    }
+  }
+
+  /** Counts an amount that is in use already, even beyond the limits. The caller must `release` the same amount. */
+  spend(key: string, amount: number): void {
+    this.#add(key, amount);
+    this.#update(key);
+  }
+
+  release(key: string, amount: number): void {
+    this.#add(key, -amount);
+    this.#update(key);
+    this.#grantWaiting();
+  }
+
+  #clamp(key: string, amount: number): number {
+    const max = isSystemKey(key) ? this.#max : this.#tenantMax;
+    return Math.min(amount, this.#shareOf(key), max);
+  }
+
+  #shareOf(key: string): number {
+    return this.#shares[kindOf(key)];
+  }
+
+  #fitsShare(key: string, amount: number): boolean {
+    return (this.#holders.get(key)?.used ?? 0) + amount <= this.#shareOf(key);
+  }
+
+  #fitsPool(key: string, amount: number): boolean {
+    const { system, tenant } = this.#used;
+    return isSystemKey(key)
+      ? system + Math.min(tenant, this.#tenantMax) + amount <= this.#max
+      : tenant + amount <= Math.min(this.#tenantMax, this.#max - system);
+  }
+
+  #holderOf(key: string): Holder {
+    const holder = this.#holders.get(key) ?? { used: 0, waiting: new Set() };
+    this.#holders.set(key, holder);
+    return holder;
+  }
+
+  /** Counts at most the key's share for the pool, so that a key beyond its share takes nothing from others. */
+  #add(key: string, amount: number): void {
+    const holder = this.#holderOf(key);
+    const share = this.#shareOf(key);
+    const before = Math.min(holder.used, share);
+    holder.used += amount;
+    this.#used[kindOf(key)] += Math.min(holder.used, share) - before;
+  }
+
+  #take(key: string, amount: number): Release {
+    this.#add(key, amount);
+    this.#update(key);
+    let isReleased = false;
+    return () => {
+      if (isReleased) return;
+      isReleased = true;
+      this.release(key, amount);
+    };
+  }
+
+  /** Adds the key to the ready keys or removes it, and forgets a key that uses nothing. */
+  #update(key: string): void {
+    const ready = this.#ready[kindOf(key)];
+    const holder = this.#holderOf(key);
+    const [waiter] = holder.waiting;
+    if (waiter !== undefined && this.#fitsShare(key, waiter.amount)) ready.add(key);
+    else ready.delete(key);
+    if (waiter === undefined && holder.used === 0) this.#holders.delete(key);
+  }
+
+  #grantWaiting(): void {
+    for (let key = this.#nextKey(); key !== undefined; key = this.#nextKey()) {
+      const { waiting } = this.#holderOf(key);
+      const [waiter] = waiting;
+      if (waiter === undefined) return;
+      waiting.delete(waiter);
+      this.#hasServedSystem = isSystemKey(key);
+      this.#ready[kindOf(key)].delete(key);
+      waiter.grant(this.#take(key, waiter.amount));
+    }
+  }
+
+  /** Returns the key to serve next. The system is served at least every second time. A large amount is not overtaken by a smaller one. */
+  #nextKey(): string | undefined {
+    const [system] = this.#ready.system;
+    const [tenant] = this.#ready.tenant;
+    const candidates = this.#hasServedSystem ? [tenant, system] : [system, tenant];
+    return candidates.find((key) => key !== undefined && this.#fitsPool(key, this.#firstOf(key)));
+  }
+
+  #firstOf(key: string): number {
+    const [waiter] = this.#holderOf(key).waiting;
+    return waiter?.amount ?? 0;
+  }
+}
+
+/** Takes one from each pool under its key. Returns undefined, and takes nothing, if one of them has none left. */
+export function tryAcquireAll(
+  claims: readonly (readonly [pool: SharePool, key: string])[],
+): Release | undefined {
+  const releases = claims.map(([pool, key]) => pool.tryAcquire(key));
+  const releaseAll = (): void => {
+    for (const release of releases) release?.();
+  };
+  if (!releases.includes(undefined)) return releaseAll;
+  releaseAll();
+  return undefined;
+}
