@@ -3,7 +3,14 @@ import { X509Certificate, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Server, createServer } from "node:https";
 import { type Server as NetServer, type Socket, createServer as createNetServer } from "node:net";
-import { AppError, messageOf, KeyedMutex, type Clock, type Logger } from "@patchbay/base";
+import {
+  AppError,
+  HANDSHAKE_TIMEOUT_MS,
+  messageOf,
+  KeyedMutex,
+  type Clock,
+  type Logger,
+} from "@patchbay/base";
 
 import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
 import { makeWebhookAdmission } from "./admission/webhook/webhook-admission.ts";
@@ -193,8 +200,8 @@ function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
       requestCert: true,
       rejectUnauthorized: false,
       keepAliveTimeout: 120_000,
+      handshakeTimeout: Math.min(limits.headersMs, HANDSHAKE_TIMEOUT_MS),
       // These timeouts apply to requests, not to responses such as watches.
-      handshakeTimeout: limits.headersMs,
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
       connectionsCheckingInterval: Math.min(limits.headersMs, CONNECTION_CHECK_INTERVAL_MS),

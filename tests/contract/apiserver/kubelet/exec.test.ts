@@ -23,7 +23,7 @@ const RUN = "/exec?command=sh&command=-c&command=a%20b&stdin=true&stdout=true&tt
 let api: Harness;
 
 beforeAll(async () => {
-  api = await startHarness({ tokens: TOKENS, limits: { watches: 2 } });
+  api = await startHarness({ tokens: TOKENS, limits: { watches: { max: 2, share: 2 } } });
 });
 
 afterAll(async () => {

@@ -9,7 +9,7 @@ import { makePod, registerNode, startNode } from "./node.ts";
 let api: Harness;
 
 beforeAll(async () => {
-  api = await startHarness({ limits: { watches: 2 } });
+  api = await startHarness({ limits: { watches: { max: 2, share: 2 } } });
 });
 
 afterAll(async () => {

@@ -10,6 +10,7 @@ export interface User {
   readonly groups: readonly string[];
   /** Unique ID. It changes if an account is deleted and created again under the same name. */
   readonly uid?: string;
+  readonly impersonator?: User;
   /** Extra attributes, for example the pod that a token is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }

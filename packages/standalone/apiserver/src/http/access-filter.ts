@@ -43,9 +43,10 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   const { authorize } = deps.authorizer;
   const client = await deps.authentication.authenticate(request);
   if (client.name !== ANONYMOUS.name) {
-    deps.quotas.addConnection(client.name, request.socket);
+    deps.quotas.addConnection(client, request.socket);
   }
-  const user = impersonate(request, client, authorize);
+  const impersonated = impersonate(request, client, authorize);
+  const user = impersonated === client ? client : { ...impersonated, impersonator: client };
   const attributes = {
     ...toAccessAttributes(toRequestLine(request)),
     ...(isMetadataOnly(request.headers.accept ?? "") && { isMetadataOnly: true }),

@@ -27,8 +27,7 @@ import {
 import { sendPieces } from "./response/send-pieces.ts";
 import { StatusError, internalError, tooLarge, unknownPath } from "../meta/status.ts";
 import { parseTarget } from "./target.ts";
-import { withReserved } from "../limits/budget.ts";
-import type { Limits } from "../limits/limits.ts";
+import { type Limits, withReserved } from "../limits/limits.ts";
 import { TimeSlice } from "../limits/fair-queue.ts";
 import { type Call, type Reply, queueIfHeavy } from "../verbs/call.ts";
 import type { User } from "../auth/user.ts";
@@ -73,9 +72,9 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
   if (target === undefined) {
     throw unknownPath();
   }
-  const { receivedBudget } = deps.quotas.forUser(user.name);
-  const bodyBytes = request.method === "GET" ? 0 : expectedBytes(request);
-  const dispatchResult = await withReserved(receivedBudget, bodyBytes, response, () =>
+  const { receivedBytes } = deps.quotas;
+  const amount = request.method === "GET" ? 0 : expectedBytes(request);
+  const dispatchResult = await withReserved(receivedBytes, { user, amount }, response, () =>
     dispatch({ target, query: url.searchParams, user, request, response }, deps),
   );
   if (dispatchResult?.reply !== undefined) {
@@ -88,20 +87,20 @@ async function sendReply(
   { call, reply }: { readonly call: Call; readonly reply: Reply },
   deps: AppDeps,
 ): Promise<void> {
-  const { limits, clock } = deps;
-  const { responseBudget } = deps.quotas.forUser(call.user.name);
+  const { limits, clock, quotas } = deps;
+  const { user } = call;
   const nowMs = clock.now();
   const pieces = streamReply(call, reply, {
     nowMs,
-    timeSlice: new TimeSlice(deps, call.user.name),
+    timeSlice: new TimeSlice(deps, user),
   });
-  const length = pieces === undefined ? renderingCost(call, reply) : OBJECT_MAX_LENGTH;
-  await withReserved(responseBudget, length, response, async () => {
+  const amount = pieces === undefined ? renderingCost(call, reply) : OBJECT_MAX_LENGTH;
+  await withReserved(quotas.unsentBytes, { user, amount }, response, async () => {
     if (pieces !== undefined) {
       await sendPieces(response, { code: 200, ...pieces, unreadMs: limits.unreadMs });
       return;
     }
-    await queueIfHeavy(call, deps, length);
+    await queueIfHeavy(call, deps, amount);
     await send(response, renderReply(call, reply, nowMs), limits);
   });
 }

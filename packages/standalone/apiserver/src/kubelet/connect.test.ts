@@ -222,7 +222,8 @@ describe("pod logs", () => {
       waiting.push(response);
     });
     const connections = new MemoryConnections({ [KUBELET]: server });
-    await start(connections, { quotas: new UserQuotas({ ...LIMITS, watches: 1 }) });
+    const quotas = new UserQuotas({ ...LIMITS, watches: { max: 1, share: 1 } });
+    await start(connections, { quotas });
     const first = app.send(LOG);
     await until("the log is open", () => waiting.length > 0);
     expect(message(await app.send(LOG))).toEqual([429, "this user has too many watches"]);

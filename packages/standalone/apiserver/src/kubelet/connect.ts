@@ -132,7 +132,7 @@ async function countAsWatch(
   deps: KubeletDeps,
   work: () => Promise<void>,
 ): Promise<void> {
-  const release = deps.quotas.forUser(call.user.name).addWatch();
+  const release = deps.quotas.addWatch(call.user);
   try {
     const object = `${call.namespace}/${call.name}`;
     const resource = `pods/${call.subresource}`;

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does everybody come to their turn, one at a time?
 import { expect, test } from "vitest";
+import type { User } from "../auth/user.ts";
 import { FairQueue } from "./fair-queue.ts";
+
+function userOf(name: string): User {
+  return { name, groups: [] };
+}
 
 test("alternates between users, and preserves the order within each user", async () => {
   const fairQueue = new FairQueue();
   const order: string[] = [];
   const asked = ["a1", "a2", "a3", "b1", "b2", "c1"].map(async (name) => {
-    await fairQueue.waitForTurn(name.slice(0, 1));
+    await fairQueue.waitForTurn(userOf(name.slice(0, 1)));
     order.push(name);
   });
   await Promise.all(asked);
@@ -24,7 +28,7 @@ test("lets one request through per turn of the event loop", async () => {
   setImmediate(count);
   const turns = await Promise.all(
     [1, 2, 3].map(async () => {
-      await fairQueue.waitForTurn("a");
+      await fairQueue.waitForTurn(userOf("a"));
       return turn;
     }),
   );
@@ -33,7 +37,27 @@ test("lets one request through per turn of the event loop", async () => {
 
 test("a new user does not wait behind earlier requests of another user", async () => {
   const fairQueue = new FairQueue();
-  await fairQueue.waitForTurn("a");
-  await fairQueue.waitForTurn("a");
-  await expect(fairQueue.waitForTurn("b")).resolves.toBeUndefined();
+  await fairQueue.waitForTurn(userOf("a"));
+  await fairQueue.waitForTurn(userOf("a"));
+  await expect(fairQueue.waitForTurn(userOf("b"))).resolves.toBeUndefined();
+});
+
+test("the system is served at least every second time", async () => {
+  const fairQueue = new FairQueue();
+  const order: string[] = [];
+  const node = { name: "system:node:n", groups: ["system:nodes"] };
+  await Promise.all(
+    ["a", "b", "c", "d"]
+      .map(async (name) => {
+        await fairQueue.waitForTurn(userOf(name));
+        order.push(name);
+      })
+      .concat(
+        [1, 2].map(async () => {
+          await fairQueue.waitForTurn(node);
+          order.push("node");
+        }),
+      ),
+  );
+  expect(order).toEqual(["a", "node", "b", "node", "c", "d"]);
 });

@@ -1,49 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "@patchbay/base";
+import { type Clock, SharePool } from "@patchbay/base";
+import type { User } from "../auth/user.ts";
+import { shareKeyOf } from "./limits.ts";
 
 /** Queue for long work. Lets one caller proceed in each turn of the event loop, and alternates between users. */
 export class FairQueue {
-  readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
-  #isScheduled = false;
+  readonly #turns = new SharePool({ max: 1, share: 1 });
 
   /** Resolves when the user may start work. The caller must start the work in the same turn of the event loop. */
-  waitForTurn(user: string): Promise<undefined> {
+  async waitForTurn(user: User): Promise<undefined> {
+    const endTurn = await this.#turns.acquire(shareKeyOf(user));
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const queue = this.#waiting.get(user);
-    if (queue === undefined) {
-      this.#waiting.set(user, [resolve]);
-    } else {
-      queue.push(resolve);
-    }
-    this.#schedule();
+    setImmediate(() => {
+      endTurn?.();
+      resolve(undefined);
+    });
     return promise;
-  }
-
-  #schedule(): void {
-    if (!this.#isScheduled) {
-      this.#isScheduled = true;
-      setImmediate(() => {
-        this.#isScheduled = false;
-        this.#resolveNext();
-      });
-    }
-  }
-
-  #resolveNext(): void {
-    const [nextEntry] = this.#waiting;
-    if (nextEntry === undefined) {
-      return;
-    }
-    const [user, queue] = nextEntry;
-    const resolve = queue.shift();
-    this.#waiting.delete(user);
-    if (queue.length > 0) {
-      this.#waiting.set(user, queue);
-    }
-    if (this.#waiting.size > 0) {
-      this.#schedule();
-    }
-    resolve?.(undefined);
   }
 }
 
@@ -60,12 +32,12 @@ const SLICE_MS = 10;
 export class TimeSlice {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;
-  readonly #user: string;
+  readonly #user: User;
   #startedMs: number;
 
   constructor(
     deps: { readonly clock: Pick<Clock, "monotonicMs">; readonly fairQueue: FairQueue },
-    user: string,
+    user: User,
   ) {
     this.#clock = deps.clock;
     this.#fairQueue = deps.fairQueue;

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much one user may take of memory, connections and time.
+// Limits of a user and of all users on memory, connections and time.
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { SharePool } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { createFakeClock } from "@patchbay/os/testing";
-import { Budget, withReserved } from "./budget.ts";
+import type { User } from "../auth/user.ts";
 import { FairQueue, TimeSlice, isHeavy } from "./fair-queue.ts";
-import { LIMITS, UserQuotas } from "./limits.ts";
+import { LIMITS, shareKeyOf, UserQuotas, withReserved } from "./limits.ts";
 
 let sockets = 0;
 
 class FakeSocket extends EventEmitter {
   destroyed = false;
+  readonly remoteAddress = "192.0.2.1";
   readonly remotePort = (sockets += 1);
 
   destroy(): void {
@@ -29,47 +31,110 @@ class FakeSocket extends EventEmitter {
   }
 }
 
+const A: User = { name: "a", groups: [] };
+const B: User = { name: "b", groups: [] };
+const ADMIN: User = { name: "admin", groups: ["system:masters"] };
+
+test.each<{ name: string; user: User; want: string }>([
+  { name: "a user", user: A, want: "user a" },
+  { name: "an administrator", user: ADMIN, want: "system user admin" },
+  {
+    name: "a node",
+    user: { name: "system:node:n", groups: ["system:nodes"] },
+    want: "system user system:node:n",
+  },
+  {
+    name: "a service account",
+    user: { name: "system:serviceaccount:t1:robot", groups: ["system:serviceaccounts:t1"] },
+    want: "namespace t1",
+  },
+  {
+    name: "another service account of the namespace",
+    user: { name: "system:serviceaccount:t1:other", groups: [] },
+    want: "namespace t1",
+  },
+  {
+    name: "a service account in an administrators' group",
+    user: { name: "system:serviceaccount:t1:robot", groups: ["system:masters"] },
+    want: "namespace t1",
+  },
+  {
+    name: "a service account of Patchbay",
+    user: { name: "system:serviceaccount:patchbay:virt-api", groups: [] },
+    want: "system namespace patchbay",
+  },
+  {
+    name: "a tenant who impersonates a service account",
+    user: { name: "system:serviceaccount:t1:robot", groups: [], impersonator: A },
+    want: "user a",
+  },
+  {
+    name: "a tenant who impersonates an administrator",
+    user: { ...ADMIN, impersonator: A },
+    want: "user a",
+  },
+  {
+    name: "a user with the name of a key",
+    user: { name: "system user admin", groups: [] },
+    want: "user system user admin",
+  },
+])("requests of $name count for $want", ({ user, want }) => {
+  expect(shareKeyOf(user)).toBe(want);
+});
+
 function makeQuotas() {
   return new UserQuotas({
     ...LIMITS,
-    unauthenticatedConnections: 1,
-    connections: 2,
-    watches: 1,
-    receivedBytes: 10,
-    unsentBytes: 20,
+    unauthenticatedConnections: 2,
+    connections: { max: 4, share: 2, reserve: 1 },
+    watches: { max: 3, share: 1, reserve: 1 },
   });
 }
 
 test("limits the connections of a user, each counted once until it closes", () => {
   const quotas = makeQuotas();
   const [one, two, three] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
-  for (const socket of [one, two, one]) quotas.addConnection("a", socket.asSocket);
+  for (const socket of [one, two, one]) quotas.addConnection(A, socket.asSocket);
   const add = (): void => {
-    quotas.addConnection("a", three.asSocket);
+    quotas.addConnection(A, three.asSocket);
   };
   expect(add).toThrow(
     expect.objectContaining({ code: 429, message: "this user has too many connections" }),
   );
-  quotas.addConnection("b", three.asSocket);
+  quotas.addConnection(B, new FakeSocket().asSocket);
   two.destroy();
   expect(add).not.toThrow();
 });
 
+test("limits the connections of all users, and reserves some for the system", () => {
+  const quotas = makeQuotas();
+  for (const user of [A, A, B]) quotas.addConnection(user, new FakeSocket().asSocket);
+  expect(() => {
+    quotas.addConnection(B, new FakeSocket().asSocket);
+  }).toThrow(
+    expect.objectContaining({
+      code: 429,
+      message: "all users together have too many connections",
+    }),
+  );
+  quotas.addConnection(ADMIN, new FakeSocket().asSocket);
+});
+
 test("does not count a closed connection", () => {
-  const share = makeQuotas().forUser("a");
+  const quotas = makeQuotas();
   for (let count = 0; count < 3; count += 1) {
     const closed = new FakeSocket();
     closed.destroyed = true;
-    share.addConnection(closed.asSocket);
+    quotas.addConnection(A, closed.asSocket);
     expect(closed.listenerCount("close")).toBe(0);
   }
 });
 
-test("closes the oldest connection of unknown users for a new one unless it has authenticated", () => {
+test("closes the oldest unauthenticated connection of an address for a new one", () => {
   const quotas = makeQuotas();
   const [one, two, three] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
   quotas.addUnauthenticated(one.asSocket);
-  quotas.addConnection("a", one.asSocket);
+  quotas.addConnection(A, one.asSocket);
   quotas.addUnauthenticated(two.asSocket);
   expect([one.destroyed, two.destroyed]).toEqual([false, false]);
   quotas.addUnauthenticated(three.asSocket);
@@ -77,102 +142,91 @@ test("closes the oldest connection of unknown users for a new one unless it has 
 });
 
 test("limits the watches of a user", () => {
-  const share = makeQuotas().forUser("a");
-  const release = share.addWatch();
-  expect(() => share.addWatch()).toThrow(
+  const quotas = makeQuotas();
+  const release = quotas.addWatch(A);
+  expect(() => quotas.addWatch(A)).toThrow(
     expect.objectContaining({ code: 429, message: "this user has too many watches" }),
   );
   release();
-  expect(share.addWatch()).toBeInstanceOf(Function);
+  expect(quotas.addWatch(A)).toBeInstanceOf(Function);
 });
 
-test("each user has one quota with separate budgets", () => {
-  const quotas = makeQuotas();
-  const share = quotas.forUser("a");
-  expect(quotas.forUser("a")).toBe(share);
-  expect(quotas.forUser("b")).not.toBe(share);
-  const spent = [share.receivedBudget, share.responseBudget, share.watchBudget].map((budget) => {
-    budget.spend(10);
-    return budget.isSpent;
-  });
-  expect(spent).toEqual([true, false, false]);
-});
-
-test("byte limits are in MiB", () => {
-  expect([LIMITS.receivedBytes, LIMITS.unsentBytes]).toEqual([33_554_432, 33_554_432]);
+test("received, unsent and watched bytes have separate pools in MiB", () => {
+  const { receivedBytes, unsentBytes, unsentEvents } = new UserQuotas(LIMITS);
+  receivedBytes.spend(shareKeyOf(A), 16 * 1024 * 1024);
+  const pools = [receivedBytes, unsentBytes, unsentEvents];
+  expect(pools.map((pool) => pool.findShortage(shareKeyOf(A)))).toEqual([
+    "share",
+    undefined,
+    undefined,
+  ]);
+  expect(pools.map((pool) => pool.findShortage(shareKeyOf(B)))).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
 
 describe("a reservation", () => {
   const BIG = 16 * 1024 + 1;
+  const request = { user: A, amount: BIG };
+  const isSpent = (pool: SharePool): boolean => pool.findShortage(shareKeyOf(A)) !== undefined;
 
   test("is released when the work is done", async () => {
-    const budget = new Budget(BIG);
+    const pool = new SharePool({ max: BIG, share: BIG });
     const response = new FakeSocket();
-    const seen = await withReserved(budget, BIG, response.asResponse, () =>
-      Promise.resolve(budget.isSpent),
+    const duringWork = await withReserved(pool, request, response.asResponse, () =>
+      Promise.resolve(isSpent(pool)),
     );
-    expect([seen, budget.isSpent, response.listenerCount("close")]).toEqual([true, false, 0]);
+    expect([duringWork, isSpent(pool), response.listenerCount("close")]).toEqual([true, false, 0]);
   });
 
   test("is released when the work fails", async () => {
-    const budget = new Budget(BIG);
-    const failing = withReserved(budget, BIG, new FakeSocket().asResponse, () =>
+    const pool = new SharePool({ max: BIG, share: BIG });
+    const failing = withReserved(pool, request, new FakeSocket().asResponse, () =>
       Promise.reject(new Error("no")),
     );
     await expect(failing).rejects.toThrow("no");
-    expect(budget.isSpent).toBe(false);
+    expect(isSpent(pool)).toBe(false);
   });
 
   test("is not needed for small amounts", async () => {
-    const budget = new Budget(1);
+    const pool = new SharePool({ max: 1, share: 1 });
     const { asResponse } = new FakeSocket();
-    const work = () => Promise.resolve(budget.isSpent);
-    expect(await withReserved(budget, BIG - 1, asResponse, work)).toBe(false);
+    const work = () => Promise.resolve(isSpent(pool));
+    const small = { user: A, amount: BIG - 1 };
+    expect(await withReserved(pool, small, asResponse, work)).toBe(false);
   });
 
   test("is canceled when the client disconnects", async () => {
-    const budget = new Budget(BIG);
-    budget.spend(1);
+    const pool = new SharePool({ max: BIG, share: BIG });
+    pool.spend(shareKeyOf(A), 1);
     const response = new FakeSocket();
-    const leaving = withReserved(budget, BIG, response.asResponse, () => Promise.resolve("done"));
+    const work = () => Promise.resolve("done");
+    const canceled = withReserved(pool, request, response.asResponse, work);
     response.destroy();
-    expect(await leaving).toBeUndefined();
-    budget.release(1);
-    const late = withReserved(budget, BIG, response.asResponse, () => Promise.resolve("done"));
-    expect([await late, budget.isSpent]).toEqual([undefined, false]);
+    expect(await canceled).toBeUndefined();
+    pool.release(shareKeyOf(A), 1);
+    const late = withReserved(pool, request, response.asResponse, work);
+    expect([await late, isSpent(pool)]).toEqual([undefined, false]);
   });
-});
 
-test.each([
-  { name: "exactly the remaining memory", spent: 6, amount: 4, want: ["at once"] },
-  { name: "more than the remaining memory", spent: 6, amount: 5, want: [] },
-  { name: "everything", spent: 0, amount: 11, want: ["at once"] },
-])("a reservation of $name is granted at once or waits", async ({ spent, amount, want }) => {
-  const budget = new Budget(10);
-  budget.spend(spent);
-  const order: string[] = [];
-  void budget.reserve(amount, new AbortController().signal).then(() => order.push("at once"));
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(order).toEqual(want);
-});
-
-test("a granted reservation removes its abort listener", async () => {
-  const stop = new AbortController();
-  const listening = new Set<unknown>();
-  const { signal } = stop;
-  const budget = new Budget(10);
-  const add = signal.addEventListener.bind(signal);
-  const remove = signal.removeEventListener.bind(signal);
-  signal.addEventListener = (...given: Parameters<typeof add>) => {
-    listening.add(given[1]);
-    add(...given);
-  };
-  signal.removeEventListener = (...given: Parameters<typeof remove>) => {
-    listening.delete(given[1]);
-    remove(...given);
-  };
-  expect(await budget.reserve(1, signal)).toBe(true);
-  expect(listening.size).toBe(0);
+  test("of one namespace's service accounts leaves room for other tenants", async () => {
+    const pool = new SharePool({ max: 3 * BIG, share: BIG });
+    const { asResponse } = new FakeSocket();
+    const started: string[] = [];
+    const hold = (user: User) =>
+      withReserved(pool, { user, amount: BIG }, asResponse, () => {
+        started.push(user.name);
+        return new Promise<never>(() => undefined);
+      });
+    for (let index = 0; index < 40; index += 1) {
+      void hold({ name: `system:serviceaccount:t1:a${String(index)}`, groups: [] });
+    }
+    void hold(B);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(started).toEqual(["system:serviceaccount:t1:a0", "b"]);
+  });
 });
 
 test.each([
@@ -185,7 +239,7 @@ test.each([
 test("work yields after 10 ms and continues in a new time slice", async () => {
   const clock = createFakeClock();
   await clock.advance(3);
-  const timeSlice = new TimeSlice({ clock, fairQueue: new FairQueue() }, "a");
+  const timeSlice = new TimeSlice({ clock, fairQueue: new FairQueue() }, A);
   await clock.advance(9);
   expect(timeSlice.isUsedUp).toBe(false);
   await clock.advance(1);

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits for each user, and for connections that are not authenticated yet.
+// Limits for each user and for all users together, and for connections that are not authenticated yet.
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { UnauthenticatedConnections } from "@patchbay/base";
-import { tooManyRequests } from "../meta/status.ts";
-import { Budget } from "./budget.ts";
+import {
+  ConnectionPool,
+  type PoolLimits,
+  type Release,
+  SHARE_KEYS,
+  SharePool,
+} from "@patchbay/base";
+import { type User, parseServiceAccount } from "../auth/user.ts";
+import { type StatusError, tooManyRequests } from "../meta/status.ts";
 
 export interface Limits {
-  /** Deadline for the TLS handshake, and for the headers of a request, in milliseconds. */
   readonly headersMs: number;
   readonly requestMs: number;
   /** Time after which a client that reads nothing is disconnected, in milliseconds. */
   readonly unreadMs: number;
-  /** Maximum number of unauthenticated connections. Above this limit, the oldest connection is closed. */
+  /** Maximum number of unauthenticated connections, of which one address may have half. Above a limit, the oldest is closed. */
   readonly unauthenticatedConnections: number;
-  readonly connections: number;
-  readonly watches: number;
-  /** Maximum total size of the bodies of a user's requests in progress. */
-  readonly receivedBytes: number;
-  /** Maximum total size of a user's unread responses. Unread watch events have a separate limit of the same size. */
-  readonly unsentBytes: number;
+  readonly connections: PoolLimits;
+  readonly watches: PoolLimits;
+  readonly receivedBytes: PoolLimits;
+  /** Total size of unread responses. Unread watch events have a separate limit of the same size. */
+  readonly unsentBytes: PoolLimits;
 }
 
 const MIB = 1024 * 1024;
+const BYTES: PoolLimits = { max: 160 * MIB, share: 16 * MIB, reserve: 64 * MIB };
 
 /** Limits far above the usual load: Patchbay's busiest component has ten watches and a dozen connections. */
 export const LIMITS: Limits = {
@@ -29,75 +35,116 @@ export const LIMITS: Limits = {
   requestMs: 60_000,
   unreadMs: 30_000,
   unauthenticatedConnections: 512,
-  connections: 1500,
-  watches: 1000,
-  receivedBytes: 32 * MIB,
-  unsentBytes: 32 * MIB,
+  connections: { max: 8192, share: 1024, reserve: 2048 },
+  watches: { max: 8192, share: 1000, reserve: 2048 },
+  receivedBytes: BYTES,
+  unsentBytes: BYTES,
 };
 
-class UserQuota {
-  readonly receivedBudget: Budget;
-  readonly responseBudget: Budget;
-  /** Budget of watch events, which is separate so that unread watches do not block responses. */
-  readonly watchBudget: Budget;
-  readonly #limits: Limits;
-  readonly #connections = new Set<Socket>();
-  #watches = 0;
+/** Namespaces whose service accounts belong to the system. */
+const SYSTEM_NAMESPACES: readonly string[] = ["kube-system", "patchbay"];
+/** Groups whose members belong to the system: administrators and nodes. */
+const SYSTEM_GROUPS: readonly string[] = ["system:masters", "system:nodes"];
 
-  constructor(limits: Limits) {
-    this.#limits = limits;
-    this.receivedBudget = new Budget(limits.receivedBytes);
-    this.responseBudget = new Budget(limits.unsentBytes);
-    this.watchBudget = new Budget(limits.unsentBytes);
+/**
+ * Returns the key under which the user's requests count. The service accounts of a namespace have one key, because a tenant can create
+ * any number of them. For the same reason, a request with impersonation counts for the impersonating user.
+ */
+export function shareKeyOf(user: User): string {
+  const { name, groups } = user.impersonator ?? user;
+  const { namespace } = parseServiceAccount(name) ?? {};
+  if (namespace !== undefined) {
+    return SYSTEM_NAMESPACES.includes(namespace)
+      ? SHARE_KEYS.system(`namespace ${namespace}`)
+      : SHARE_KEYS.namespace(namespace);
   }
-
-  /** Counts a connection until it closes. Throws a StatusError 429 above the limit. */
-  addConnection(socket: Socket): void {
-    if (this.#connections.has(socket) || socket.destroyed) {
-      return;
-    }
-    if (this.#connections.size >= this.#limits.connections) {
-      throw tooManyRequests("this user has too many connections");
-    }
-    this.#connections.add(socket);
-    socket.once("close", () => this.#connections.delete(socket));
-  }
-
-  /** Counts a watch. Returns a function that decreases the count. Throws a StatusError 429 above the limit. */
-  addWatch(): () => void {
-    if (this.#watches >= this.#limits.watches) {
-      throw tooManyRequests("this user has too many watches");
-    }
-    this.#watches += 1;
-    return () => {
-      this.#watches -= 1;
-    };
-  }
+  return groups.some((group) => SYSTEM_GROUPS.includes(group))
+    ? SHARE_KEYS.system(`user ${name}`)
+    : SHARE_KEYS.user(name);
 }
 
 export class UserQuotas {
-  readonly #limits: Limits;
-  readonly #quotas = new Map<string, UserQuota>();
-  readonly #unauthenticated: UnauthenticatedConnections;
+  readonly receivedBytes: SharePool;
+  readonly unsentBytes: SharePool;
+  /** Pool of watch events, which is separate so that unread watches do not block responses. */
+  readonly unsentEvents: SharePool;
+  readonly #connections: SharePool;
+  readonly #countedSockets = new WeakSet<Socket>();
+  readonly #watches: SharePool;
+  readonly #unauthenticated: ConnectionPool;
 
   constructor(limits: Limits) {
-    this.#limits = limits;
-    this.#unauthenticated = new UnauthenticatedConnections(limits.unauthenticatedConnections);
+    const { unauthenticatedConnections: max } = limits;
+    this.receivedBytes = new SharePool(limits.receivedBytes);
+    this.unsentBytes = new SharePool(limits.unsentBytes);
+    this.unsentEvents = new SharePool(limits.unsentBytes);
+    this.#connections = new SharePool(limits.connections);
+    this.#watches = new SharePool(limits.watches);
+    this.#unauthenticated = new ConnectionPool({ max, share: Math.ceil(max / 2) });
   }
 
   addUnauthenticated(socket: Socket): void {
     this.#unauthenticated.add(socket);
   }
 
-  /** Counts a connection of a user, and marks the connection as authenticated. Throws a StatusError 429 above the limit. */
-  addConnection(user: string, socket: Socket): void {
-    this.forUser(user).addConnection(socket);
-    this.#unauthenticated.markAuthenticated(socket);
+  /** Counts a connection of a user until it closes, and marks it as authenticated. Throws a StatusError 429 above the limit. */
+  addConnection(user: User, socket: Socket): void {
+    if (!this.#countedSockets.has(socket) && !socket.destroyed) {
+      const release = acquireOne(this.#connections, user, "connections");
+      this.#countedSockets.add(socket);
+      socket.once("close", release);
+    }
+    this.#unauthenticated.remove(socket);
   }
 
-  forUser(user: string): UserQuota {
-    const quota = this.#quotas.get(user) ?? new UserQuota(this.#limits);
-    this.#quotas.set(user, quota);
-    return quota;
+  /** Counts a watch. Returns a function that decreases the count. Throws a StatusError 429 above the limit. */
+  addWatch(user: User): Release {
+    return acquireOne(this.#watches, user, "watches");
+  }
+}
+
+function acquireOne(pool: SharePool, user: User, what: string): Release {
+  const key = shareKeyOf(user);
+  const shortage = pool.findShortage(key);
+  const release = pool.tryAcquire(key);
+  if (release === undefined) throw shortageError(shortage, what);
+  return release;
+}
+
+function shortageError(shortage: ReturnType<SharePool["findShortage"]>, what: string): StatusError {
+  return tooManyRequests(
+    shortage === "pool"
+      ? `all users together have too many ${what}`
+      : `this user has too many ${what}`,
+  );
+}
+
+/** Maximum amount that need not be reserved, in bytes. */
+const UNRESERVED_MAX = 16 * 1024;
+
+/**
+ * Reserves the amount for the user while `work` runs. Amounts up to {@link UNRESERVED_MAX} need no reservation. Returns undefined if the
+ * client disconnects before the amount is reserved.
+ */
+export async function withReserved<T>(
+  pool: SharePool,
+  { user, amount }: { readonly user: User; readonly amount: number },
+  response: ServerResponse,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  if (amount <= UNRESERVED_MAX) {
+    return work();
+  }
+  const disconnectController = new AbortController();
+  const onClose = (): void => {
+    disconnectController.abort();
+  };
+  response.once("close", onClose);
+  try {
+    if (response.destroyed) return undefined;
+    const release = await pool.acquire(shareKeyOf(user), amount, disconnectController.signal);
+    return release === undefined ? undefined : await work().finally(release);
+  } finally {
+    response.off("close", onClose);
   }
 }

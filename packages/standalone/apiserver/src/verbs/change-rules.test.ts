@@ -164,7 +164,7 @@ test.each([
   const { fairQueue } = server.deps;
   const take = fairQueue.waitForTurn.bind(fairQueue);
   fairQueue.waitForTurn = (user) => {
-    waited.push(user);
+    waited.push(user.name);
     return take(user);
   };
   await server.send("PATCH", `${MAPS}/m`, { body: { data: { other: sent } } });

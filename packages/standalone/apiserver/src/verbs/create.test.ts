@@ -237,7 +237,7 @@ test.each([
   const { fairQueue } = server.deps;
   const take = fairQueue.waitForTurn.bind(fairQueue);
   fairQueue.waitForTurn = (user) => {
-    waited.push(user);
+    waited.push(user.name);
     return take(user);
   };
   const name = `length-${String(length)}`;

@@ -122,7 +122,7 @@ test("a large object waits in the fair queue", async () => {
   await putMap({ annotations: { long: "v".repeat(17_000) } });
   const waited: string[] = [];
   server.deps.fairQueue.waitForTurn = (user) => {
-    waited.push(user);
+    waited.push(user.name);
     return Promise.resolve(undefined);
   };
   await server.send("DELETE", MAP);

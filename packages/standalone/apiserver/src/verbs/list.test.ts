@@ -130,7 +130,7 @@ describe("selectors", () => {
     const { clock, fairQueue } = server.deps;
     const take = fairQueue.waitForTurn.bind(fairQueue);
     fairQueue.waitForTurn = (user) => {
-      waited.push(user);
+      waited.push(user.name);
       return take(user);
     };
     let now = 0;

@@ -1,31 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // One open watch: pieces, what its user may leave unread, and its end.
+import { SHARE_KEYS, SharePool } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
-import { Budget } from "../../limits/budget.ts";
 import { FakeResponse } from "../../testing/fake-response.ts";
 import { runTurns } from "../../testing/test-server.ts";
 import { WatchStream } from "./stream.ts";
 
 const PIECE = 64 * 1024;
 const BACKLOG = 256 * 1024;
+const KEY = SHARE_KEYS.user("a");
+
+class Unread {
+  readonly pool: SharePool;
+  readonly #max: number;
+
+  constructor(max: number) {
+    this.#max = max;
+    this.pool = new SharePool({ max, share: max });
+  }
+
+  get isSpent(): boolean {
+    return this.pool.findShortage(KEY) !== undefined;
+  }
+
+  /** Whether all bytes were released. */
+  get isWhole(): boolean {
+    return this.pool.findShortage(KEY, this.#max) === undefined;
+  }
+}
 
 function open(options: { readonly slow?: boolean; readonly budget?: number } = {}) {
   const response = new FakeResponse({ slow: options.slow === true });
-  const waiting = new Budget(options.budget ?? 10 * BACKLOG);
+  const waiting = new Unread(options.budget ?? 10 * BACKLOG);
   const stream = new WatchStream(response.asServerResponse, {
-    unreadBudget: waiting,
+    unsentEvents: waiting.pool,
+    shareKey: KEY,
     unreadMs: 30,
   });
   return { response, waiting, stream };
-}
-
-/** Whether everything that was spent has been given back: then any amount can be had. */
-async function isWhole(waiting: Budget): Promise<boolean> {
-  const late = new AbortController();
-  const reserved = waiting.reserve(10 * BACKLOG, late.signal);
-  await runTurns();
-  late.abort();
-  return reserved;
 }
 
 test("begins with the response head", () => {
@@ -41,7 +53,8 @@ test("has ended without a head if the client disconnected before", () => {
   const response = new FakeResponse();
   response.destroy();
   const stream = new WatchStream(response.asServerResponse, {
-    unreadBudget: new Budget(1),
+    unsentEvents: new Unread(1).pool,
+    shareKey: KEY,
     unreadMs: 30,
   });
   stream.write("x");
@@ -56,7 +69,7 @@ test("writes long text in chunks, and nothing for an empty text", async () => {
   await stream.waitUntilDrained();
   await runTurns();
   expect(response.pieces).toEqual([PIECE, 1, 2]);
-  expect(await isWhole(waiting)).toBe(true);
+  expect(waiting.isWhole).toBe(true);
 });
 
 describe("a client that does not read", () => {
@@ -94,7 +107,7 @@ describe("a client that does not read", () => {
     stream.end();
     await runTurns();
     expect([response.destroyed, response.writableFinished]).toEqual([true, false]);
-    expect(await isWhole(waiting)).toBe(true);
+    expect(waiting.isWhole).toBe(true);
   });
 
   test("receives a small remainder at the end", async () => {
@@ -110,15 +123,15 @@ describe("a client that does not read", () => {
 
   test("releases its pending bytes once when it disconnects", async () => {
     const { response, stream, waiting } = open({ slow: true, budget: 100 });
-    waiting.spend(50);
+    waiting.pool.spend(KEY, 50);
     stream.write("x".repeat(60));
     expect(stream.isBehind).toBe(true);
     response.destroy();
     await runTurns();
     stream.write("more");
-    waiting.spend(49);
+    waiting.pool.spend(KEY, 49);
     expect([stream.signal.aborted, waiting.isSpent]).toEqual([true, false]);
-    waiting.spend(1);
+    waiting.pool.spend(KEY, 1);
     expect(waiting.isSpent).toBe(true);
   });
 
@@ -155,7 +168,7 @@ describe("work that writes", () => {
 
   test("does not run if the watch ends before", async () => {
     const { stream, waiting } = open({ budget: 100 });
-    waiting.spend(100);
+    waiting.pool.spend(KEY, 100);
     let isDone = false;
     const work = stream.withRoom(1, () => {
       isDone = true;
@@ -165,7 +178,7 @@ describe("work that writes", () => {
     stream.end();
     await work;
     expect(isDone).toBe(false);
-    waiting.release(1);
+    waiting.pool.release(KEY, 1);
     expect(waiting.isSpent).toBe(false);
   });
 });

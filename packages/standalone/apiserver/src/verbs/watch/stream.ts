@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the response of one watch, limits the unread data of the response, and ends the watch.
 import type { ServerResponse } from "node:http";
+import type { SharePool } from "@patchbay/base";
 import { disconnectWhenUnread } from "../../http/response/send-pieces.ts";
-import type { Budget } from "../../limits/budget.ts";
 
 /** Maximum size of unread data. Above this limit, the watch sends no new events until the client has read the data. */
 const BACKLOG_MAX_BYTES = 256 * 1024;
@@ -13,7 +13,8 @@ const PIECE_BYTES = 64 * 1024;
 export class WatchStream {
   readonly #response: ServerResponse;
   readonly #endController = new AbortController();
-  readonly #unreadBudget: Budget;
+  readonly #unsentEvents: SharePool;
+  readonly #shareKey: string;
   #spentBytes = 0;
   readonly #queue: Buffer[] = [];
   #queuedBytes = 0;
@@ -21,10 +22,15 @@ export class WatchStream {
 
   constructor(
     response: ServerResponse,
-    limits: { readonly unreadBudget: Budget; readonly unreadMs: number },
+    limits: {
+      readonly unsentEvents: SharePool;
+      readonly shareKey: string;
+      readonly unreadMs: number;
+    },
   ) {
     this.#response = response;
-    this.#unreadBudget = limits.unreadBudget;
+    this.#unsentEvents = limits.unsentEvents;
+    this.#shareKey = limits.shareKey;
     response.on("close", () => {
       this.#endController.abort();
       this.#queue.length = 0;
@@ -44,9 +50,9 @@ export class WatchStream {
     return this.#endController.signal;
   }
 
-  /** Whether this client, or other watches of the user, must read data before more events are sent. */
+  /** Whether this client, or other watches, must read data before more events are sent. */
   get isBehind(): boolean {
-    return this.#isFull || this.#unreadBudget.isSpent;
+    return this.#isFull || this.#unsentEvents.findShortage(this.#shareKey) !== undefined;
   }
 
   get #isFull(): boolean {
@@ -64,7 +70,7 @@ export class WatchStream {
     }
     this.#queuedBytes += bytes.length;
     this.#spentBytes += bytes.length;
-    this.#unreadBudget.spend(bytes.length);
+    this.#unsentEvents.spend(this.#shareKey, bytes.length);
     this.#pump();
   }
 
@@ -94,22 +100,23 @@ export class WatchStream {
   /** Waits until the client has read enough, then runs `work`, which writes about `bytes` bytes. Skips `work` if the watch ends. */
   async withRoom(bytes: number, work: () => Promise<void>): Promise<void> {
     await this.waitUntilDrained();
-    if (!(await this.#unreadBudget.reserve(bytes, this.signal))) {
+    const release = await this.#unsentEvents.acquire(this.#shareKey, bytes, this.signal);
+    if (release === undefined) {
       return;
     }
     try {
       await work();
     } finally {
-      // Releases the estimated bytes, because `write` has charged the actual bytes to the budget.
-      this.#unreadBudget.release(bytes);
+      // Releases the estimated bytes, because `write` has counted the actual bytes.
+      release();
     }
   }
 
-  /** Returns bytes to the budget. Ignores bytes that were already returned when the response closed. */
+  /** Returns bytes to the pool. Ignores bytes that were already returned when the response closed. */
   #refund(bytes: number): void {
     const refundedBytes = Math.min(bytes, this.#spentBytes);
     this.#spentBytes -= refundedBytes;
-    this.#unreadBudget.release(refundedBytes);
+    this.#unsentEvents.release(this.#shareKey, refundedBytes);
   }
 
   /** Resolves when all data is written or the watch has ended. */

@@ -80,7 +80,7 @@ describe("rejections", () => {
   });
 
   test("watches beyond the user's limit fail with 429 until one ends", async () => {
-    const few = await startTestServer({ limits: { watches: 1 } });
+    const few = await startTestServer({ limits: { watches: { max: 1, share: 1 } } });
     const first = few.watch(WATCH);
     await runTurns();
     await expect(few.watch(WATCH).done).rejects.toMatchObject({ code: 429 });
@@ -239,7 +239,8 @@ describe("a client that does not read", () => {
   });
 
   test("delays other watches of its user, not those of other users", async () => {
-    const small = await startTestServer({ limits: { unsentBytes: 100_000 } });
+    const unsentBytes = { max: 1_000_000, share: 100_000 };
+    const small = await startTestServer({ limits: { unsentBytes } });
     const from = String(small.deps.store.revision());
     const slow = new FakeResponse({ slow: true });
     small.watch(`${WATCH}&resourceVersion=${from}`, {}, slow);

@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import { messageOf, type Clock } from "@patchbay/base";
 
 import { TimeSlice } from "../../limits/fair-queue.ts";
+import { shareKeyOf } from "../../limits/limits.ts";
 import type { Call } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { parseSelection } from "../options/selection.ts";
@@ -111,12 +112,14 @@ export async function watchObjects(
     throw tooOldError(revision, deps.store);
   }
   const eventWriter = makeEventWriter(call, selection, () => deps.clock.now());
-  const quota = deps.quotas.forUser(call.user.name);
-  const releaseWatch = quota.addWatch();
-  const { unreadMs } = deps.limits;
-  const stream = new WatchStream(output.response, { unreadBudget: quota.watchBudget, unreadMs });
+  const releaseWatch = deps.quotas.addWatch(user);
+  const stream = new WatchStream(output.response, {
+    unsentEvents: deps.quotas.unsentEvents,
+    shareKey: shareKeyOf(user),
+    unreadMs: deps.limits.unreadMs,
+  });
   endOnStop(stream, deps, { kind: call.kind, stop: output.stop });
-  const timeSlice = new TimeSlice(deps, call.user.name);
+  const timeSlice = new TimeSlice(deps, user);
   const sender = new WatchSender(deps, { selection, events: eventWriter, stream, timeSlice });
   const sendBookmark = () => {
     if (wantsBookmarks) {
