@@ -140,7 +140,7 @@ test("attack 132: many silent connections block neither the source node nor its 
       silent.push(socket);
     }
     // All have connected, and the oldest were closed to make room.
-    await expect.poll(() => silent.filter(({ destroyed }) => destroyed).length).toBe(600 - 256);
+    await expect.poll(() => silent.filter(({ destroyed }) => destroyed).length).toBe(600 - 64);
     expect(await visit(itself, greeting())).toBe("libvirt");
     const gone = `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`;
     expect(await visit(itself, gone)).toBe("heard\n");

@@ -4,7 +4,13 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import { messageOf, type Clock } from "@patchbay/base";
+import {
+  type ConnectionPool,
+  limitConnections,
+  messageOf,
+  type Clock,
+  type PoolLimits,
+} from "@patchbay/base";
 
 import type { KubeClient } from "@patchbay/kube";
 import { toForwardedCall, toForwardedStream, type ForwardedCall } from "./calls.ts";
@@ -33,7 +39,8 @@ export interface Panel {
 const LOOPBACK = "127.0.0.1";
 /** Header with the browser's secret key. Pages of other origins cannot send the header, because their preflight requests are rejected. */
 const KEY_HEADER = "x-panel-key";
-const CONNECTIONS_MAX = 100;
+/** Limits on connections. All browsers have the same address. */
+const CONNECTION_LIMITS: PoolLimits = { max: 100, share: 100 };
 const BODY_MAX_BYTES = 1024 * 1024;
 const NONCE_BYTES = 16;
 const JSON_TYPE = "application/json";
@@ -67,6 +74,7 @@ class PanelServer implements Panel {
   readonly #tokens: LinkTokens;
   readonly #streams: GuestStreams;
   readonly #server: Server;
+  readonly #connections: ConnectionPool;
 
   constructor(deps: PanelDeps) {
     this.#deps = deps;
@@ -77,7 +85,7 @@ class PanelServer implements Panel {
         this.#refuse(response, 502, messageOf(error));
       });
     });
-    this.#server.maxConnections = CONNECTIONS_MAX;
+    this.#connections = limitConnections(this.#server, CONNECTION_LIMITS);
     this.#server.on("upgrade", (request, socket, head) => {
       this.#upgrade(request, socket, head);
     });
@@ -177,6 +185,7 @@ class PanelServer implements Panel {
       socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
       return;
     }
+    this.#connections.beginRequest(request.socket);
     this.#streams.open(stream, { request, socket, head });
   }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 export type { Clock } from "./clock.ts";
-export { UnauthenticatedConnections } from "./unauthenticated-connections.ts";
 export { ConnectionPool, HANDSHAKE_TIMEOUT_MS, limitConnections } from "./connection-pool.ts";
 export { omitUndefined } from "./omit-undefined.ts";
 export { covers, isEqual } from "./equal.ts";

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createSilentLogger } from "@patchbay/telemetry";
@@ -77,6 +78,14 @@ test("serves metrics if the caller provides them, and reports a failure", async 
   expect(await read()).toBe("200 patchbay_x 1\n");
   print = () => Promise.reject(new Error("no link"));
   expect(await read()).toBe("500 no link");
+});
+
+test("attack 149: answers probes while a client keeps many connections open", async () => {
+  const silent = Array.from({ length: 64 }, () => connect(port ?? 0, "127.0.0.1"));
+  for (const socket of silent) socket.on("error", () => undefined);
+  await Promise.all(silent.map((socket) => once(socket, "connect")));
+  for (let probe = 0; probe < 42; probe += 1) expect(await get("/healthz")).toBe("200 ok");
+  for (const socket of silent) socket.destroy();
 });
 
 test("a service that ends no longer responds", async () => {

@@ -3,7 +3,7 @@
 import type * as http from "node:http";
 import type { Server } from "node:http";
 import { createRequire } from "node:module";
-import { messageOf, type Logger } from "@patchbay/base";
+import { limitConnections, messageOf, type Logger, type PoolLimits } from "@patchbay/base";
 
 import type { DaemonHealth } from "./health.ts";
 
@@ -11,8 +11,8 @@ import type { DaemonHealth } from "./health.ts";
 export const { createServer } = createRequire(import.meta.url)("node:http") as typeof http;
 
 const REQUEST_TIMEOUT_MS = 5000;
-/** Maximum number of connections. Probes need fewer, because they connect one at a time. */
-const CONNECTIONS_MAX = 16;
+/** Limits on connections. Probes need fewer, because they connect one at a time. */
+export const PROBE_CONNECTION_LIMITS: PoolLimits = { max: 64, share: 16 };
 
 type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
   Partial<Pick<DaemonHealth, "notes" | "liveNotes">> & {
@@ -52,7 +52,7 @@ function createHealthServer(answers: HealthAnswers): Server {
       send([500, messageOf(error)]);
     });
   });
-  server.maxConnections = CONNECTIONS_MAX;
+  limitConnections(server, PROBE_CONNECTION_LIMITS);
   return server;
 }
 

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Server of a service's metrics. The server can require authorization, because metrics reveal all VMs and their traffic.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
-import { messageOf, type Clock, type Logger } from "@patchbay/base";
+import {
+  HANDSHAKE_TIMEOUT_MS,
+  limitConnections,
+  messageOf,
+  type Clock,
+  type Logger,
+} from "@patchbay/base";
 
 import type { Metrics } from "@patchbay/telemetry";
 import { configHealth, type DaemonHealth } from "./health.ts";
-import { createServer } from "./health-server.ts";
+import { createServer, PROBE_CONNECTION_LIMITS } from "./health-server.ts";
 import type { AccessCheck } from "./metrics-access.ts";
 
 const REQUEST_TIMEOUT_MS = 5000;
-/** Maximum number of connections. Collectors need fewer, because they connect one at a time. */
-const CONNECTIONS_MAX = 16;
 
 /** Pattern of the path `/healthz`, which KubeVirt's tests request with two slashes. */
 const HEALTHZ = /^\/{1,2}healthz$/;
@@ -96,7 +100,8 @@ async function createSecureServer(listener: RequestListener, clock: Clock): Prom
     usages: ["server"],
     validDays: CERTIFICATE_DAYS,
   });
-  return createSecure({ cert, key, requestTimeout: REQUEST_TIMEOUT_MS }, listener);
+  const timeouts = { handshakeTimeout: HANDSHAKE_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
+  return createSecure({ cert, key, ...timeouts }, listener);
 }
 
 /** Serves metrics. Returns the port; undefined if metrics are not served. @throws Error if the port is in use */
@@ -112,7 +117,7 @@ export async function serveMetrics(
     served.checkAccess === undefined
       ? createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, listener)
       : await createSecureServer(listener, clock);
-  server.maxConnections = CONNECTIONS_MAX;
+  limitConnections(server, PROBE_CONNECTION_LIMITS);
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   server.once("error", reject);
   server.listen(metricsPort, metricsAddress, () => {

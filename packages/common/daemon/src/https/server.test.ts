@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
+import { connect as connectTcp } from "node:net";
 import { connect } from "node:tls";
 import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
@@ -168,6 +169,36 @@ describe("the end of the server", () => {
     response.resume();
     await closed;
   });
+});
+
+test("attack 150: closes the oldest silent connections of an address, and serves others", async () => {
+  const { port } = await serve();
+  const silent = Array.from({ length: 200 }, () => connectTcp(port, "127.0.0.1").resume());
+  for (const socket of silent) socket.on("error", () => undefined);
+  await eventually(() => silent.filter(({ closed }) => closed).length === 200 - 128, WITHIN);
+  expect(await meet(port)).toMatch(/^[0-9A-F:]+$/);
+  for (const socket of silent) socket.destroy();
+});
+
+test("connections of clients with a certificate remain in a flood of others", async () => {
+  const clients = new ClientAuthority(trustInFile(files, { caFile: CA, names: [] }));
+  const { port } = await serve(0, [clients]);
+  const { certPem: cert, keyPem: key } = await issueCertificate(authority, {
+    commonName: "proxy",
+    organizations: [],
+    usages: ["client"],
+    dnsNames: [],
+    ipAddresses: [],
+    validDays: 1,
+  });
+  const proxy = connect({ host: "127.0.0.1", port, rejectUnauthorized: false, cert, key });
+  await once(proxy, "secureConnect");
+  const silent = Array.from({ length: 200 }, () => connectTcp(port, "127.0.0.1").resume());
+  for (const socket of silent) socket.on("error", () => undefined);
+  await eventually(() => silent.filter(({ closed }) => closed).length === 200 - 128, WITHIN);
+  proxy.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+  await eventually(() => answers.length === 1, WITHIN);
+  for (const socket of [proxy, ...silent]) socket.destroy();
 });
 
 test("logs a client that fails the TLS handshake, and serves other clients", async () => {

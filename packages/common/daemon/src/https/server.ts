@@ -4,11 +4,19 @@ import { createServer, type Server } from "node:https";
 import { constants } from "node:crypto";
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { Duplex } from "node:stream";
-import { messageOf, type Logger } from "@patchbay/base";
+import {
+  HANDSHAKE_TIMEOUT_MS,
+  limitConnections,
+  messageOf,
+  type Logger,
+  type PoolLimits,
+} from "@patchbay/base";
 
 import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Limits on connections. The share of an address exceeds the connections of an API server without a client certificate. */
+const CONNECTION_LIMITS: PoolLimits = { max: 2048, share: 128, systemShare: 1280, reserve: 1280 };
 /** Time after which the server closes idle connections, in milliseconds. Exceeds kube-apiserver's 90 s, so that the client closes first. */
 const KEEP_ALIVE_MS = 120_000;
 /** Time without traffic after which TCP probes whether the client still exists, in milliseconds. */
@@ -122,6 +130,7 @@ export async function startServer(
       requestCert: settings.clientAuthorities.length > 0,
       // By default, accepts clients without a certificate, because health probes have none.
       rejectUnauthorized: settings.demandsCertificate === true,
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAlive: true,
@@ -132,7 +141,14 @@ export async function startServer(
       app(request, response);
     },
   );
-  if (deps.onUpgrade !== undefined) server.on("upgrade", deps.onUpgrade);
+  const connections = limitConnections(server, CONNECTION_LIMITS);
+  const { onUpgrade } = deps;
+  if (onUpgrade !== undefined) {
+    server.on("upgrade", (request, socket, head) => {
+      connections.beginRequest(request.socket);
+      onUpgrade(request, socket, head);
+    });
+  }
   server.on("tlsClientError", (error) => {
     deps.log.debug("TLS failed", { reason: messageOf(error) });
   });

@@ -7,7 +7,7 @@ import {
   toPluginFailure,
   printResult,
 } from "@patchbay/cni";
-import { AppError, isAppError, messageOf } from "@patchbay/base";
+import { AppError, isAppError, limitConnections, messageOf, type PoolLimits } from "@patchbay/base";
 import { listLinks } from "../reconcilers/pod/attachment/netns.ts";
 import { findVmiOf } from "../reconcilers/pod/observe.ts";
 import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
@@ -154,8 +154,8 @@ export async function handleRequest(
 /** Maximum size of a request in bytes, enough for the environment and a configuration of 1 MB in base64. */
 const BODY_MAX_BYTES = 2 * 1024 * 1024;
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Maximum number of concurrent calls. After a reboot, the runtime may start all pods of the node at once. */
-const CONNECTIONS_MAX = 1024;
+/** Limits on concurrent calls. After a reboot, the runtime may start all pods of the node at once. */
+const CONNECTION_LIMITS: PoolLimits = { max: 1024, share: 1024 };
 /** Interval for touching the socket, in milliseconds. patchbay-cni considers an agent removed after 10 minutes without a touch. */
 const SOCKET_TOUCH_INTERVAL_MS = 60_000;
 
@@ -233,7 +233,7 @@ export async function serveRuntime(
       response.destroy();
     });
   });
-  server.maxConnections = CONNECTIONS_MAX;
+  limitConnections(server, CONNECTION_LIMITS);
   await listen(server, socketPath);
   log.info("serving the container runtime", { at: socketPath });
   await deps.onServing();

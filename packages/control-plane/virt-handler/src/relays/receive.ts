@@ -2,7 +2,7 @@
 // The relay on a migration's target node: accepts the expected number of connections of each channel from the source node.
 import type { AddressInfo, Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
-import { messageOf, UnauthenticatedConnections } from "@patchbay/base";
+import { ConnectionPool, HANDSHAKE_TIMEOUT_MS, messageOf } from "@patchbay/base";
 
 import { connectUnixSocket } from "@patchbay/os";
 import { isPeer, toTlsOptions } from "./protocol.ts";
@@ -16,8 +16,8 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/** Number of unauthenticated connections at which the oldest is closed. With 1000 new connections a second, each can last 0.25 s. */
-const UNAUTHENTICATED_MAX = 256;
+/** Limits on unauthenticated connections. With 1000 new connections a second, each can last 0.25 s. */
+const UNAUTHENTICATED_LIMITS = { max: 256, share: 64 };
 
 interface Receiver {
   readonly order: RelayOptions;
@@ -73,10 +73,10 @@ function serve(receiver: Receiver, channel: Channel): Server {
   const options = { ...toTlsOptions(order.identity), requestCert: true, rejectUnauthorized: true };
   const server = createServer({
     ...options,
-    handshakeTimeout: order.greetingMs,
+    handshakeTimeout: Math.min(order.greetingMs, HANDSHAKE_TIMEOUT_MS),
     allowHalfOpen: true,
   });
-  const unauthenticated = new UnauthenticatedConnections(UNAUTHENTICATED_MAX);
+  const unauthenticated = new ConnectionPool(UNAUTHENTICATED_LIMITS);
   server.on("connection", (socket: Socket) => {
     unauthenticated.add(socket);
   });
@@ -93,7 +93,7 @@ function serve(receiver: Receiver, channel: Channel): Server {
       refuse(remote, `it is not node ${order.peerNode}`);
       return;
     }
-    unauthenticated.markAuthenticated(remote);
+    unauthenticated.remove(remote);
     void admit(receiver, channel, remote).then((reason) => {
       if (reason !== undefined) refuse(remote, reason);
     });

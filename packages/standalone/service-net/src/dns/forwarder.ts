@@ -2,7 +2,7 @@
 // Forwarding of DNS queries to the host's resolvers. A new source port and id for each query prevents spoofed answers.
 import { createSocket } from "node:dgram";
 import { createConnection, isIP } from "node:net";
-import type { Clock } from "@patchbay/base";
+import { type Clock, SHARE_KEYS, SharePool } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import type { ForwardQuery } from "./answer.ts";
 import { isAnswerTo, MessageSplitter, readQuery, withId } from "./packets.ts";
@@ -13,9 +13,7 @@ const PORT = 53;
 const TIMEOUT_MS = 2000;
 /** Maximum number of resolvers. Source: resolv.conf(5), MAXNS. */
 const SERVERS_MAX = 3;
-/** Maximum number of open queries, in total and per client. */
-const OPEN_QUERIES_MAX = 512;
-const OPEN_QUERIES_PER_CLIENT_MAX = 64;
+const QUERY_LIMITS = { max: 512, share: 64 };
 const LENGTH_PREFIX_BYTES = 2;
 
 export function parseServers(text: string, ownAddress: string): readonly string[] {
@@ -138,19 +136,12 @@ export function createForwarder({
   ownAddress,
   port = PORT,
 }: ForwarderDeps): ForwardQuery {
-  const openByClient = new Map<string, number>();
-  let openCount = 0;
+  const openQueries = new SharePool(QUERY_LIMITS);
   return async (question, { isTcp, client }) => {
     const query = readQuery(question);
-    const clientCount = openByClient.get(client) ?? 0;
-    if (
-      query === undefined ||
-      openCount >= OPEN_QUERIES_MAX ||
-      clientCount >= OPEN_QUERIES_PER_CLIENT_MAX
-    )
-      return undefined;
-    openByClient.set(client, clientCount + 1);
-    openCount += 1;
+    if (query === undefined) return undefined;
+    const release = openQueries.tryAcquire(SHARE_KEYS.peer(client));
+    if (release === undefined) return undefined;
     try {
       const servers = parseServers((await files.readText(RESOLVER_CONFIG)) ?? "", ownAddress);
       return await queryInOrder(
@@ -164,10 +155,7 @@ export function createForwarder({
         clock,
       );
     } finally {
-      openCount -= 1;
-      const remaining = (openByClient.get(client) ?? 1) - 1;
-      if (remaining === 0) openByClient.delete(client);
-      else openByClient.set(client, remaining);
+      release();
     }
   };
 }

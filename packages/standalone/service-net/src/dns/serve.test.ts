@@ -53,6 +53,39 @@ function framed(text: string): Buffer {
   return Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)]);
 }
 
+test("attack 141: answers a query over TCP while a client keeps many connections open", async () => {
+  const { port } = await serve();
+  const silent = Array.from({ length: 140 }, () => tcpClient(port));
+  await Promise.all(silent.map((socket) => once(socket, "connect")));
+  const client = tcpClient(port);
+  client.write(framed("a"));
+  const [answer] = (await once(client, "data")) as [Buffer];
+  expect(answer.subarray(2).toString()).toBe("a 127.0.0.1 tcp");
+});
+
+test("attack 157: stops answering a TCP client that does not read", async () => {
+  let answered = 0;
+  const answer: NameServerDeps["answer"] = (bytes) => {
+    if (bytes.toString() === "own") return Promise.resolve(bytes);
+    answered += 1;
+    return Promise.resolve(Buffer.alloc(60_000));
+  };
+  const { signal } = stop.current;
+  const deps = { address: ADDRESS, port: 0, answer, log: createFakeLogger() };
+  const port = await serveNames(deps, signal);
+  const attacker = tcpClient(port);
+  await once(attacker, "connect");
+  attacker.pause();
+  attacker.write(Buffer.concat(Array.from({ length: 2000 }, () => framed("a"))));
+  const client = tcpClient(port);
+  for (let query = 0; query < 200; query += 1) {
+    client.write(framed("own"));
+    await once(client, "data");
+  }
+  expect(answered).toBeGreaterThan(0);
+  expect(answered).toBeLessThan(500);
+});
+
 test("UDP clients get answers, and failed queries are dropped", async () => {
   const { port, log } = await serve();
   const client = udpClient();

@@ -2,13 +2,13 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
-import { AppError, messageOf, type Logger } from "@patchbay/base";
+import { AppError, ConnectionPool, messageOf, type Logger } from "@patchbay/base";
 
 import type { DnsClient } from "./answer.ts";
 import { MessageSplitter } from "./packets.ts";
 
 const LENGTH_PREFIX_BYTES = 2;
-const CONNECTIONS_MAX = 128;
+const CONNECTION_LIMITS = { max: 256, share: 32 };
 /** Time after which an idle connection is closed. Source: RFC 7766 section 6.2.3, "a few seconds". */
 const IDLE_TIMEOUT_MS = 10_000;
 
@@ -18,6 +18,16 @@ export interface NameServerDeps {
   readonly port: number;
   readonly answer: (bytes: Buffer, dnsClient: DnsClient) => Promise<Buffer | undefined>;
   readonly log: Logger;
+}
+
+function waitUntilDrained(socket: Socket): Promise<undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const end = (): void => {
+    socket.off("drain", end).off("close", end);
+    resolve(undefined);
+  };
+  socket.on("drain", end).on("close", end);
+  return promise;
 }
 
 async function answerAll(
@@ -34,7 +44,7 @@ async function answerAll(
     }
     const length = Buffer.alloc(LENGTH_PREFIX_BYTES);
     length.writeUInt16BE(answer.length, 0);
-    socket.write(Buffer.concat([length, answer]));
+    if (!socket.write(Buffer.concat([length, answer]))) await waitUntilDrained(socket);
   }
 }
 
@@ -59,10 +69,15 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
 /** Starts to serve DNS over UDP and TCP, and returns the port. @throws AppError with SERVICE_NAMES_FAILED when it cannot listen */
 export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Promise<number> {
   const { address, log } = deps;
+  const connections = new ConnectionPool(CONNECTION_LIMITS);
   const tcp = createServer((socket) => {
-    serveConnection(socket, deps);
+    connections.add(socket);
+    serveConnection(socket, {
+      ...deps,
+      answer: (bytes, dnsClient) =>
+        deps.answer(bytes, dnsClient).finally(connections.beginRequest(socket)),
+    });
   });
-  tcp.maxConnections = CONNECTIONS_MAX;
   const udp = createSocket("udp4");
   signal.addEventListener("abort", () => {
     tcp.close();
