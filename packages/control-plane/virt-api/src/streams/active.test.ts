@@ -44,11 +44,28 @@ test("reports open streams by kind and VMI", () => {
   expect(told(active)).not.toContain("kubevirt_console_active_connections vm 1");
 });
 
-test("limits the streams of each VMI and of all VMIs", () => {
+/** Opens streams to different VMIs of the namespace until one is rejected. Returns their number. */
+function fill(active: ActiveStreams, namespace: string): number {
+  let count = 0;
+  const open = () => active.register({ ...CONSOLE, namespace, name: `vm-${String(count)}` });
+  for (; open() !== undefined; count += 1);
+  return count;
+}
+
+test("limits the streams of each VMI, of each namespace and of all namespaces", () => {
   const active = new ActiveStreams();
   for (let index = 0; index < 32; index += 1) expect(active.register(PORT)).toBeDefined();
   expect(active.register(PORT)).toBeUndefined();
-  let count = 32;
-  for (; active.register({ ...CONSOLE, name: `vm-${String(count)}` }) !== undefined; count += 1);
-  expect(count).toBe(1024);
+  expect(["ns", "b", "c", "d", "e"].map((namespace) => fill(active, namespace))).toEqual([
+    224, 256, 256, 256, 0,
+  ]);
+});
+
+test("a rejected stream uses no part of another limit", () => {
+  const active = new ActiveStreams();
+  const ends = Array.from({ length: 32 }, () => active.register(PORT));
+  for (let index = 0; index < 1000; index += 1) expect(active.register(PORT)).toBeUndefined();
+  expect(fill(active, PORT.namespace)).toBe(224);
+  for (const end of ends) end?.();
+  expect(active.register(PORT)).toBeDefined();
 });

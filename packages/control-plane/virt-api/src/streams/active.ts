@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits and counts the open streams. Except for captures, the metrics have KubeVirt's names.
 import type { MetricFamily } from "@patchbay/core/metrics";
+import { SHARE_KEYS, SharePool, tryAcquireAll, type Release } from "@patchbay/base";
 import type { StreamTarget } from "./paths.ts";
 
 /** Maximum number of open streams per VMI. A browser page opens several streams. */
 const STREAMS_PER_VMI_MAX = 32;
-/** Maximum number of open streams. Each stream has its own connection to a node. */
-const STREAMS_MAX = 1024;
+/** Limits on open streams of a namespace and of all namespaces. Each stream has its own connection to a node. */
+const STREAM_LIMITS = { max: 1024, share: 256 };
 
 const METRIC_FAMILIES = {
   console: {
@@ -33,18 +34,21 @@ export function toStreamKind(target: StreamTarget): StreamKind {
 
 export class ActiveStreams {
   readonly #open = new Set<StreamTarget>();
+  readonly #namespaces = new SharePool(STREAM_LIMITS);
+  readonly #vmis = new SharePool({ max: STREAM_LIMITS.max, share: STREAMS_PER_VMI_MAX });
 
-  /** Registers a stream. Returns a function that unregisters the stream, or undefined if the limit is reached. */
-  register(target: StreamTarget): (() => void) | undefined {
-    const vmiStreams = [...this.#open].filter(
-      ({ namespace, name }) => namespace === target.namespace && name === target.name,
-    );
-    if (this.#open.size >= STREAMS_MAX || vmiStreams.length >= STREAMS_PER_VMI_MAX)
-      return undefined;
+  /** Registers a stream. Returns a function that unregisters the stream, or undefined if a limit is reached. */
+  register(target: StreamTarget): Release | undefined {
+    const release = tryAcquireAll([
+      [this.#vmis, SHARE_KEYS.object(target)],
+      [this.#namespaces, SHARE_KEYS.namespace(target.namespace)],
+    ]);
+    if (release === undefined) return undefined;
     const entry = { ...target };
     this.#open.add(entry);
     return () => {
       this.#open.delete(entry);
+      release();
     };
   }
 
