@@ -35,7 +35,7 @@ const PROGRAMS: readonly Program[] = [
   program("standalone/node-runtime"),
   program("standalone/service-net"),
   program("control-plane/net-agent"),
-  program("control-plane/virt-api"),
+  program("control-plane/virt-api", { screenshot: "control-plane/virt-api/src/screen/worker.ts" }),
   program("control-plane/virt-controller"),
   program("control-plane/virt-handler", {
     "child-entry": "adapters/os/src/children/child-entry.ts",

@@ -7,8 +7,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { eventually } from "@patchbay/support";
-import { toPng } from "../../../packages/control-plane/virt-api/src/screen/screenshot.ts";
-import { takePicture } from "../../../packages/control-plane/virt-api/src/screen/rfb.ts";
+import { readScreen } from "../../../packages/control-plane/virt-api/src/screen/rfb.ts";
+import { PngEncoder } from "../../../packages/control-plane/virt-api/src/screen/worker.ts";
 import { afterEach, expect, test } from "vitest";
 import { CHANGE_MS, guestNic, ifaceStatus, machine } from "../machine.ts";
 import { ROOT } from "../standalone.ts";
@@ -67,23 +67,31 @@ test("a sidecar container's log has the guest's console, and kubectl uses it by 
 test("a viewer sees the guest's screen", async () => {
   const port = await portOf("vnc", VM);
   const socket = connect({ host: "127.0.0.1", port });
-  const picture = await takePicture(socket);
+  const colours = new Set<number>();
+  const { size, png } = await readScreen(socket, (screenSize) => {
+    const encoder = new PngEncoder(screenSize);
+    return {
+      size: screenSize,
+      png: encoder,
+      write: (row: number, column: number, pixels: Buffer): void => {
+        encoder.write(row, column, pixels);
+        for (let at = 0; at < pixels.length; at += 4) colours.add(pixels.readUInt32LE(at));
+      },
+    };
+  });
   socket.destroy();
-  writeFileSync(PICTURE, await toPng(picture));
-  const { width, height, pixels } = picture;
+  writeFileSync(PICTURE, png.finish());
+  const { width, height } = size;
   process.stdout.write(`a screen of ${String(width)} by ${String(height)}: ${PICTURE}\n`);
   expect(Math.min(width, height)).toBeGreaterThanOrEqual(200);
   // Firmware or kernel has drawn on it.
-  const colours = new Set(
-    Array.from({ length: width * height }, (_, at) => pixels.readUInt32LE(at * 4)),
-  );
   expect(colours.size).toBeGreaterThan(1);
 });
 
 test("takes a screenshot through the API while a viewer is connected", async () => {
   const port = await portOf("vnc", VM);
   const viewer = connect({ host: "127.0.0.1", port });
-  await takePicture(viewer);
+  await readScreen(viewer, () => ({ write: () => undefined }));
   const picture = join(machine.dataDir, "screen.png");
   const path = `/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/${VM}/vnc/screenshot`;
   machine.try(["sh", "-c", `kubectl get --raw "${path}?moveCursor=true" >"${picture}"`]);

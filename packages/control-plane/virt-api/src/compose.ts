@@ -55,6 +55,7 @@ import {
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createAccessReview } from "./networks.ts";
+import { createTakeScreenshot } from "./screen/screenshot.ts";
 import { ActiveStreams } from "./streams/active.ts";
 import { serveStreams } from "./streams/serve-streams.ts";
 import { createPodNodeLookup } from "./http/calls.ts";
@@ -141,6 +142,7 @@ function createDeps(
     relayAuthority: authority,
     sendToHandler: createSendToHandler(access),
     openHandlerStream: createOpenHandlerStream(access),
+    takeScreenshot: createTakeScreenshot(access),
     servesDataVolumes: createKindCheck(client, log, DATA_VOLUMES),
     servesResourceClaims: createKindCheck(client, log, RESOURCE_CLAIMS),
     listMacOwners: (macs) => listMacOwners(caches, macs),

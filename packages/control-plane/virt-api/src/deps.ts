@@ -5,7 +5,7 @@ import type { MutationCache, Reader } from "@patchbay/kube";
 import type { Logger, KeyedMutex } from "@patchbay/base";
 import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 
-import type { OpenHandlerStream, SendToHandler } from "./handlers/client.ts";
+import type { OpenHandlerStream, SendToHandler, TakeScreenshot } from "./handlers/client.ts";
 import type { Decision } from "./admission/review.ts";
 import type { ReadAuthority } from "./certificates/secret.ts";
 import type { FindPodNode } from "./http/calls.ts";
@@ -30,6 +30,7 @@ export interface Deps {
   readonly relayAuthority: ReadAuthority;
   readonly sendToHandler: SendToHandler;
   readonly openHandlerStream: OpenHandlerStream;
+  readonly takeScreenshot: TakeScreenshot;
   /** Returns whether the cluster serves DataVolumes. Returns true if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
   readonly servesResourceClaims: () => Promise<boolean>;

@@ -19,6 +19,7 @@ import {
   type CaptureRequest,
   type StreamRequest,
 } from "@patchbay/core/guest";
+import type { PictureOptions } from "../screen/rfb.ts";
 import type { HandlerCredentials, ReadCredentials } from "./credentials.ts";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -129,7 +130,7 @@ function parseAnswer(text: string): HandlerAnswer["body"] {
 }
 
 /** Calls `use` with the node's virt-handler. @throws AppError with API_NODE_UNREACHABLE if the node has no virt-handler or `use` fails */
-async function withHandler<T>(
+export async function withHandler<T>(
   { find, credentials }: HandlerAccess,
   node: string,
   use: (address: HandlerAddress, credentials: HandlerCredentials) => Promise<T>,
@@ -174,6 +175,15 @@ export type OpenHandlerStream = (
   request: StreamRequest | CaptureRequest,
 ) => Promise<OpenedStream>;
 
+export type Screenshot = { readonly png: Uint8Array } | { readonly refused: HandlerAnswer };
+
+/** Captures the screen of a guest. @throws AppError with API_NODE_UNREACHABLE or API_SCREEN_UNREADABLE */
+export type TakeScreenshot = (
+  node: string,
+  key: ObjectKey,
+  options: PictureOptions,
+) => Promise<Screenshot>;
+
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Idle time in milliseconds before TCP keepalive probes, which detect a dead node. */
 const PROBE_AFTER_MS = 30_000;
@@ -189,7 +199,7 @@ async function readRefusal(response: IncomingMessage): Promise<HandlerAnswer> {
   return { code: response.statusCode ?? 502, body: parseAnswer(text) };
 }
 
-function connect(
+export function connectStream(
   { host, port }: HandlerAddress,
   path: string,
   { certPem: cert, keyPem: key, caPem: ca }: HandlerCredentials,
@@ -226,7 +236,7 @@ function connect(
   return promise;
 }
 
-function buildStreamPath(key: ObjectKey, request: StreamRequest | CaptureRequest): string {
+export function buildStreamPath(key: ObjectKey, request: StreamRequest | CaptureRequest): string {
   return request.stream === CAPTURE
     ? buildCapturePath(key, request)
     : buildGuestStreamPath(key, request);
@@ -235,6 +245,6 @@ function buildStreamPath(key: ObjectKey, request: StreamRequest | CaptureRequest
 export function createOpenHandlerStream(access: HandlerAccess): OpenHandlerStream {
   return (node, key, request) =>
     withHandler(access, node, (address, credentials) =>
-      connect(address, buildStreamPath(key, request), credentials),
+      connectStream(address, buildStreamPath(key, request), credentials),
     );
 }

@@ -3,11 +3,14 @@
 import type { Duplex } from "node:stream";
 import { AppError, ByteQueue, messageOf } from "@patchbay/base";
 
-/** Picture of a screen, with 4 bytes per pixel: red, green, blue, unused. */
-export interface Picture {
+export interface ScreenSize {
   readonly width: number;
   readonly height: number;
-  readonly pixels: Buffer;
+}
+
+export interface RowSink {
+  /** Receives a part of a row from that column on, with 4 bytes per pixel: red, green, blue, unused. */
+  write(row: number, column: number, pixels: Buffer): void;
 }
 
 export interface PictureOptions {
@@ -28,7 +31,7 @@ const TEXT_MAX = 1024 * 1024;
 /** Maximum number of other messages before the picture, and of transfers of each pixel. QEMU sends no others, and each pixel once. */
 const [SKIPPED_MESSAGES_MAX, PIXEL_REPETITIONS_MAX] = [64, 2];
 
-function throwUnreadable(reason: string): never {
+export function throwUnreadable(reason: string): never {
   throw new AppError("API_SCREEN_UNREADABLE", { reason });
 }
 
@@ -61,11 +64,6 @@ class ByteReader {
     if (length > TEXT_MAX) throwUnreadable("a text is too long");
     await this.take(length);
   }
-}
-
-interface ScreenSize {
-  readonly width: number;
-  readonly height: number;
 }
 
 async function handshake(stream: Duplex, reader: ByteReader): Promise<ScreenSize> {
@@ -127,7 +125,8 @@ async function skipToUpdate(reader: ByteReader): Promise<number> {
 
 async function readRectanglePixels(
   reader: ByteReader,
-  { width, height, pixels }: Picture,
+  { width, height }: ScreenSize,
+  sink: RowSink,
 ): Promise<number> {
   const header = await reader.take(12);
   const [x, y] = [header.readUInt16BE(0), header.readUInt16BE(2)];
@@ -137,26 +136,35 @@ async function readRectanglePixels(
   }
   const lineBytes = columns * BYTES_PER_PIXEL;
   for (let row = 0; row < rows && columns > 0; row += 1) {
-    const line = reader.takeReceived(lineBytes) ?? (await reader.take(lineBytes));
-    line.copy(pixels, ((y + row) * width + x) * BYTES_PER_PIXEL);
+    sink.write(y + row, x, reader.takeReceived(lineBytes) ?? (await reader.take(lineBytes)));
   }
   return columns * rows;
 }
 
-async function readRectangles(reader: ByteReader, picture: Picture, count: number): Promise<void> {
-  const pixelsMax = PIXEL_REPETITIONS_MAX * picture.width * picture.height;
+interface PictureTarget {
+  readonly size: ScreenSize;
+  readonly sink: RowSink;
+}
+
+async function readRectangles(
+  reader: ByteReader,
+  { size, sink }: PictureTarget,
+  count: number,
+): Promise<void> {
+  const pixelsMax = PIXEL_REPETITIONS_MAX * size.width * size.height;
   let pixels = 0;
   for (let remaining = count; remaining > 0; remaining -= 1) {
-    pixels += await readRectanglePixels(reader, picture);
+    pixels += await readRectanglePixels(reader, size, sink);
     if (pixels > pixelsMax) throwUnreadable("its rectangles repeat the picture");
   }
 }
 
-/** Takes a picture of the whole screen. The caller must close the stream. @throws AppError with API_SCREEN_UNREADABLE */
-export async function takePicture(
+/** Writes the whole screen into a sink. The caller must close the stream. @throws AppError with API_SCREEN_UNREADABLE */
+export async function readScreen<Sink extends RowSink>(
   stream: Duplex,
+  createSink: (size: ScreenSize) => Sink,
   { movesCursor = false }: PictureOptions = {},
-): Promise<Picture> {
+): Promise<Sink> {
   try {
     const reader = new ByteReader(stream);
     const size = await handshake(stream, reader);
@@ -166,9 +174,9 @@ export async function takePicture(
     stream.write(
       Buffer.concat([setFormat, setEncodings, ...pointerEvents, buildUpdateRequest(size)]),
     );
-    const picture = { ...size, pixels: Buffer.alloc(size.width * size.height * BYTES_PER_PIXEL) };
-    await readRectangles(reader, picture, await skipToUpdate(reader));
-    return picture;
+    const sink = createSink(size);
+    await readRectangles(reader, { size, sink }, await skipToUpdate(reader));
+    return sink;
   } catch (cause) {
     if (cause instanceof AppError) throw cause;
     throw new AppError("API_SCREEN_UNREADABLE", { reason: messageOf(cause) }, { cause });

@@ -22,6 +22,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     relayAuthority: () => Promise.resolve(undefined),
     sendToHandler: (node, _key, request) => Promise.resolve({ code: 200, body: { node, request } }),
     openHandlerStream: () => Promise.reject(new Error("there is no node")),
+    takeScreenshot: () => Promise.reject(new Error("there is no node")),
     servesDataVolumes: () => Promise.resolve(true),
     servesResourceClaims: () => Promise.resolve(true),
     listMacOwners: () => [],
