@@ -1,51 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, test } from "vitest";
-import { CallSlots } from "./guest-hooks.ts";
+import { createFakeClock } from "@patchbay/os/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import type { LauncherPod } from "@patchbay/core/interfaces";
+import { beforeEach, expect, test } from "vitest";
+import { createGuestHooks, type GuestHooks } from "./guest-hooks.ts";
 
-/** Work that ends on request. */
-function begin(slots: CallSlots, namespace: string): { isBegun: boolean; end: () => void } {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const work = {
-    isBegun: false,
-    end: (): void => {
-      resolve(undefined);
+let guestHooks: GuestHooks;
+/** Pods whose hooks are being called, and functions that let the calls fail. */
+let running: Map<string, () => void>;
+
+beforeEach(() => {
+  running = new Map();
+  guestHooks = createGuestHooks({
+    clock: createFakeClock(),
+    log: createSilentLogger(),
+    hooks: {
+      connect: ({ name }) => {
+        const { promise, reject } = Promise.withResolvers<never>();
+        running.set(name, () => {
+          running.delete(name);
+          reject(new Error("no"));
+        });
+        return promise;
+      },
     },
-  };
-  void slots.run(namespace, () => {
-    work.isBegun = true;
-    return promise;
   });
-  return work;
+});
+
+function notify(namespace: string, name: string): void {
+  const pod: LauncherPod = { namespace, name, uid: `${namespace} ${name}` };
+  guestHooks.onGuestEnd({ pod, sidecars: ["hook"] });
 }
 
 const settled = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
 
-test("runs two calls of a namespace at a time, without blocking other namespaces", async () => {
-  const slots = new CallSlots();
-  const hostile = Array.from({ length: 5 }, () => begin(slots, "hostile"));
-  const other = begin(slots, "other");
+async function end(name: string): Promise<void> {
+  running.get(name)?.();
   await settled();
-  expect(hostile.map(({ isBegun }) => isBegun)).toEqual([true, true, false, false, false]);
-  expect(other.isBegun).toBe(true);
-  hostile[0]?.end();
+}
+
+test("calls hooks of two pods of a namespace at a time, without blocking other namespaces", async () => {
+  for (const name of ["a", "b", "c", "d"]) notify("hostile", name);
+  notify("other", "e");
   await settled();
-  expect(hostile[2]?.isBegun).toBe(true);
+  expect([...running.keys()]).toEqual(["a", "b", "e"]);
+  await end("a");
+  expect([...running.keys()]).toEqual(["b", "e", "c"]);
 });
 
-test("runs eight calls of the node at a time", async () => {
-  const slots = new CallSlots();
-  const works = Array.from({ length: 9 }, (_unused, index) => begin(slots, String(index)));
+test("calls hooks of eight pods of the node at a time, and frees the place of a failed call", async () => {
+  for (let index = 0; index < 9; index += 1) notify(String(index), `pod${String(index)}`);
   await settled();
-  expect(works.filter(({ isBegun }) => isBegun)).toHaveLength(8);
-  works[3]?.end();
-  await settled();
-  expect(works[8]?.isBegun).toBe(true);
-});
-
-test("frees the slot of a failed call", async () => {
-  const slots = new CallSlots();
-  const fail = (): Promise<never> => Promise.reject(new Error("no"));
-  for (let index = 0; index < 3; index += 1) {
-    await expect(slots.run("one", fail)).rejects.toThrow("no");
-  }
+  expect(running.size).toBe(8);
+  await end("pod3");
+  expect([running.size, running.has("pod8")]).toEqual([8, true]);
 });

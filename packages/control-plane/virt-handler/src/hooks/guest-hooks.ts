@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls hooks in the background and stores their answers, so that no pass of the loop waits for a hook.
-import { isAppError, type Clock, type Logger } from "@patchbay/base";
+import { isAppError, SHARE_KEYS, SharePool, type Clock, type Logger } from "@patchbay/base";
 import type { HookSidecars, LauncherPod } from "@patchbay/core/interfaces";
 import {
   callHooks,
@@ -10,53 +10,8 @@ import {
   type HookRequest,
 } from "./call-hooks.ts";
 
-/** Maximum number of concurrent hook calls on the node. Each call takes about 60 MiB of memory. */
-const HOOK_CALLS_MAX = 8;
-/** Maximum number of concurrent hook calls for one namespace, so that hanging hooks do not block other namespaces. */
-const HOOK_CALLS_PER_NAMESPACE_MAX = 2;
-
-interface WaitingCall {
-  readonly namespace: string;
-  readonly begin: () => void;
-}
-
-/** Limits concurrent calls. Queued calls start in order of arrival, except that calls of a namespace at its limit are skipped. */
-export class CallSlots {
-  readonly #running: string[] = [];
-  readonly #waiting: WaitingCall[] = [];
-
-  async run<T>(namespace: string, work: () => Promise<T>): Promise<T> {
-    const { promise, resolve } = Promise.withResolvers<undefined>();
-    const begin = (): void => {
-      this.#running.push(namespace);
-      resolve(undefined);
-    };
-    this.#waiting.push({ namespace, begin });
-    this.#startWaiting();
-    await promise;
-    try {
-      return await work();
-    } finally {
-      this.#running.splice(this.#running.indexOf(namespace), 1);
-      this.#startWaiting();
-    }
-  }
-
-  #hasFreeSlot(namespace: string): boolean {
-    const runningInNamespace = this.#running.filter((running) => running === namespace).length;
-    return (
-      this.#running.length < HOOK_CALLS_MAX && runningInNamespace < HOOK_CALLS_PER_NAMESPACE_MAX
-    );
-  }
-
-  #startWaiting(): void {
-    for (const waiting of [...this.#waiting]) {
-      if (!this.#hasFreeSlot(waiting.namespace)) continue;
-      this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-      waiting.begin();
-    }
-  }
-}
+/** Limits on concurrent hook calls, so that hanging hooks do not block other namespaces. Each call takes about 60 MiB of memory. */
+const HOOK_CALL_LIMITS = { max: 8, share: 2 };
 
 /** Interval between attempts to reach a sidecar that does not listen yet, in milliseconds. KubeVirt uses 1 s in pkg/hooks/manager.go. */
 const HOOK_RETRY_INTERVAL_MS = 500;
@@ -95,7 +50,7 @@ class NodeGuestHooks implements GuestHooks {
   readonly #options: GuestHooksOptions;
   readonly #entries = new Map<string, PodCalls>();
   readonly #notified = new Set<string>();
-  readonly #slots = new CallSlots();
+  readonly #calls = new SharePool(HOOK_CALL_LIMITS);
 
   constructor(options: GuestHooksOptions) {
     this.#options = options;
@@ -126,8 +81,8 @@ class NodeGuestHooks implements GuestHooks {
     if (hookedPod.sidecars.length === 0 || this.#notified.has(uid)) return;
     this.#notified.add(uid);
     const { hooks, log } = this.#options;
-    this.#slots
-      .run(namespace, () => notifyEnd(hookedPod, hooks))
+    this.#calls
+      .run(SHARE_KEYS.namespace(namespace), () => notifyEnd(hookedPod, hooks))
       .catch((err: unknown) => {
         log.warn("failed to notify a hook of its guest's end", { uid, err });
       });
@@ -152,10 +107,10 @@ class NodeGuestHooks implements GuestHooks {
 
   async #callWithRetries(request: HookRequest, signal: AbortSignal): Promise<HookState> {
     const { clock, hooks } = this.#options;
-    const { namespace } = request.pod;
+    const key = SHARE_KEYS.namespace(request.pod.namespace);
     for (let attempts = 1; ; attempts += 1) {
       try {
-        const answers = await this.#slots.run(namespace, () => callHooks(request, hooks));
+        const answers = await this.#calls.run(key, () => callHooks(request, hooks));
         return { kind: "answered", ...answers };
       } catch (error) {
         const isUnreachable = isAppError(error, "HOOK_UNREACHABLE");

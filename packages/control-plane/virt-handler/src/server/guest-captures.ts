@@ -2,11 +2,12 @@
 // Packet captures at the tap of a guest's interface. Bytes and time are limited, and an event of the VMI records each capture.
 import { Duplex } from "node:stream";
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { AppError } from "@patchbay/base";
+import { AppError, SHARE_KEYS, SharePool, tryAcquireAll, type Release } from "@patchbay/base";
 import { findByName, ifacesOf } from "@patchbay/core/nics";
 import { PacketLimiter, type CaptureRequest } from "@patchbay/core/guest";
 import { printKey } from "@patchbay/kube";
 import type {
+  LauncherPod,
   NetnsHandle,
   ObjectKey,
   PacketCapture,
@@ -18,8 +19,8 @@ import { findGuest } from "./find-guest.ts";
 /** Opens a packet capture for a guest on this node. Packets wait until the caller reads the returned stream. */
 export type OpenCapture = (key: ObjectKey, request: CaptureRequest) => Promise<Duplex>;
 
-/** Maximum number of captures on the node. Each capture is a process that receives every packet of a link. */
-const CAPTURES_MAX = 8;
+/** Limits on the captures of a namespace and of the node. Each capture is a process that receives every packet of a link. */
+const CAPTURE_LIMITS = { max: 8, share: 4 };
 
 /** Stream of captured packets with backpressure. It discards data that the client sends. */
 class CaptureStream extends Duplex {
@@ -96,7 +97,7 @@ async function startCapture(
 }
 
 /**
- * Creates the function that opens captures, at most one for each interface and {@link CAPTURES_MAX} on the node. The function throws
+ * Creates the function that opens captures, at most one for each interface, and within {@link CAPTURE_LIMITS}. The function throws
  * AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE, and the errors of sessions and captures.
  */
 export function createOpenCapture(
@@ -104,26 +105,29 @@ export function createOpenCapture(
   captures: PacketCaptures,
   wake: (key: string) => void,
 ): OpenCapture {
-  const usedSlots = new Set<string>();
-  const claim = (slot: string, vmi: string): void => {
-    if (usedSlots.has(slot) || usedSlots.size >= CAPTURES_MAX) {
+  const namespaces = new SharePool(CAPTURE_LIMITS);
+  const ifaces = new SharePool({ max: CAPTURE_LIMITS.max, share: 1 });
+  const claim = ({ uid, namespace }: LauncherPod, iface: string, vmi: string): Release => {
+    const release = tryAcquireAll([
+      [ifaces, SHARE_KEYS.object({ namespace: uid, name: iface })],
+      [namespaces, SHARE_KEYS.namespace(namespace)],
+    ]);
+    if (release === undefined)
       throw new AppError("GUEST_STREAM_IN_USE", { vmi, stream: "capture" });
-    }
-    usedSlots.add(slot);
+    return release;
   };
   return async (key, request) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
     const { interface: iface, seconds } = request.options;
     const link = findTap(vmi, iface, deps);
-    const slot = `${pod.uid} ${iface}`;
-    claim(slot, printKey(key));
+    const release = claim(pod, iface, printKey(key));
     const stream = new CaptureStream();
     const closed = new AbortController();
     stream
       .on("error", () => stream.destroy())
       .once("close", () => {
         closed.abort(new Error("the reader has disconnected"));
-        usedSlots.delete(slot);
+        release();
       });
     try {
       // Opening the session verifies that the pod with the UID in the VMI's status is the VMI's launcher.
@@ -135,7 +139,7 @@ export function createOpenCapture(
       void deps.clock.sleep(seconds * 1000, closed.signal).then(stop, stop);
       return stream;
     } catch (error) {
-      usedSlots.delete(slot); // Frees the slot without waiting for the close event, so that the client can retry immediately.
+      release(); // Frees the slot without waiting for the close event, so that the client can retry immediately.
       stream.destroy();
       throw error;
     }

@@ -76,11 +76,14 @@ test("reports a guest with another MAC", async () => {
 test("allows one examination of an interface and a few of a node at a time", async () => {
   const release = doctor.hold();
   const first = examine(KEY, "one");
-  await expect(examine(KEY, "one")).rejects.toMatchObject({ code: "DOCTOR_BUSY" });
+  await expect(examine(KEY, "one")).rejects.toMatchObject({
+    code: "DOCTOR_BUSY",
+    details: { reason: "it is being examined" },
+  });
   const second = examine(KEY, "two");
   await expect(examine(KEY, "three")).rejects.toMatchObject({
     code: "DOCTOR_BUSY",
-    details: { reason: "its node already examines 2 interfaces" },
+    details: { reason: "its node already examines 2 interfaces of its namespace" },
   });
   await expect(second).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
   release();

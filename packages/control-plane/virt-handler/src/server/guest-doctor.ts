@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Diagnoses where frames of a guest's interface are lost, from the node's facts, the guest agent and packet probes.
-import { AppError, toMs } from "@patchbay/base";
+import { AppError, SHARE_KEYS, SharePool, toMs, tryAcquireAll, type Release } from "@patchbay/base";
 import {
   diagnose,
   collectPathFacts,
@@ -11,7 +11,7 @@ import {
 import { domainNameOf, type NodeVmFacts } from "@patchbay/core/vm";
 import { findByName } from "@patchbay/core/nics";
 import { printKey } from "@patchbay/kube";
-import type { NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/interfaces";
+import type { LauncherPod, NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
 import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
@@ -24,8 +24,8 @@ export interface NodeDoctor {
   readonly node: NetnsHandle;
 }
 
-/** Maximum number of concurrent examinations on the node. Each uses one of libuv's four threads, which file operations also need. */
-const EXAMINATIONS_MAX = 2;
+/** Limits on concurrent examinations. Each uses one of libuv's four threads, which file operations also need. */
+const EXAMINATION_LIMITS = { max: 3, share: 2 };
 const EXAMINATION_TIMEOUT_MS = 5000;
 const [PROBE_MAX_MS, PROBE_MIN_MS] = [4000, 1000];
 /** Time that remains after the probes for the rest of the examination, in milliseconds. */
@@ -128,8 +128,7 @@ async function withDeadline<T>(
 }
 
 /**
- * Creates the function that examines interfaces. Concurrent examinations are limited to one for each interface, and to
- * {@link EXAMINATIONS_MAX} on the node.
+ * Creates the function that examines interfaces, each once at a time, and within {@link EXAMINATION_LIMITS}.
  * The function throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and probes.
  */
 export function createExamineGuest(
@@ -137,24 +136,33 @@ export function createExamineGuest(
   nodeDoctor: NodeDoctor,
   wake: (key: string) => void,
 ): ExamineGuest {
-  const usedSlots = new Set<string>();
+  const namespaces = new SharePool(EXAMINATION_LIMITS);
+  const ifaces = new SharePool({ max: EXAMINATION_LIMITS.max, share: 1 });
   const claim = (
-    slot: string,
+    { uid, namespace }: LauncherPod,
     errorDetails: { readonly iface: string; readonly vmi: string },
-  ): void => {
-    const reason = usedSlots.has(slot)
-      ? "it is being examined"
-      : `its node already examines ${String(EXAMINATIONS_MAX)} interfaces`;
-    if (usedSlots.has(slot) || usedSlots.size >= EXAMINATIONS_MAX) {
-      throw new AppError("DOCTOR_BUSY", { ...errorDetails, reason });
-    }
-    usedSlots.add(slot);
+  ): Release => {
+    const ifaceKey = SHARE_KEYS.object({ namespace: uid, name: errorDetails.iface });
+    const namespaceKey = SHARE_KEYS.namespace(namespace);
+    const isExamined = ifaces.findShortage(ifaceKey) === "share";
+    const shortage = namespaces.findShortage(namespaceKey);
+    const release = tryAcquireAll([
+      [ifaces, ifaceKey],
+      [namespaces, namespaceKey],
+    ]);
+    if (release !== undefined) return release;
+    const { max, share } = EXAMINATION_LIMITS;
+    const busyReason =
+      shortage === "share"
+        ? `its node already examines ${String(share)} interfaces of its namespace`
+        : `its node already examines ${String(max)} interfaces`;
+    const reason = isExamined ? "it is being examined" : busyReason;
+    throw new AppError("DOCTOR_BUSY", { ...errorDetails, reason });
   };
   return async (key, iface) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
     const errorDetails = { iface, vmi: printKey(key) };
-    const slot = `${pod.uid} ${iface}`;
-    claim(slot, errorDetails);
+    const release = claim(pod, errorDetails);
     const startedMs = deps.clock.monotonicMs();
     const work = deps.sessions
       .use(pod, listener, (session) => {
@@ -162,7 +170,7 @@ export function createExamineGuest(
         return examine(launcher, { iface, startedMs }, { deps, ...nodeDoctor });
       })
       .finally(() => {
-        usedSlots.delete(slot);
+        release();
         // Wakes the VMI's reconcile loop, because the examination marked events as observed before the loop could handle them.
         listener.wake();
       });
