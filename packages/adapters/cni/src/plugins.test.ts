@@ -190,6 +190,35 @@ describe("ADD", () => {
     expect(calls.map((call) => call.timeoutMs)).toEqual([60_000, 60_000]);
   });
 
+  test("hanging plugins of a namespace do not block other namespaces", async () => {
+    const running: string[] = [];
+    const { runner } = machine(() => ({ out: RESULT }));
+    const run: ProcessRunner["run"] = (command) => {
+      const { CNI_COMMAND: verb, CNI_ARGS: args = "" } = command.env ?? {};
+      if (verb !== "ADD") return runner.run(command);
+      running.push(args);
+      return new Promise(() => undefined);
+    };
+    const cni = createCni({ runner: { ...runner, run }, binDirs: ["/b"], family: "test" });
+    const hostile = new Array<string>(6).fill("hostile");
+    const namespaces = [...hostile, "other", "third", "fourth", "fifth"];
+    for (const [index, namespace] of namespaces.entries()) {
+      const args = [["K8S_POD_NAMESPACE", namespace]] as const;
+      void cni.add({ ...REQUEST, containerId: `box${String(index)}`, args });
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(running.map((args) => args.split("=")[1])).toEqual([
+      "hostile",
+      "hostile",
+      "hostile",
+      "hostile",
+      "other",
+      "third",
+      "fourth",
+    ]);
+    await cni.del({ ...REQUEST, containerId: "of-no-pod" }, RESULT);
+  });
+
   test("queries the versions of each plugin once, even for concurrent calls", async () => {
     const { runner, versionQueries: asked } = machine(() => ({ out: RESULT }));
     const cni = buildCni(runner);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs ADD, DEL, CHECK, STATUS and GC of all CNI plugins in a network configuration, each with a deadline. Source: CNI
 // SPEC 1.1 sections 2 and 3
-import pLimit from "p-limit";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { parseIp } from "@patchbay/api/values";
-import { AppError, isAppError } from "@patchbay/base";
+import { AppError, isAppError, SHARE_KEYS, SharePool } from "@patchbay/base";
 import type {
   AttachmentRequest,
   CommandResult,
@@ -14,7 +13,6 @@ import type {
   NetworkConfigList,
   Cni,
 } from "@patchbay/core/interfaces";
-import type { LimitFunction } from "p-limit";
 import { parseVersions, isAtLeast, negotiateVersion } from "./version.ts";
 import { printPluginConfig, isFileName, parseResult } from "./formats.ts";
 
@@ -25,7 +23,7 @@ interface PluginHost {
   readonly runner: ProcessRunner;
   /** Directories that are searched for a plugin, in this order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
   readonly binDirs: readonly string[];
-  readonly limit: LimitFunction;
+  readonly slots: SharePool;
   /** Name of the plugins' process family, which stays the same when this process restarts. See {@link ProcessRunner.killProcessFamily}. */
   readonly family: string;
   /** PID of a process in whose mount and network namespaces plugins run. If unset, they run in this process's namespaces. */
@@ -99,13 +97,18 @@ function isMissing(
   return isWrapped && exitCode === NO_SUCH_PROGRAM;
 }
 
+function toShareKey({ env }: Invocation): string {
+  const [, namespace] = /(?:^|;)K8S_POD_NAMESPACE=([^;]+)/.exec(env["CNI_ARGS"] ?? "") ?? [];
+  return namespace === undefined ? SHARE_KEYS.system("cni") : SHARE_KEYS.namespace(namespace);
+}
+
 async function runFromDirectory(
   directory: string,
   host: PluginHost,
   call: Invocation,
 ): Promise<CommandResult | undefined> {
   try {
-    const outcome = await host.limit(() =>
+    const outcome = await host.slots.run(toShareKey(call), () =>
       host.runner.run({
         argv: buildCommand(`${directory}/${call.plugin}`, host, call),
         stdin: call.stdin,
@@ -421,20 +424,20 @@ export function wrapCni(cni: Cni, overrides: Partial<Cni>): Cni {
   };
 }
 
-interface CniDeps extends Omit<PluginHost, "limit"> {
+interface CniDeps extends Omit<PluginHost, "slots"> {
   /** Time limit of one plugin's ADD, in milliseconds. Default: 60 000, because a DHCP server may be slow. */
   readonly addTimeoutMs?: number;
 }
 
-/** Maximum number of concurrent plugins. Without a limit, a node restart could start the plugins of all pods at once. */
-const PLUGINS_MAX = 8;
+/** Limits on concurrent plugins. Without a limit, a node restart could start the plugins of all pods at once. */
+const PLUGIN_LIMITS = { max: 8, share: 4, reserve: 1 };
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;
 /** CNI error code "container unknown". DEL counts this error as success. Source: CNI SPEC 1.1 section 5, "Error" */
 const UNKNOWN_CONTAINER = 3;
 
 export function createCni(host: CniDeps): Cni {
-  const deps: Host = { ...host, limit: pLimit(PLUGINS_MAX) };
+  const deps: Host = { ...host, slots: new SharePool(PLUGIN_LIMITS) };
   const versionCache: KnownVersions = new Map();
   const locks = new SharedLocks();
   // Operations share the network's lock, which GC acquires exclusively. Source: CNI SPEC 1.1, "Lifecycle & Ordering"
