@@ -12,7 +12,7 @@ import {
   createVolumeDisk,
 } from "@patchbay/os";
 import type { ContainerStatus } from "@patchbay/core/interfaces";
-import { KeyedMutex } from "@patchbay/base";
+import { KeyedMutex, SharePool } from "@patchbay/base";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { eventually } from "@patchbay/support";
@@ -27,6 +27,7 @@ import {
 } from "../../packages/standalone/node-runtime/src/translate/sandbox.ts";
 import type { NodeFacts } from "../../packages/standalone/node-runtime/src/translate/node-facts.ts";
 import {
+  PREPARATION_LIMITS,
   createPodObjects,
   createPodTokens,
   enforceStorageLimits,
@@ -130,6 +131,7 @@ export class TenantNode {
       ),
       tokens: createPodTokens(noToken, { clock, log }),
       mutex: new KeyedMutex(),
+      preparations: new SharePool(PREPARATION_LIMITS),
       images: { mount: noToken, unmount: () => Promise.resolve() },
       claims: { begin: noToken, end: () => Promise.resolve() },
       mayUseHostPaths: () => false,

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names, PODS } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
-import { KeyedMutex } from "@patchbay/base";
+import { KeyedMutex, SharePool } from "@patchbay/base";
 import {
   createCache,
   createKubeClient,
@@ -26,6 +26,7 @@ import {
 import { kubeconfigText } from "@patchbay/pki";
 import { createClaimUses } from "../../../../packages/standalone/node-runtime/src/claims/index.ts";
 import {
+  PREPARATION_LIMITS,
   createPodObjects,
   createPodTokens,
   createHostDiskDirectoriesReader,
@@ -90,6 +91,7 @@ export class VolumeNode {
       objects: createPodObjects(objects, stop.signal),
       tokens: createPodTokens(createTokenRequester(client), { clock, log: QUIET }),
       mutex: new KeyedMutex(),
+      preparations: new SharePool(PREPARATION_LIMITS),
       images: { mount: () => Promise.resolve(), unmount: () => Promise.resolve() },
       claims: createClaimUses({
         files,

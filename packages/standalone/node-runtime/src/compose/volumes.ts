@@ -8,7 +8,7 @@ import {
   listUnpacking,
   readSnapshotter,
 } from "@patchbay/containerd";
-import { AppError, messageOf, type Logger, KeyedMutex } from "@patchbay/base";
+import { AppError, messageOf, type Logger, KeyedMutex, SharePool } from "@patchbay/base";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, keyOf } from "@patchbay/kube";
 import { createVhostDirectories, createVolumeDisk } from "@patchbay/os";
@@ -24,6 +24,7 @@ import { isProductPod } from "../policy/pod-policy.ts";
 import { UID_INDEX, type Volumes } from "../pods/deps.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import {
+  PREPARATION_LIMITS,
   createPodObjects,
   createPodTokens,
   createHostDiskDirectoriesReader,
@@ -111,6 +112,7 @@ export function createVolumeDeps(context: DaemonContext, machine: VolumeMachine)
     ),
     tokens: createPodTokens(createTokenRequester(client), { clock, log }),
     mutex: new KeyedMutex(),
+    preparations: new SharePool(PREPARATION_LIMITS),
     mayUseHostPaths: isProductPod,
     readHostDiskDirectories: createHostDiskDirectoriesReader(client.store),
   };

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
-import { AppError, messageOf, type Clock, type Logger, KeyedMutex } from "@patchbay/base";
+import {
+  AppError,
+  messageOf,
+  type Clock,
+  type Logger,
+  KeyedMutex,
+  SharePool,
+} from "@patchbay/base";
 import type { ContainerRuntime, ExecPrograms } from "@patchbay/core/interfaces";
 
 export interface Upgrade {
@@ -111,6 +118,7 @@ export async function joinStream(
 }
 
 export const SESSIONS_MAX = 32;
+const ALL_SESSIONS_MAX = 1024;
 
 /** Maximum time from opening the streams until the runtime lists the program. */
 const START_TIMEOUT_MS = 10_000;
@@ -135,7 +143,7 @@ export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;
   readonly #mutex = new KeyedMutex();
-  readonly #counts = new Map<string, number>();
+  readonly #sessions = new SharePool({ max: ALL_SESSIONS_MAX, share: SESSIONS_MAX });
 
   constructor(deps: SessionDeps, signal: AbortSignal) {
     this.#deps = deps;
@@ -143,7 +151,7 @@ export class ExecSessions {
   }
 
   isFull(containerId: string): boolean {
-    return (this.#counts.get(containerId) ?? 0) >= SESSIONS_MAX;
+    return this.#sessions.findShortage(containerId) !== undefined;
   }
 
   /** Starts a session whose program is killed when the client disconnects. @throws the error of `openStream` */
@@ -151,13 +159,13 @@ export class ExecSessions {
     containerId: string,
     openStream: () => Promise<JoinedStream | undefined>,
   ): Promise<void> {
-    this.#changeCount(containerId, 1);
+    this.#sessions.spend(containerId, 1);
     try {
       await this.#mutex.runExclusive(containerId, () =>
         this.#startProgram(containerId, openStream),
       );
     } finally {
-      this.#changeCount(containerId, -1);
+      this.#sessions.release(containerId, 1);
     }
   }
 
@@ -189,7 +197,7 @@ export class ExecSessions {
     if (stream === undefined) return;
     const startedIds =
       existingIds === undefined ? [] : await this.#findStarted(containerId, existingIds, stream);
-    this.#changeCount(containerId, 1);
+    this.#sessions.spend(containerId, 1);
     void this.#killAfterDisconnect(containerId, startedIds, stream);
   }
 
@@ -199,7 +207,7 @@ export class ExecSessions {
     stream: JoinedStream,
   ): Promise<void> {
     const outcome = await stream.closed;
-    this.#changeCount(containerId, -1);
+    this.#sessions.release(containerId, 1);
     if (outcome === "left" && startedIds.length > 0)
       await this.#killUntilEnded(containerId, startedIds);
   }
@@ -266,12 +274,6 @@ export class ExecSessions {
       this.#deps.log.debug("exec programs cannot be listed", { object: containerId, reason });
       return undefined;
     }
-  }
-
-  #changeCount(containerId: string, change: number): void {
-    const count = (this.#counts.get(containerId) ?? 0) + change;
-    if (count > 0) this.#counts.set(containerId, count);
-    else this.#counts.delete(containerId);
   }
 
   async #sleep(ms: number): Promise<boolean> {

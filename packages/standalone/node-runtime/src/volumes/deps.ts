@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api/kubernetes";
-import type { Clock, Logger, KeyedMutex } from "@patchbay/base";
+import type { Clock, Logger, KeyedMutex, SharePool } from "@patchbay/base";
 import type { Files, VhostDirectories, VolumeDisk } from "@patchbay/core/interfaces";
 
 import type { ClaimUses } from "../claims/index.ts";
@@ -15,6 +15,9 @@ export interface ImageMounts {
   unmount(path: string): Promise<void>;
 }
 
+/** Limits on the volumes in preparation of a namespace and of the node. Each runs a process as root, for example mke2fs or mount. */
+export const PREPARATION_LIMITS = { max: 8, share: 4 };
+
 export interface VolumeDeps {
   readonly disk: VolumeDisk;
   readonly files: Files;
@@ -27,6 +30,7 @@ export interface VolumeDeps {
   readonly sockets: VhostDirectories;
   /** Serializes the preparation, refresh and removal of one pod's volumes. The key is the pod's uid. */
   readonly mutex: KeyedMutex;
+  readonly preparations: SharePool;
   readonly claims: ClaimUses;
   readonly mayUseHostPaths: (pod: Pod) => boolean;
   /** Returns the host directories that VMs may use; undefined without the feature gate HostDisk. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 export { refreshVolumes } from "./refresh.ts";
-export type { ImageMounts, VolumeDeps } from "./deps.ts";
+export { PREPARATION_LIMITS, type ImageMounts, type VolumeDeps } from "./deps.ts";
 export { createHostDiskDirectoriesReader } from "./host-paths.ts";
 export { createPodObjects } from "./objects/pod-objects.ts";
 export { createPodTokens } from "./objects/pod-tokens.ts";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { KUBEVIRTS } from "@patchbay/api";
+import type { Pod } from "@patchbay/api/kubernetes";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { settle } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
@@ -262,6 +263,28 @@ test("an image's files are shown, and a volume of another kind is refused", asyn
   await expect(prepareVolumes(deps, aPodWith([{ name: "v" }]))).rejects.toMatchObject({
     details: { reason: "volumes of its kind are not supported" },
   });
+});
+
+test("attack 138: prepares few volumes of a namespace at a time, and delays no other namespace", async () => {
+  const { deps } = createVolumeBench();
+  const begun: string[] = [];
+  const mount = (reference: string): Promise<void> => {
+    begun.push(reference);
+    return new Promise(() => undefined);
+  };
+  const podIn = (namespace: string, count: number): Pod => {
+    const volumes = Array.from({ length: count }, (_, index) => ({
+      name: `v${String(index)}`,
+      image: { reference: namespace },
+    }));
+    const pod = aPodWith(volumes);
+    return { ...pod, metadata: { ...pod.metadata, namespace, uid: namespace } };
+  };
+  const hanging = { ...deps, images: { ...deps.images, mount } };
+  void prepareVolumes(hanging, podIn("hostile", 2000));
+  for (const namespace of ["a", "b", "c"]) void prepareVolumes(hanging, podIn(namespace, 1));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(begun).toEqual([...new Array<string>(4).fill("hostile"), "a", "b", "c"]);
 });
 
 test("a pod that requests sockets has a socket directory until its removal", async () => {

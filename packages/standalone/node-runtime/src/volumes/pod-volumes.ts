@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod, PodVolume } from "@patchbay/api/kubernetes";
+import { SHARE_KEYS } from "@patchbay/base";
 import {
   printReference,
   listTokenSources,
@@ -112,8 +113,10 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
   const contents: VolumeContents = needsReading
     ? await readVolumeContents(deps, pod)
     : { pod, node: deps.node, findEntries: () => undefined, findToken: () => undefined };
+  const namespaceKey = SHARE_KEYS.namespace(pod.metadata.namespace ?? "");
   const paths = volumes.map(async (volume) => {
-    return [volume.name, await prepareVolume(deps, contents, volume)] as const;
+    const prepare = (): Promise<string> => prepareVolume(deps, contents, volume);
+    return [volume.name, await deps.preparations.run(namespaceKey, prepare)] as const;
   });
   await Promise.allSettled(paths); // If one volume fails, waits until the preparation of all other volumes has ended too.
   return new Map(await Promise.all(paths));

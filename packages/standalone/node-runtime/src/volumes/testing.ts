@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ConfigMap, KubeObject, Pod, PodVolume, Secret } from "@patchbay/api/kubernetes";
-import { KeyedMutex } from "@patchbay/base";
+import { KeyedMutex, SharePool } from "@patchbay/base";
 import { type StartableCache } from "@patchbay/kube";
 import { createFakeCache, type FakeCache } from "@patchbay/kube/testing";
 import {
@@ -14,7 +14,7 @@ import {
   type FakeVolumeDisk,
 } from "@patchbay/os/testing";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
-import type { VolumeDeps } from "./deps.ts";
+import { PREPARATION_LIMITS, type VolumeDeps } from "./deps.ts";
 import { createPodObjects } from "./objects/pod-objects.ts";
 import { createPodTokens, type RequestToken } from "./objects/pod-tokens.ts";
 
@@ -121,6 +121,7 @@ class Bench implements VolumeBench {
       ),
       tokens: createPodTokens(this.#request, { clock, log }),
       mutex: new KeyedMutex(),
+      preparations: new SharePool(PREPARATION_LIMITS),
       claims: {
         begin: ({ metadata }, { claimName }) => {
           this.claims.add(`${metadata.uid ?? ""} ${claimName}`);
