@@ -15,10 +15,7 @@ function openPath(path: string): number | undefined {
   }
 }
 
-/**
- * Returns the inode of the network namespace of process `pid`, in decimal. The default is this process.
- * @throws AppError with OS_FILE_FAILED
- */
+/** Returns the inode of the network namespace of process `pid` (default: this one), in decimal. @throws AppError with OS_FILE_FAILED */
 export function readNetnsInode(pid?: number): string {
   const path = `/proc/${pid === undefined ? "self" : String(pid)}/ns/net`;
   const netns = createNamespaces().open(path);

@@ -40,17 +40,11 @@ export interface OsNative {
   setAttribute(path: string, name: string, value: string): void;
   /** Connects to a socket that was opened with O_PATH, and returns the listening process. Does not block. */
   connectPeer(socketFd: number): Peer;
-  /**
-   * Locks an open file. Returns false if another process has the lock. Closing the last copy of the descriptor unlocks
-   * the file. Source: flock(2)
-   */
+  /** Locks a file until the last copy of `fd` is closed. Returns false if another process has the lock. Source: flock(2) */
   lockDescriptor(fd: number): boolean;
   /** Marks all open descriptors as close-on-exec. */
   sealDescriptors(): void;
-  /**
-   * Removes a directory tree, including immutable files, without following symbolic links. Fails with EBUSY if a file
-   * system is mounted in the tree.
-   */
+  /** Removes a tree, including immutable files, without following links. Fails with EBUSY if a file system is mounted in it. */
   removeTree(path: string): Promise<void>;
   socketPair(): [number, number];
   sendDescriptor(endFd: number, fd: number, token: number): void;

@@ -96,10 +96,7 @@ export function planNicRestore(
   ];
 }
 
-/**
- * Restores a NIC; does nothing if the NIC does not exist. Continues after a rejected change.
- * @throws AppError with PODNET_FAILED for the first rejection
- */
+/** Restores a NIC if it exists. Continues after a rejected change. @throws AppError with PODNET_FAILED for the first rejection */
 export async function restoreNic(pod: Pod, borrowed: BorrowedNic): Promise<void> {
   const link = (await pod.listLinks()).find(({ name }) => name === borrowed.name);
   if (link === undefined) return;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isSystemKey, type PoolLimits, type Release, SHARE_KEYS, SharePool } from "./share-pool.ts";
 
-/** Maximum duration of a TLS handshake, in milliseconds. */
 export const HANDSHAKE_TIMEOUT_MS = 5000;
 
 export interface Connection {

@@ -4,10 +4,7 @@
 export class KeyedMutex {
   readonly #lastWork = new Map<string, Promise<unknown>>();
 
-  /**
-   * Runs `work` after all earlier work with the same key has settled. `work` must not await other work with its own key,
-   * because that would deadlock.
-   */
+  /** Runs `work` after all earlier work with its key has settled. Work that awaits other work with its own key would deadlock. */
   async runExclusive<T>(key: string, work: () => Promise<T>): Promise<T> {
     const previousWork = this.#lastWork.get(key);
     const ownWork = (async () => {

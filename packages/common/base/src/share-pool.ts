@@ -2,9 +2,7 @@
 // Divides a limited resource among tenants, and reserves a part for the system.
 
 export interface PoolLimits {
-  /** Maximum amount that all keys use together. */
   readonly max: number;
-  /** Maximum amount that one key uses. */
   readonly share: number;
   /** Maximum amount that one system key uses. Default: `share`. */
   readonly systemShare?: number;
@@ -76,7 +74,6 @@ export class SharePool {
     this.#tenantMax = max - reserve;
   }
 
-  /** Returns why the amount is not available now; undefined if it is available. */
   findShortage(key: string, amount = 1): Shortage | undefined {
     const clamped = this.#clamp(key, amount);
     if (!this.#fitsShare(key, clamped)) return "share";

@@ -11,10 +11,7 @@ import { findType } from "./types.ts";
 
 /** Directory of the package. Both the source and the compiled form of this file are in its subdirectories. */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/**
- * Folder of Patchbay's CRDs. No kustomization of another folder lists the CRDs, because `kubectl delete -k` would delete
- * them together with all VMs.
- */
+/** Folder of Patchbay's CRDs. Other folders' kustomizations omit them, because `kubectl delete -k` would delete them and all VMs. */
 const DEFINITIONS = join(ROOT, "../../../crds");
 /** Path of the NetworkAttachmentDefinition CRD. No kustomization lists it, because `kubectl delete -k` would delete all networks. */
 const NETWORK_DEFINITION = join(

@@ -38,10 +38,7 @@ export function createAccessReview(store: Store): MayReadNetwork {
   };
 }
 
-/**
- * Returns why the user may not use the network; undefined if the user may. A network of another namespace requires the right to
- * read its definition.
- */
+/** Returns why the user may not use the network. A network of another namespace requires the right to read its definition. */
 export async function findForeignNetworkProblem(
   deps: { readonly mayReadNetwork: MayReadNetwork },
   user: User,

@@ -44,10 +44,7 @@ export class Deadline {
 const ATTEMPTS = 5;
 const RETRY_INTERVAL_MS = 500;
 
-/**
- * Retries a failed request, because Chromium aborts requests with ERR_NETWORK_CHANGED when an address of the host changes. The request
- * must be idempotent.
- */
+/** Retries an idempotent request, because Chromium aborts requests (ERR_NETWORK_CHANGED) when an address of the host changes. */
 export async function retry<T>(request: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {

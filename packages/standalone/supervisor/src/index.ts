@@ -29,10 +29,7 @@ export async function up(options: UpOptions): Promise<void> {
   await module.up(options);
 }
 
-/**
- * Stops the machine. Succeeds if it is not up.
- * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED
- */
+/** Stops the machine if it is up. @throws STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED */
 export async function down(options: DownOptions): Promise<void> {
   const module = await import("./down.ts");
   await module.down(options);
@@ -71,10 +68,7 @@ export async function addImage(image: ImageToAdd): Promise<MachineImage> {
   return module.addImage(image);
 }
 
-/**
- * Lists images sorted by reference. Returns an empty list if there is no machine.
- * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED
- */
+/** Lists images sorted by reference; none without a machine. @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED */
 export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
   const module = await import("./images/images.ts");
   return module.listImages(dataDir);

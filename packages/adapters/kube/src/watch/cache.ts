@@ -248,7 +248,6 @@ interface WatchedObject<T extends KubeObject> {
   readonly key: ObjectKey;
   readonly users: Set<string>;
   readonly known: PromiseWithResolvers<undefined>;
-  /** Version for which `object` was read; undefined until the first read. */
   version: string | undefined;
   object: T | undefined;
   isReading: boolean;

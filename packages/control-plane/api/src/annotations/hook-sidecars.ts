@@ -141,10 +141,7 @@ function findAnnotation(metadata: AnnotatedMetadata): string | undefined {
   return metadata?.annotations?.[names.HOOK_SIDECARS_ANNOTATION];
 }
 
-/**
- * Validates the hook sidecars that `metadata` requests. Rejects all hook sidecars unless `isAllowed` is true. `base` is
- * the field path of `metadata`.
- */
+/** Validates the hook sidecars that `metadata` requests. Rejects all unless `isAllowed`. `base` is the field path of `metadata`. */
 export function validateHookSidecars(
   metadata: AnnotatedMetadata,
   base: string,

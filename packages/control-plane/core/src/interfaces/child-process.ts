@@ -26,10 +26,7 @@ export interface ChildChannel {
   send(message: unknown): void;
   /** Sets the only listener, which first receives the messages that have already arrived. */
   onMessage(listener: (message: unknown) => void): void;
-  /**
-   * Sends a copy of an open descriptor, which the receiver claims with `token`.
-   * @throws AppError with OS_FILE_FAILED when the receiver does not read messages
-   */
+  /** Sends a copy of a descriptor, claimed with `token`. @throws AppError with OS_FILE_FAILED if the receiver does not read */
   sendDescriptor(fd: number, token: number): void;
   /**
    * Returns the descriptor that was sent with `token`. The caller must close the descriptor.

@@ -44,10 +44,7 @@ export interface CniResult {
 }
 
 export interface Cni {
-  /**
-   * Runs ADD of all plugins in order and stops at the first error. @throws AppError with CNI_PLUGIN_FAILED, CNI_PLUGIN_MISSING,
-   * CNI_TIMED_OUT
-   */
+  /** Runs ADD of all plugins in order, up to an error. @throws AppError with CNI_PLUGIN_FAILED, CNI_PLUGIN_MISSING, CNI_TIMED_OUT */
   add(request: AttachmentRequest): Promise<CniResult>;
   /** Runs DEL of all plugins, even after a failure. `prevResult` is the result of ADD, if known. */
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;

@@ -98,10 +98,7 @@ export function readCertificates(secret: Pick<Secret, "data">): ValidCertificate
   return { contents, authority, ...(serving !== undefined && { serving }) };
 }
 
-/**
- * Returns when virt-handlers' certificate expires. Undefined if the certificate or its CA is invalid, or the Secret's CA bundle is
- * outdated.
- */
+/** Returns when virt-handlers' certificate expires. Undefined if it or its CA is invalid, or the Secret's CA bundle is outdated. */
 export function findHandlersEnd(
   secret: Pick<Secret, "data">,
   { authority, contents }: ValidCertificates,

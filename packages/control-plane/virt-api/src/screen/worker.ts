@@ -36,7 +36,6 @@ const LAST_BLOCK = Buffer.from([0x03, 0x00]);
 /** Maximum size of rows that wait for an earlier row, in bytes. QEMU sends all rows in order. */
 const WAITING_BYTES_MAX = 16 * 1024 * 1024;
 const PNG_BYTES_MAX = 32 * 1024 * 1024;
-/** Size of complete rows from which they are compressed, in bytes. */
 const PIECE_BYTES = 256 * 1024;
 
 function buildChunk(type: string, data: Buffer): Buffer {

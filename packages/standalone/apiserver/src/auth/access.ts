@@ -8,10 +8,7 @@ import { makeRbac } from "./rbac/rbac.ts";
 import { AccountTokens } from "./tokens/account-tokens.ts";
 import type { User } from "./user.ts";
 
-/**
- * Matches the user names of programs: service accounts and nodes. The use of a right is logged only for programs; denials are logged
- * for all users.
- */
+/** Matches user names of programs: service accounts and nodes. Only for them is the use of a right logged; denials are for all users. */
 const PROGRAM_USER = /^system:(serviceaccount|node):/;
 
 /** Maximum number of logged rights. The rights are stored, so that each is logged once; without a limit, they could fill the memory. */

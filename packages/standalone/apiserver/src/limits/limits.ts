@@ -43,7 +43,6 @@ export const LIMITS: Limits = {
 
 /** Namespaces whose service accounts belong to the system. */
 const SYSTEM_NAMESPACES: readonly string[] = ["kube-system", "patchbay"];
-/** Groups whose members belong to the system: administrators and nodes. */
 const SYSTEM_GROUPS: readonly string[] = ["system:masters", "system:nodes"];
 
 /**

@@ -107,10 +107,7 @@ function computeDigest(text: string): string {
   return `sha256:${createHash("sha256").update(text).digest("hex")}`;
 }
 
-/**
- * Builds an OCI archive of `image.source`, and returns the archive's path.
- * @throws AppError with IMAGE_SOURCE_INVALID when tar cannot read the directory
- */
+/** Builds an OCI archive of `image.source`, and returns its path. @throws AppError with IMAGE_SOURCE_INVALID if tar cannot read it */
 export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promise<string> {
   const { source, workDirectory, architecture } = image;
   const layout = join(workDirectory, "layout");

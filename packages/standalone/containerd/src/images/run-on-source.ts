@@ -36,10 +36,7 @@ export function describeFailure(stderr: string): string {
 /** Time limit of a program, which may process gigabytes on a slow disk. */
 const TIMEOUT_MS = 3_600_000;
 
-/**
- * Runs a program that reads `source`. The errors name `source`.
- * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
- */
+/** Runs a program on `source`, which errors name. @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT */
 export async function runSourceProgram(
   { runner }: { readonly runner: ProcessRunner },
   source: string,

@@ -35,10 +35,7 @@ interface GrantedImage {
   readonly repository: string;
 }
 
-/**
- * Credentials of earlier image pulls. A pod with other credentials must pull, so that the registry checks the pod's access. Source:
- * KEP-2535.
- */
+/** Credentials of earlier image pulls. A pod with others must pull, so that the registry checks its access. Source: KEP-2535. */
 export interface Grants {
   isPublic(image: GrantedImage): Promise<boolean>;
   hasGrantFor(image: GrantedImage, credentials: readonly RegistryCredentials[]): Promise<boolean>;

@@ -135,10 +135,7 @@ async function executePlan(
   return { hasActed: actions.length > 0, waitMs: earliest([...waitTimes, retryMs]) };
 }
 
-/**
- * Writes the pod's status if it changed. The caller must observe facts after the plan's actions have run, so that the status includes
- * their effects.
- */
+/** Writes the pod's status if it changed. The caller must observe the facts after the plan's actions, whose effects the status includes. */
 export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<void> {
   const { pod } = facts;
   const now = printTime(deps.clock.now());

@@ -32,10 +32,7 @@ function parseAmount(
   return quantity === undefined ? undefined : parseQuantity(quantity);
 }
 
-/**
- * Returns the container's request of the resource. Defaults to the container's limit, or else to 0. Source: resource defaults of
- * Kubernetes.
- */
+/** Returns the container's request of the resource; by default its limit, or else 0. Source: resource defaults of Kubernetes. */
 export function findRequest({ resources }: Container, resource: string): number {
   return (
     parseAmount(resources?.requests, resource) ?? parseAmount(resources?.limits, resource) ?? 0

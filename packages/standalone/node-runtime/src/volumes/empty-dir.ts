@@ -70,10 +70,7 @@ async function makeOnDisk(deps: VolumeDeps, options: EmptyDirOptions): Promise<v
   }
 }
 
-/**
- * Creates and mounts the volume. Idempotent.
- * @throws AppError with RUNTIME_VOLUME_FAILED, or with an `OS_` code if a file system cannot be mounted
- */
+/** Creates and mounts the volume. Idempotent. @throws RUNTIME_VOLUME_FAILED, or an `OS_` code if a file system cannot be mounted */
 export async function makeEmptyDir(deps: VolumeDeps, options: EmptyDirOptions): Promise<void> {
   const { medium = "" } = options.emptyDir;
   if (medium !== "" && medium !== "Memory") {

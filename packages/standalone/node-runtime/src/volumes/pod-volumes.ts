@@ -122,10 +122,7 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
   return new Map(await Promise.all(paths));
 }
 
-/**
- * Prepares the pod's volumes and returns their paths by name. Idempotent.
- * @throws AppError with RUNTIME_VOLUME_FAILED, or the error of an adapter
- */
+/** Prepares the pod's volumes and returns their paths by name. Idempotent. @throws RUNTIME_VOLUME_FAILED, or the error of an adapter */
 export function prepareVolumes(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
   return deps.mutex.runExclusive(pod.metadata.uid ?? "", () => prepareLocked(deps, pod));
 }

@@ -203,10 +203,7 @@ async function addFrom(
   }
 }
 
-/**
- * Adds an image. Replaces an existing image of that name.
- * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
- */
+/** Adds an image, or replaces the one of that name. @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED */
 export async function addImageTo(access: ContainerdAccess, image: NewImage): Promise<MachineImage> {
   const name = fullReference(image.name);
   const path = resolve(image.source);

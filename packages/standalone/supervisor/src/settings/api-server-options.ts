@@ -11,10 +11,7 @@ export interface ApiServerOptions {
   readonly serviceNetwork?: string;
 }
 
-/**
- * Returns the API server's options. `port` overrides the settings file.
- * @throws AppError with STANDALONE_SETTING_INVALID when no port is set
- */
+/** Returns the API server's options. `port` overrides the settings file. @throws AppError with STANDALONE_SETTING_INVALID without a port */
 export function buildApiServerOptions(
   port: number | undefined,
   stored: JsonObject | undefined,

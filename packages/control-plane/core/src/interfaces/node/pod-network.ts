@@ -99,10 +99,7 @@ export interface PodNetwork {
   announce(netns: NetnsHandle, nic: AnnouncedNic): Promise<void>;
   /** Reads the routes and permanent neighbors of the NIC. Returns undefined if the NIC does not exist. */
   readPaths(netns: NetnsHandle, name: string): Promise<NicPaths | undefined>;
-  /**
-   * Restores the NIC's MAC, addresses, routes and permanent neighbors. Succeeds if the NIC does not exist.
-   * @throws AppError with PODNET_FAILED
-   */
+  /** Restores the NIC's MAC, addresses, routes and permanent neighbors, if the NIC exists. @throws AppError with PODNET_FAILED */
   restoreNic(netns: NetnsHandle, borrowed: BorrowedNic): Promise<void>;
   /** Removes a NIC without calling its CNI plugin. A hardware NIC moves to the node's namespace. Succeeds if the NIC does not exist. */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;

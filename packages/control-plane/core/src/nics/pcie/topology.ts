@@ -42,10 +42,7 @@ export function findModelName(iface: Iface | undefined): string {
   return model === "" ? DEFAULT_MODEL : model;
 }
 
-/**
- * Returns the number of queue pairs of a NIC. A guest uses at most one pair for each vCPU. Source: KubeVirt
- * networkInterfaceMultiqueue, enhancement 422
- */
+/** Returns a NIC's number of queue pairs, at most one for each vCPU. Source: KubeVirt networkInterfaceMultiqueue, enhancement 422 */
 export function countQueues(
   spec: VmiSpec,
   iface: Iface | undefined,

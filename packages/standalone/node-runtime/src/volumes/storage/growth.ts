@@ -5,10 +5,7 @@
 const WINDOW_MS = 1_800_000;
 
 export interface Growths {
-  /**
-   * Returns the recent growth in bytes. The outer key is the pod's uid; the inner key describes the data, for example
-   * `new data of claim volume "NAME"`.
-   */
+  /** Returns the recent growth in bytes, by the pod's uid and a description of the data, like `new data of claim volume "NAME"`. */
   measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>>;
   resetGrowth(uid: string): void;
 }
