@@ -126,10 +126,15 @@ test("tells connections of a Unix socket apart", () => {
 
 test("follows an HTTP server: requests protect, and certificates give access to the reserve", () => {
   const server = new EventEmitter();
-  limitConnections(server, { max: 3, share: 2, reserve: 1 });
+  const certified = new Set<unknown>();
+  const limits = { max: 3, share: 2, reserve: 1 };
+  limitConnections(server, limits, (connection) => certified.has(connection));
   const connect = (port: number): void => void server.emit("connection", connectionFrom(port));
-  const secure = (port: number, authorized: boolean): void =>
-    void server.emit("secureConnection", Object.assign(connectionFrom(port), { authorized }));
+  const secure = (port: number, isCertified: boolean): void => {
+    const connection = connectionFrom(port);
+    if (isCertified) certified.add(connection);
+    server.emit("secureConnection", connection);
+  };
   connect(1);
   secure(1, true);
   connect(2);

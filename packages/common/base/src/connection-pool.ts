@@ -120,13 +120,8 @@ export class ConnectionPool {
   }
 }
 
-interface TlsConnection extends Connection {
-  readonly authorized?: boolean;
-}
-
 interface HttpServer {
-  on(event: "connection", listener: (connection: Connection) => void): unknown;
-  on(event: "secureConnection", listener: (connection: TlsConnection) => void): unknown;
+  on(event: "connection" | "secureConnection", listener: (connection: Connection) => void): unknown;
   on(
     event: "request",
     listener: (
@@ -138,14 +133,18 @@ interface HttpServer {
 
 const CERTIFIED = SHARE_KEYS.system("certificate");
 
-/** Limits the connections of an HTTP server. Clients with a valid certificate may use the reserve. Upgrades must call `beginRequest`. */
-export function limitConnections(server: HttpServer, limits: PoolLimits): ConnectionPool {
+/** Limits the connections of an HTTP server. Certified clients may use the reserve. Upgrades must call `beginRequest`. */
+export function limitConnections(
+  server: HttpServer,
+  limits: PoolLimits,
+  isCertified: (connection: Connection) => boolean = () => false,
+): ConnectionPool {
   const pool = new ConnectionPool(limits);
   server.on("connection", (connection) => {
     pool.add(connection);
   });
   server.on("secureConnection", (connection) => {
-    if (connection.authorized === true) pool.assign(connection, CERTIFIED);
+    if (isCertified(connection)) pool.assign(connection, CERTIFIED);
   });
   server.on("request", ({ socket }, response) => {
     response.once("close", pool.beginRequest(socket));

@@ -20,6 +20,11 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
+test("the namespaces of Kubernetes and Patchbay belong to the system", () => {
+  const keys = ["kube-system", "patchbay", "default", "patchbay-1"].map(SHARE_KEYS.namespace);
+  expect(keys.map(isSystemKey)).toEqual([true, true, false, false]);
+});
+
 interface ShortageCase {
   readonly name: string;
   readonly used: readonly (readonly [key: string, amount: number])[];
@@ -76,10 +81,10 @@ test.each<ShortageCase>([
 
 test("keys of different kinds differ, and only the system's may use the reserve", () => {
   const object = SHARE_KEYS.object({ namespace: "a", name: "a" });
-  const keys = [A, SHARE_KEYS.user("a"), SHARE_KEYS.peer("a"), object, NODE];
+  const keys = [A, SHARE_KEYS.user({ name: "a", groups: [] }), SHARE_KEYS.peer("a"), object, NODE];
   expect(new Set(keys).size).toBe(5);
   expect(keys.filter(isSystemKey)).toEqual([NODE]);
-  expect(isSystemKey(SHARE_KEYS.user("system a"))).toBe(false);
+  expect(isSystemKey(SHARE_KEYS.user({ name: "system a", groups: [] }))).toBe(false);
   expect(SHARE_KEYS.peer(undefined)).not.toBe(SHARE_KEYS.peer("::1"));
 });
 

@@ -11,18 +11,34 @@ export interface PoolLimits {
 }
 
 const SYSTEM_PREFIX = "system ";
+/** Namespaces of Kubernetes and Patchbay. Tenants cannot create pods or service accounts there. */
+const SYSTEM_NAMESPACES: readonly string[] = ["kube-system", "patchbay"];
+/** Groups of administrators and nodes. */
+const SYSTEM_GROUPS: readonly string[] = ["system:masters", "system:nodes"];
 
 interface ObjectName {
   readonly namespace: string;
   readonly name: string;
 }
 
+interface AuthenticatedUser {
+  readonly name: string;
+  readonly groups: readonly string[];
+}
+
 /** Keys of shares. Only keys of `system` may use the reserve of a pool. */
 export const SHARE_KEYS = {
   system: (name: string): string => `${SYSTEM_PREFIX}${name}`,
-  namespace: (namespace: string): string => `namespace ${namespace}`,
+  namespace: (namespace: string): string =>
+    `${SYSTEM_NAMESPACES.includes(namespace) ? SYSTEM_PREFIX : ""}namespace ${namespace}`,
   object: ({ namespace, name }: ObjectName): string => `object ${namespace}/${name}`,
-  user: (name: string): string => `user ${name}`,
+  /** Returns one key for all service accounts of a namespace, because a tenant can create any number of them. */
+  user: ({ name, groups }: AuthenticatedUser): string => {
+    const [, namespace] = /^system:serviceaccount:([^:]+):[^:]+$/.exec(name) ?? [];
+    if (namespace !== undefined) return SHARE_KEYS.namespace(namespace);
+    const isSystem = groups.some((group) => SYSTEM_GROUPS.includes(group));
+    return `${isSystem ? SYSTEM_PREFIX : ""}user ${name}`;
+  },
   /** The address of a client; unset for a client of a Unix socket. */
   peer: (address: string | undefined): string => `peer ${address ?? ""}`,
 };

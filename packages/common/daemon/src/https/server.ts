@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:https";
 import { constants } from "node:crypto";
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
 import {
   HANDSHAKE_TIMEOUT_MS,
   limitConnections,
@@ -141,7 +142,10 @@ export async function startServer(
       app(request, response);
     },
   );
-  const connections = limitConnections(server, CONNECTION_LIMITS);
+  const isCertified = (socket: object): boolean =>
+    socket instanceof TLSSocket &&
+    settings.clientAuthorities.some((authority) => authority.isTrustedClient({ socket }));
+  const connections = limitConnections(server, CONNECTION_LIMITS, isCertified);
   const { onUpgrade } = deps;
   if (onUpgrade !== undefined) {
     server.on("upgrade", (request, socket, head) => {

@@ -9,7 +9,7 @@ import {
   SHARE_KEYS,
   SharePool,
 } from "@patchbay/base";
-import { type User, parseServiceAccount } from "../auth/user.ts";
+import type { User } from "../auth/user.ts";
 import { type StatusError, tooManyRequests } from "../meta/status.ts";
 
 export interface Limits {
@@ -41,25 +41,9 @@ export const LIMITS: Limits = {
   unsentBytes: BYTES,
 };
 
-/** Namespaces whose service accounts belong to the system. */
-const SYSTEM_NAMESPACES: readonly string[] = ["kube-system", "patchbay"];
-const SYSTEM_GROUPS: readonly string[] = ["system:masters", "system:nodes"];
-
-/**
- * Returns the key under which the user's requests count. The service accounts of a namespace have one key, because a tenant can create
- * any number of them. For the same reason, a request with impersonation counts for the impersonating user.
- */
+/** Returns the key under which the user's requests count. With impersonation, this is the key of the impersonating user. */
 export function shareKeyOf(user: User): string {
-  const { name, groups } = user.impersonator ?? user;
-  const { namespace } = parseServiceAccount(name) ?? {};
-  if (namespace !== undefined) {
-    return SYSTEM_NAMESPACES.includes(namespace)
-      ? SHARE_KEYS.system(`namespace ${namespace}`)
-      : SHARE_KEYS.namespace(namespace);
-  }
-  return groups.some((group) => SYSTEM_GROUPS.includes(group))
-    ? SHARE_KEYS.system(`user ${name}`)
-    : SHARE_KEYS.user(name);
+  return SHARE_KEYS.user(user.impersonator ?? user);
 }
 
 export class UserQuotas {

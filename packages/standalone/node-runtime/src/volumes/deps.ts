@@ -16,7 +16,7 @@ export interface ImageMounts {
 }
 
 /** Limits on the volumes in preparation of a namespace and of the node. Each runs a process as root, for example mke2fs or mount. */
-export const PREPARATION_LIMITS = { max: 8, share: 4 };
+export const PREPARATION_LIMITS = { max: 8, share: 4, reserve: 1 };
 
 export interface VolumeDeps {
   readonly disk: VolumeDisk;

@@ -8,7 +8,7 @@ import { WatchStream } from "./stream.ts";
 
 const PIECE = 64 * 1024;
 const BACKLOG = 256 * 1024;
-const KEY = SHARE_KEYS.user("a");
+const KEY = SHARE_KEYS.user({ name: "a", groups: [] });
 
 class Unread {
   readonly pool: SharePool;
