@@ -207,3 +207,66 @@ test("does not pull from a name with a link-local address for tenants", async ()
     summary: { message: expect.stringContaining("reg.evil (169.254.169.254)") as string },
   });
 });
+
+/** Pulls that end only when the test ends them. `started` lists their images in the order of their start. */
+function setUpHangingPulls() {
+  const { pulls, runtime, woken } = setUp();
+  const started: string[] = [];
+  const ends = new Map<string, () => void>();
+  runtime.pullImage = (reference) => {
+    started.push(reference);
+    const { promise, reject } = Promise.withResolvers<string>();
+    ends.set(reference, () => {
+      reject(new Error("no such host"));
+    });
+    return promise;
+  };
+  const begin = (namespace: string, reference: string, uid: string): void => {
+    const use = { ...useIn(namespace, reference), uid };
+    pulls.begin(use, { note: () => undefined, credentials: asMe(undefined) });
+  };
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+  const end = async (reference: string): Promise<void> => {
+    ends.get(reference)?.();
+    await settle();
+  };
+  return { pulls, woken, started, begin, settle, end };
+}
+
+test("hanging pulls of a namespace do not delay pulls of others", async () => {
+  const { begin, end, settle, started } = setUpHangingPulls();
+  for (const name of ["a", "b", "c", "d"]) begin("t1", `${name}:1`, `uid-${name}`);
+  begin("t2", "e:1", "uid-e");
+  for (const name of ["f", "g", "h"]) begin("t3", `${name}:1`, `uid-${name}`);
+  begin("patchbay", "i:1", "uid-i");
+  await settle();
+  expect(started).toEqual(["a:1", "b:1", "c:1", "e:1", "f:1", "g:1", "h:1", "i:1"]);
+  await end("a:1");
+  expect(started.slice(8)).toEqual(["d:1"]);
+});
+
+test("an image that waits in one namespace's queue is pulled at once for another namespace", async () => {
+  const { begin, end, pulls, settle, started, woken } = setUpHangingPulls();
+  for (const name of ["a", "b", "c", "shared"]) begin("t1", `${name}:1`, `uid-${name}`);
+  await settle();
+  const use = { ...useIn("t2", "shared:1"), uid: "uid-t2" };
+  expect(await find(pulls, { ...use, namespace: "t1" })).toBe("pulling");
+  expect(await find(pulls, use)).toBe("absent");
+  begin("t2", "shared:1", "uid-t2");
+  expect(await find(pulls, use)).toBe("pulling");
+  await settle();
+  expect(started).toEqual(["a:1", "b:1", "c:1", "shared:1"]);
+  await end("shared:1");
+  expect(woken).toEqual(["uid-shared", "uid-t2"]);
+  await end("a:1");
+  expect(started).toHaveLength(4);
+});
+
+test("does not pull for pods that were deleted in the queue", async () => {
+  const { begin, end, pulls, settle, started } = setUpHangingPulls();
+  for (const name of ["a", "b", "c", "d", "e"]) begin("t1", `${name}:1`, `uid-${name}`);
+  await settle();
+  pulls.forget("uid-d");
+  await end("a:1");
+  expect(started).toEqual(["a:1", "b:1", "c:1", "e:1"]);
+});

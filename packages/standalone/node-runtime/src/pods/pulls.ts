@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Container } from "@patchbay/api/kubernetes";
-import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+import {
+  AppError,
+  messageOf,
+  SHARE_KEYS,
+  SharePool,
+  type Clock,
+  type Logger,
+  type PoolLimits,
+} from "@patchbay/base";
 import { createStepBackoff } from "@patchbay/kube";
 import type {
   ContainerImage,
@@ -58,6 +66,9 @@ interface PullDeps {
   readonly wake: (uid: string) => void;
 }
 
+/** Limits on the pulls of a namespace and of the node. */
+const PULL_LIMITS: PoolLimits = { max: 8, share: 3, reserve: 1 };
+
 /** Source: imageBackOff and MaxContainerBackOff of the kubelet. */
 const PULL_BACKOFF = { firstMs: 10_000, maxMs: 300_000, jitter: 0.1 };
 /** Interval of checks for a missing image. Polling is necessary, because the runtime does not report images that a user adds. */
@@ -74,11 +85,19 @@ function choosePullPolicy(reference: string, policy: PullPolicy | undefined): Pu
   return isLatest ? "Always" : "IfNotPresent";
 }
 
+interface RunningPull {
+  readonly waitingPods: Set<string>;
+  /** Namespaces that wait for a slot. The first one that gets a slot pulls for all, so that no namespace waits in another one's queue. */
+  readonly namespaces: Set<string>;
+  /** Aborted when the pull starts. */
+  readonly start: AbortController;
+}
+
 class BackgroundPulls implements Pulls {
   readonly #deps: PullDeps;
   readonly #backoff;
-  /** Uids of the pods that wait for a running pull, by image reference. */
-  readonly #waitingPods = new Map<string, Set<string>>();
+  readonly #slots = new SharePool(PULL_LIMITS);
+  readonly #pulls = new Map<string, RunningPull>();
   readonly #pulledStarts = new Map<string, Set<string>>();
 
   constructor(deps: PullDeps) {
@@ -87,12 +106,12 @@ class BackgroundPulls implements Pulls {
   }
 
   async find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts> {
-    const { reference, policy } = use;
+    const { namespace, reference, policy, uid } = use;
     const problem = await this.#deps.registries.findNamedProblem(use);
     if (problem !== undefined) return rejectRegistry(reference, problem);
-    const waitingUids = this.#waitingPods.get(reference);
-    if (waitingUids !== undefined) {
-      waitingUids.add(use.uid);
+    const pull = this.#pulls.get(reference);
+    if (pull !== undefined && (pull.start.signal.aborted || pull.namespaces.has(namespace))) {
+      pull.waitingPods.add(uid);
       return { kind: "pulling" };
     }
     const image = await this.#deps.runtime.findImage(reference);
@@ -106,19 +125,21 @@ class BackgroundPulls implements Pulls {
   }
 
   begin(use: ImageUse, context: PullContext): void {
-    const { reference: image } = use;
-    const waitingUids = this.#waitingPods.get(image) ?? new Set();
-    waitingUids.add(use.uid);
-    if (this.#waitingPods.has(image)) return;
-    this.#waitingPods.set(image, waitingUids);
-    context.note({ type: "Normal", reason: "Pulling", message: `pulling image ${image}` });
-    void this.#pull(use, context).finally(() => {
-      this.#waitingPods.delete(image);
-      for (const uid of waitingUids) this.#deps.wake(uid);
-    });
+    const { namespace, reference } = use;
+    const pull = this.#pulls.get(reference) ?? {
+      waitingPods: new Set(),
+      namespaces: new Set(),
+      start: new AbortController(),
+    };
+    this.#pulls.set(reference, pull);
+    pull.waitingPods.add(use.uid);
+    if (pull.start.signal.aborted || pull.namespaces.has(namespace)) return;
+    pull.namespaces.add(namespace);
+    void this.#pullInTurn(pull, use, context);
   }
 
   forget(uid: string): void {
+    for (const { waitingPods } of this.#pulls.values()) waitingPods.delete(uid);
     this.#pulledStarts.delete(uid);
     this.#backoff.forget(uid);
   }
@@ -136,10 +157,28 @@ class BackgroundPulls implements Pulls {
     return use.policy !== "Always" && (await access.isGranted(namedImage, credentials));
   }
 
+  async #pullInTurn(pull: RunningPull, use: ImageUse, context: PullContext): Promise<void> {
+    const { start, waitingPods } = pull;
+    const key = SHARE_KEYS.namespace(use.namespace);
+    const release = await this.#slots.acquire(key, 1, start.signal);
+    if (release === undefined) return;
+    try {
+      if (start.signal.aborted) return;
+      start.abort();
+      // All pods of the queue may have been deleted.
+      if (waitingPods.size > 0) await this.#pull(use, context);
+    } finally {
+      release();
+    }
+    this.#pulls.delete(use.reference);
+    for (const uid of waitingPods) this.#deps.wake(uid);
+  }
+
   async #pull(use: ImageUse, context: PullContext): Promise<void> {
     const { access, clock, guard, log, registries, runtime } = this.#deps;
     const { reference: image } = use;
     const startMs = clock.monotonicMs();
+    context.note({ type: "Normal", reason: "Pulling", message: `pulling image ${image}` });
     try {
       const reason = await registries.findResolvedProblem(use);
       if (reason !== undefined) throw new AppError("RUNTIME_REGISTRY_FORBIDDEN", { reason });
