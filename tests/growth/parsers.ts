@@ -559,7 +559,7 @@ const TENANTS: readonly Subject[] = [
       const record = `2026-01-01T00:00:00.000000000Z stdout F ${"a".repeat(size)}\n`;
       const pieces = toBytes(Buffer.from(record));
       return () => {
-        const printer = new LogPrinter({ skipLines: 0, timestamps: false });
+        const printer = new LogPrinter({ timestamps: false });
         return pieces.map((piece) => printer.push(piece).length);
       };
     },

@@ -31,8 +31,10 @@ describe("a growing file", () => {
     expect((await file?.read(7, 20))?.length).toBe(0);
     await appendFile(path, " three");
     expect((await file?.read(7, 20))?.toString()).toBe(" three");
+    expect(await file?.readSize()).toBe(13);
     await file?.close();
     await expect(file?.read(0, 1)).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
+    await expect(file?.readSize()).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
   });
 
   test("stays open unchanged when another file takes its name", async () => {

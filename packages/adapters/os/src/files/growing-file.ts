@@ -9,6 +9,7 @@ import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 export interface GrowingFile {
   /** Reads at most `bytesMax` bytes from `position`. Returns an empty buffer at the end of the file. */
   read(position: number, bytesMax: number): Promise<Buffer>;
+  readSize(): Promise<number>;
   isReplacedAt(path: string): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -18,6 +19,14 @@ async function readInode(path: string): Promise<bigint | undefined> {
     return (await stat(path, { bigint: true })).ino;
   } catch (error) {
     if (isMissing(error)) return undefined;
+    throw toFileError(error, "stat", path);
+  }
+}
+
+async function readSize(handle: FileHandle, path: string): Promise<number> {
+  try {
+    return (await handle.stat()).size;
+  } catch (error) {
     throw toFileError(error, "stat", path);
   }
 }
@@ -48,6 +57,7 @@ export async function openGrowingFile(path: string): Promise<GrowingFile | undef
   const { ino } = await handle.stat({ bigint: true });
   return {
     read: (position, bytesMax) => readAt(handle, path, { position, bytesMax }),
+    readSize: () => readSize(handle, path),
     isReplacedAt: async (currentPath) => {
       const inode = await readInode(currentPath);
       return inode !== undefined && inode !== ino;

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  LineCounter,
-  LogPrinter,
-  type LogView,
-  parseRecord,
-  printRecordTime,
-} from "./log-format.ts";
+import { LogPrinter, type LogView, parseRecord, printRecordTime } from "./log-format.ts";
 
-const ALL: LogView = { skipLines: 0, timestamps: false };
+const ALL: LogView = { timestamps: false };
 const T0 = "2026-11-22T09:00:00.5Z";
 const T1 = "2026-11-22T10:00:01.000000001+01:00";
 const LOG = [
@@ -28,17 +22,9 @@ function show(view: Partial<LogView>, log: string = LOG): string {
   return new LogPrinter({ ...ALL, ...view }).push(Buffer.from(log)).toString();
 }
 
-function countLines(log: string): number {
-  const counter = new LineCounter();
-  counter.push(Buffer.from(log));
-  return counter.count;
-}
-
 describe("printing of a log", () => {
   test.each([
     { name: "prints all lines", view: {}, want: "one\ntwerror\no\n\n\nlast\n" },
-    { name: "prints no line if all are skipped", view: { skipLines: 6 }, want: "" },
-    { name: "prints the last line", view: { skipLines: 5 }, want: "last\n" },
     {
       name: "prints lines since a time in any time zone",
       view: { sinceMs: Date.parse("2026-11-22T09:00:01Z") },
@@ -48,8 +34,9 @@ describe("printing of a log", () => {
     { name: "stops at the byte limit", view: { limitBytes: 4 }, want: "one\n" },
     {
       name: "prints timestamps once per line",
-      view: { timestamps: true, skipLines: 1 },
+      view: { timestamps: true },
       want:
+        "2026-11-22T09:00:00.500000000Z one\n" +
         "2026-11-22T09:00:00.500000000Z tw2026-11-22T09:00:00.500000000Z error\n" +
         "o\n" +
         "2026-11-22T10:00:01.000000001+01:00 \n".repeat(2) +
@@ -89,16 +76,6 @@ describe("printing of a log", () => {
     expect(printer.push(Buffer.from(`\n${T0} stdout F one\n${T0} stdo`)).toString()).toBe("one\n");
     printer.nextFile();
     expect(printer.push(Buffer.from(`${T0} stdout F two\n`)).toString()).toBe("two\n");
-  });
-});
-
-describe("the number of lines", () => {
-  test.each([
-    { name: "nothing", log: "", want: 0 },
-    { name: "partial records count as one line", log: LOG, want: 6 },
-    { name: "an unfinished line counts", log: `${T0} stdout F a\n${T0} stdout P b\n`, want: 2 },
-  ])("$name", ({ log, want }) => {
-    expect(countLines(log)).toBe(want);
   });
 });
 

@@ -53,7 +53,6 @@ export function parseRecordTime(time: string): number {
 export interface LogView {
   /** Time in milliseconds since 1970. Older records are omitted. */
   readonly sinceMs?: number;
-  readonly skipLines: number;
   readonly timestamps: boolean;
   readonly limitBytes?: number;
 }
@@ -99,12 +98,10 @@ export class LogPrinter {
   readonly #lines = new LineSplitter();
   readonly #unfinished = new Set<LogRecord["stream"]>();
   #remainingBytes: number;
-  #linesToSkip: number;
 
   constructor(view: LogView) {
     this.#view = view;
     this.#remainingBytes = view.limitBytes ?? Infinity;
-    this.#linesToSkip = view.skipLines;
   }
 
   get isFull(): boolean {
@@ -129,10 +126,6 @@ export class LogPrinter {
     const isStart = !this.#unfinished.has(record.stream);
     if (record.isPartial) this.#unfinished.add(record.stream);
     else this.#unfinished.delete(record.stream);
-    if (this.#linesToSkip > 0) {
-      if (!record.isPartial) this.#linesToSkip -= 1;
-      return [];
-    }
     if (this.#isTooOld(record)) return [];
     const prefix = isStart && this.#view.timestamps ? `${printRecordTime(record.time)} ` : "";
     const suffix = record.isPartial ? "" : "\n";
@@ -151,25 +144,5 @@ export class LogPrinter {
       this.#remainingBytes -= cut.length;
       return cut;
     });
-  }
-}
-
-/** Counts lines, including an unfinished last line. */
-export class LineCounter {
-  readonly #lines = new LineSplitter();
-  #finished = 0;
-  #isUnfinished = false;
-
-  push(chunk: Buffer): void {
-    for (const line of this.#lines.split(chunk)) {
-      const record = parseRecord(line);
-      if (record === undefined) continue;
-      this.#isUnfinished = record.isPartial;
-      if (!record.isPartial) this.#finished += 1;
-    }
-  }
-
-  get count(): number {
-    return this.#finished + (this.#isUnfinished ? 1 : 0);
   }
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClock } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openLogReader, type LogQuery } from "./read-log.ts";
 
@@ -41,7 +42,8 @@ function open(query: Partial<LogQuery>) {
       change = changed;
     },
   };
-  const reading = { log, clock: createClock(), signal: stop.signal };
+  const waitForTurn = () => Promise.resolve(() => undefined);
+  const reading = { log, clock: createClock(), waitForTurn, signal: stop.signal };
   return openLogReader({ follow: false, timestamps: false, ...query }, reading);
 }
 
@@ -85,6 +87,43 @@ describe("the existing log", () => {
   ])("is limited to its last $tailLines lines", async ({ tailLines, want }) => {
     await writeFile(path, lines("a", "b", "c"));
     expect(await read(tailLines === undefined ? {} : { tailLines })).toBe(want);
+  });
+
+  test.each([
+    { name: "partial records count as one line", tailLines: 1, want: "def\n" },
+    { name: "an incomplete record does not count", tailLines: 2, want: "abc\ndef\n" },
+    { name: "invalid records do not count", tailLines: 3, want: "one\nabc\ndef\n" },
+  ])("$name", async ({ tailLines, want }) => {
+    const record = (tag: string, text: string) => `2026-11-22T09:00:00Z stdout ${tag} ${text}\n`;
+    const abc = `${record("P", "a")}${record("P", "b")}${record("F", "c")}`;
+    const def = `${record("P", "d")}${record("F:x", "ef")}`;
+    const none = "what nobody writes\n\n";
+    await writeFile(path, `${record("F", "one")}${abc}${none}${def}2026-11-22T09:00:00Z std`);
+    expect(await read({ tailLines })).toBe(want);
+  });
+
+  test("an unfinished last line counts", async () => {
+    await writeFile(path, `${lines("a", "b")}2026-11-22T09:00:00Z stdout P c\n`);
+    expect(await read({ tailLines: 1 })).toBe("c");
+    expect(await read({ tailLines: 2 })).toBe("b\nc");
+    expect(await read({ tailLines: 0 })).toBe("");
+  });
+
+  test("has the same last lines as a whole read, wherever the parts of the file end", async () => {
+    const length = fc.oneof(fc.nat(80), fc.integer({ min: 65_300, max: 65_600 }));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(length, { maxLength: 6 }),
+        fc.nat(7),
+        async (lengths, tailLines) => {
+          const texts = lengths.map((count, index) => `${String(index)}${"x".repeat(count)}`);
+          await writeFile(path, lines(...texts));
+          const tail = tailLines === 0 ? [] : texts.slice(-tailLines);
+          expect(await read({ tailLines })).toBe(tail.map((text) => `${text}\n`).join(""));
+        },
+      ),
+      { numRuns: 40 },
+    );
   });
 
   test("may be longer than a single read", async () => {

@@ -2,9 +2,9 @@
 // Reads a container's log, and follows it across rotations while the container runs.
 import { openGrowingFile, watchFile, type GrowingFile } from "@patchbay/os";
 import type { Clock } from "@patchbay/base";
-import { LineCounter, LogPrinter, type LogView } from "./log-format.ts";
+import { LogPrinter, parseRecord, type LogView } from "./log-format.ts";
 
-export interface LogQuery extends Omit<LogView, "skipLines"> {
+export interface LogQuery extends LogView {
   readonly tailLines?: number;
   readonly follow: boolean;
 }
@@ -45,32 +45,81 @@ class Wakeup {
   }
 }
 
-async function countSkippedLines(
-  file: GrowingFile,
-  tailLines: number | undefined,
-): Promise<number> {
-  if (tailLines === undefined) return 0;
-  const counter = new LineCounter();
-  let position = 0;
-  for (;;) {
-    const chunk = await file.read(position, CHUNK_BYTES);
-    if (chunk.length === 0) return Math.max(0, counter.count - tailLines);
-    position += chunk.length;
-    counter.push(chunk);
-  }
-}
-
 interface LogFile {
   file: GrowingFile;
   position: number;
+  readonly waitForTurn: WaitForTurn;
+}
+
+const NEWLINE = 0x0a;
+/** Maximum size of time, stream and tags of a record, in bytes. */
+const RECORD_HEAD_BYTES = 128;
+
+/** Counts lines from the last record to the first. An unfinished last line counts. */
+class TailCounter {
+  readonly #tailLines: number;
+  #lines = 0;
+  #isLastRecord = true;
+
+  constructor(tailLines: number) {
+    this.#tailLines = tailLines;
+  }
+
+  isAboveTail(recordHead: Buffer): boolean {
+    const record = parseRecord(recordHead);
+    if (record === undefined || (record.isPartial && !this.#isLastRecord)) return false;
+    this.#isLastRecord = false;
+    if (this.#lines >= this.#tailLines) return true;
+    this.#lines += 1;
+    return false;
+  }
+}
+
+/** Finds the position of the last lines by reading from the end of the file. */
+async function findTail({ file, waitForTurn }: LogFile, tailLines: number): Promise<number> {
+  const counter = new TailCounter(tailLines);
+  let lineEnd = -1;
+  for (let chunkEnd = await file.readSize(); chunkEnd > 0;) {
+    const chunkStart = Math.max(0, chunkEnd - CHUNK_BYTES);
+    const endTurn = await waitForTurn();
+    try {
+      const chunk = await file.read(chunkStart, chunkEnd - chunkStart);
+      const readHead = (start: number): Buffer | Promise<Buffer> => {
+        const headEnd = Math.min(start + RECORD_HEAD_BYTES, lineEnd);
+        return headEnd <= chunkStart + chunk.length
+          ? chunk.subarray(start - chunkStart, headEnd - chunkStart)
+          : file.read(start, headEnd - start);
+      };
+      for (let at = chunk.length; at > 0;) {
+        at = chunk.lastIndexOf(NEWLINE, at - 1);
+        const lineStart = chunkStart + at + 1;
+        if (at === -1 && chunkStart > 0) break;
+        if (lineEnd !== -1 && counter.isAboveTail(await readHead(lineStart))) return lineEnd + 1;
+        lineEnd = lineStart - 1;
+      }
+    } finally {
+      endTurn();
+    }
+    chunkEnd = chunkStart;
+  }
+  return 0;
+}
+
+async function readChunk(logFile: LogFile, printer: LogPrinter): Promise<Buffer | undefined> {
+  const endTurn = await logFile.waitForTurn();
+  try {
+    const chunk = await logFile.file.read(logFile.position, CHUNK_BYTES);
+    logFile.position += chunk.length;
+    return chunk.length === 0 ? undefined : printer.push(chunk);
+  } finally {
+    endTurn();
+  }
 }
 
 async function* readRest(logFile: LogFile, printer: LogPrinter): AsyncGenerator<Buffer> {
   while (!printer.isFull) {
-    const chunk = await logFile.file.read(logFile.position, CHUNK_BYTES);
-    if (chunk.length === 0) return;
-    logFile.position += chunk.length;
-    const output = printer.push(chunk);
+    const output = await readChunk(logFile, printer);
+    if (output === undefined) return;
     if (output.length > 0) yield output;
   }
 }
@@ -78,10 +127,10 @@ async function* readRest(logFile: LogFile, printer: LogPrinter): AsyncGenerator<
 async function* readReplacement(
   logFile: LogFile,
   printer: LogPrinter,
-  log: { readonly path: string; readonly clock: Clock; readonly signal: AbortSignal },
+  { log, clock, signal }: ReadContext,
 ): AsyncGenerator<Buffer, boolean> {
   if (!(await logFile.file.isReplacedAt(log.path))) return false;
-  await log.clock.sleep(REOPEN_DELAY_MS, log.signal);
+  await clock.sleep(REOPEN_DELAY_MS, signal);
   yield* readRest(logFile, printer);
   const newFile = await openGrowingFile(log.path);
   if (newFile === undefined) return false;
@@ -95,8 +144,9 @@ async function* readReplacement(
 async function* followLog(
   logFile: LogFile,
   printer: LogPrinter,
-  { log, clock, signal }: ReadContext,
+  context: ReadContext,
 ): AsyncGenerator<Buffer> {
+  const { log, signal } = context;
   const wakeup = new Wakeup();
   let isRunning = true;
   let isStateStale = true;
@@ -114,14 +164,18 @@ async function* followLog(
     }
     yield* readRest(logFile, printer);
     if (printer.isFull) return;
-    if (yield* readReplacement(logFile, printer, { path: log.path, clock, signal })) continue;
+    if (yield* readReplacement(logFile, printer, context)) continue;
     if (!isRunning) return;
     await wakeup.next(signal);
   }
 }
 
+/** Resolves when the reader may process the next part. The reader must call the returned function after it. */
+export type WaitForTurn = () => Promise<() => void>;
+
 interface ReadContext {
   readonly log: ContainerLog;
+  readonly waitForTurn: WaitForTurn;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
@@ -134,8 +188,10 @@ async function* readFrom(
   const stop = new AbortController();
   const signal = AbortSignal.any([context.signal, stop.signal]);
   try {
-    const skipLines = await countSkippedLines(logFile.file, query.tailLines);
-    const printer = new LogPrinter({ ...query, skipLines });
+    if (query.tailLines !== undefined) {
+      logFile.position = await findTail(logFile, query.tailLines);
+    }
+    const printer = new LogPrinter(query);
     if (query.follow) yield* followLog(logFile, printer, { ...context, signal });
     else yield* readRest(logFile, printer);
   } finally {
@@ -155,5 +211,6 @@ export async function openLogReader(
     await file.close(); // Closes the file here, because the generator that would close it is never started.
     return undefined;
   }
-  return readFrom({ file, position: 0 }, query, context);
+  const { waitForTurn } = context;
+  return readFrom({ file, position: 0, waitForTurn }, query, context);
 }

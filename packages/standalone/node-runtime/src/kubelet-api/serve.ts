@@ -5,7 +5,15 @@ import { Socket } from "node:net";
 import { Readable, type Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Pod } from "@patchbay/api/kubernetes";
-import { messageOf, type Clock, type Logger } from "@patchbay/base";
+import {
+  messageOf,
+  SHARE_KEYS,
+  SharePool,
+  type Clock,
+  type Logger,
+  type PoolLimits,
+  type Release,
+} from "@patchbay/base";
 import {
   certificateInFiles,
   ClientAuthority,
@@ -31,7 +39,7 @@ import {
   type KubeletRequest,
   type Refusal,
 } from "./request.ts";
-import { openLogReader, type ContainerLog } from "./read-log.ts";
+import { openLogReader, type ContainerLog, type WaitForTurn } from "./read-log.ts";
 
 export interface KubeletApiDeps {
   readonly runtime: ContainerRuntime;
@@ -56,6 +64,8 @@ interface ServerContext extends KubeletApiDeps {
   readonly signal: AbortSignal;
   readonly authority: ClientAuthority;
   readonly sessions: ExecSessions;
+  readonly streams: SharePool;
+  readonly logTurns: SharePool;
   readonly listeners: Set<() => void>;
 }
 
@@ -71,6 +81,34 @@ const TOO_MANY_SESSIONS: Refusal = {
   code: 429,
   message: `the container already has ${String(SESSIONS_MAX)} exec sessions: end one of them first`,
 };
+
+/** Limits on open log, attach and exec streams. Each has up to three file descriptors. */
+const STREAM_LIMITS: PoolLimits = { max: 1024, share: 256, reserve: 128 };
+/** Limits on log readers that read at the same time, so that one namespace's readers do not delay others. */
+const LOG_TURN_LIMITS: PoolLimits = { max: 4, share: 1, reserve: 1 };
+
+function refuseStream({ namespace }: ContainerName): Refusal {
+  const message = `namespace ${namespace} has too many open logs, attach and exec streams on this node: end some of them first`;
+  return { kind: "refused", code: 429, message };
+}
+
+function acquireStream(
+  { namespace }: ContainerName,
+  { streams }: ServerContext,
+): Release | undefined {
+  return streams.tryAcquire(SHARE_KEYS.namespace(namespace));
+}
+
+function makeWaitForTurn(
+  { namespace }: ContainerName,
+  { logTurns }: ServerContext,
+  signal: AbortSignal,
+): WaitForTurn {
+  return async () => {
+    const endTurn = await logTurns.acquire(SHARE_KEYS.namespace(namespace), 1, signal);
+    return endTurn ?? (() => undefined);
+  };
+}
 
 function parseAuthorized(
   request: IncomingMessage,
@@ -119,7 +157,14 @@ async function sendLog(
   context: ServerContext,
 ): Promise<void> {
   const disconnection = new AbortController();
+  const release = acquireStream(target, context);
+  if (release === undefined) {
+    const { code, message } = refuseStream(target);
+    sendText(response, code, message);
+    return;
+  }
   response.once("close", () => {
+    release();
     disconnection.abort();
   });
   const lookup = findLogRun(await findPod(target, context), target, previous);
@@ -130,7 +175,8 @@ async function sendLog(
   const path = (await context.runtime.findContainer(lookup.id))?.logPath ?? "";
   const signal = AbortSignal.any([context.signal, disconnection.signal]);
   const log = buildContainerLog(lookup.id, path, context);
-  const chunks = await openLogReader(query, { log, clock: context.clock, signal });
+  const waitForTurn = makeWaitForTurn(target, context, signal);
+  const chunks = await openLogReader(query, { log, clock: context.clock, waitForTurn, signal });
   if (chunks === undefined) {
     sendText(response, 404, `the log of container ${JSON.stringify(target.container)} was deleted`);
     return;
@@ -196,6 +242,12 @@ async function answerUpgrade(upgrade: Upgrade, context: ServerContext): Promise<
     rejectUpgrade(upgrade, parsed.kind === "refused" ? parsed : notFound);
     return;
   }
+  const release = acquireStream(parsed.target, context);
+  if (release === undefined) {
+    rejectUpgrade(upgrade, refuseStream(parsed.target));
+    return;
+  }
+  upgrade.socket.once("close", release);
   const lookup = findRunningRun(await findPod(parsed.target, context), parsed.target);
   if (lookup.kind === "refused") {
     rejectUpgrade(upgrade, lookup);
@@ -251,7 +303,15 @@ export async function serveKubeletApi(
   const certificate = certificateInFiles(deps.files, { certFile, keyFile });
   const sessions = new ExecSessions(deps, signal);
   await sessions.killOrphans();
-  const context: ServerContext = { ...deps, signal, authority, sessions, listeners: new Set() };
+  const context: ServerContext = {
+    ...deps,
+    signal,
+    authority,
+    sessions,
+    streams: new SharePool(STREAM_LIMITS),
+    logTurns: new SharePool(LOG_TURN_LIMITS),
+    listeners: new Set(),
+  };
   deps.runtime.watch(() => {
     for (const listener of [...context.listeners]) listener();
   }, signal);
