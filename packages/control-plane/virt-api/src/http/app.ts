@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP application: admission webhooks, subresources, discovery and OpenAPI.
-import { AppError, messageOf } from "@patchbay/base";
+import { AppError, messageOf, SHARE_KEYS, SharePool, type PoolLimits } from "@patchbay/base";
 import express, {
   type Request,
   type ErrorRequestHandler,
@@ -110,7 +110,12 @@ export function countRequests(
 
 /** Maximum size of a body. An AdmissionReview contains two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
-/** Reads bodies as text. Routes must authenticate clients before they call this parser, so that unknown clients cannot send bodies. */
+const MIB = 1024 * 1024;
+/** Limits on the total size of unanswered bodies. On a cluster, the API server sends reviews without a client certificate. */
+const BODY_LIMITS: PoolLimits = { max: 128 * MIB, share: 32 * MIB, reserve: 64 * MIB };
+/** Maximum size of a body without a reservation, in bytes. */
+const UNRESERVED_MAX = 16 * 1024;
+/** Reads bodies as text. Routes must authenticate clients before they call this parser. */
 const parseTextBody = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 
@@ -131,6 +136,33 @@ function rejectUnless(isAuthenticated: (request: Request) => boolean): RequestHa
   return (request, response, next) => {
     if (isAuthenticated(request)) next();
     else send(response, toFailureAnswer({ code: 401, message: "Unauthorized" }));
+  };
+}
+
+function findBodyKey(request: Request, { frontProxy, webhooks }: Callers): string {
+  const user = findRemoteUser(frontProxy, request);
+  if (user !== undefined) return SHARE_KEYS.user(user);
+  return webhooks?.isTrustedClient(request) === true
+    ? SHARE_KEYS.system("webhooks")
+    : SHARE_KEYS.peer(request.socket.remoteAddress);
+}
+
+/** Delays a request until its client's share has room for the body. */
+function reserveBody(callers: Callers): RequestHandler {
+  const bodies = new SharePool(BODY_LIMITS);
+  return async (request, response, next) => {
+    const { "content-length": length, "transfer-encoding": encoding } = request.headers;
+    const bytes = Math.min(encoding === undefined ? Number(length ?? 0) : Infinity, BODY_MAX_BYTES);
+    if (bytes > UNRESERVED_MAX) {
+      const closed = new AbortController();
+      const release = bodies.acquire(findBodyKey(request, callers), bytes, closed.signal);
+      response.once("close", () => {
+        closed.abort();
+        void release.then((releaseBytes) => releaseBytes?.());
+      });
+      if ((await release) === undefined) return;
+    }
+    next();
   };
 }
 
@@ -242,24 +274,29 @@ function handleErrors(deps: Deps): ErrorRequestHandler {
   };
 }
 
-function serveAdmission(app: Express, deps: Deps, { webhooks }: Callers): void {
+function serveAdmission(
+  app: Express,
+  deps: Deps,
+  { webhooks }: Callers,
+  readBody: readonly RequestHandler[],
+): void {
   const isAuthenticated = (request: Request): boolean => webhooks?.isTrustedClient(request) ?? true;
   for (const webhook of ["mutate", "validate"] as const) {
-    app.post(
-      `/${webhook}`,
-      rejectUnless(isAuthenticated),
-      parseTextBody,
-      serveReview(deps, webhook),
-    );
+    app.post(`/${webhook}`, rejectUnless(isAuthenticated), ...readBody, serveReview(deps, webhook));
   }
 }
 
-function serveGroup(app: Express, deps: Deps, callers: Callers): void {
+function serveGroup(
+  app: Express,
+  deps: Deps,
+  callers: Callers,
+  readBody: readonly RequestHandler[],
+): void {
   const { frontProxy } = callers;
   app.use(
     ["/apis", "/openapi"],
     rejectUnless((request) => findRemoteUser(frontProxy, request) !== undefined),
-    parseTextBody,
+    ...readBody,
   );
   serveDiscovery(app);
   serveOpenApi(app, deps);
@@ -273,8 +310,9 @@ export function createApp(deps: Deps, callers: Callers): Express {
   app.get(/^\/{1,2}healthz$/, (_request, response) => {
     send(response, configHealth(true, deps.configVersion()));
   });
-  serveAdmission(app, deps, callers);
-  serveGroup(app, deps, callers);
+  const readBody = [reserveBody(callers), parseTextBody];
+  serveAdmission(app, deps, callers, readBody);
+  serveGroup(app, deps, callers, readBody);
   app.use((_request, response) => {
     const message = "the server could not find the requested resource";
     send(response, toFailureAnswer({ code: 404, message }));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resumed TLS sessions must not replace a client certificate.
+// Resumed TLS sessions must not replace a client certificate. Unfinished bodies must not delay other clients.
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
+import { createServer as createPlainServer, request, type IncomingMessage } from "node:http";
 import { createServer } from "node:https";
+import { connect as connectPlain, type AddressInfo } from "node:net";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { join } from "node:path";
 import { createFiles } from "@patchbay/os";
@@ -11,6 +13,8 @@ import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ClientAuthority, trustInFile } from "@patchbay/daemon";
 import { startBench, type Bench } from "../testing/bench.ts";
+import { depsOn } from "../testing/deps.ts";
+import { createApp } from "./app.ts";
 
 const GET_GROUPS =
   "GET /apis HTTP/1.1\r\nhost: a\r\nx-remote-user: root\r\nconnection: close\r\n\r\n";
@@ -81,6 +85,46 @@ test("does not trust a resumed TLS session without a certificate", async () => {
     expect(isReused).toBe(true);
     expect(received).toContain("vouched: false");
   } finally {
+    server.close();
+  }
+});
+
+test("unfinished bodies delay only large bodies of their client", async () => {
+  const [attacker, other] = ["127.0.0.2", "127.0.0.3"];
+  const server = createPlainServer(createApp(depsOn(createFakeStore()), {}));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const post = async (localAddress: string, length: number): Promise<number | undefined> => {
+    const options = { host: "127.0.0.1", port, localAddress, agent: false } as const;
+    const outgoing = request({ ...options, method: "POST", path: "/validate" });
+    outgoing.end("x".repeat(length));
+    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
+    response.resume();
+    return response.statusCode;
+  };
+  // The share of an address is 32 MiB.
+  const unfinished = Array.from({ length: 4 }, () => {
+    const socket = connectPlain({ port, host: "127.0.0.1", localAddress: attacker });
+    socket.on("error", () => undefined);
+    socket.write(
+      `POST /validate HTTP/1.1\r\nhost: a\r\ncontent-length: ${String(2 ** 23)}\r\n\r\n`,
+    );
+    return socket;
+  });
+  try {
+    await Promise.all(unfinished.map((socket) => once(socket, "connect")));
+    // By the answer, the server has read the other requests.
+    expect(await post(attacker, 10)).toBe(400);
+    const codes: (number | undefined)[] = [];
+    const delayed = post(attacker, 2 ** 20).then((code) => codes.push(code));
+    expect(await post(other, 2 ** 20)).toBe(400);
+    expect(codes).toEqual([]);
+    unfinished[0]?.destroy();
+    await delayed;
+    expect(codes).toEqual([400]);
+  } finally {
+    for (const socket of unfinished) socket.destroy();
     server.close();
   }
 });
