@@ -30,6 +30,19 @@ export interface Answer {
   readonly text: string;
 }
 
+/** Bytes of memory of a process: now and at most so far. */
+export interface Memory {
+  readonly now: number;
+  readonly most: number;
+}
+
+export async function memoryOf(pid: number | undefined): Promise<Memory> {
+  const status = await readFile(`/proc/${String(pid)}/status`, "utf8");
+  const bytesOf = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024;
+  return { now: bytesOf("VmRSS"), most: bytesOf("VmHWM") };
+}
+
 /** A running server with an administrator's client. */
 export class ApiServerProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
@@ -112,12 +125,8 @@ export class ApiServerProcess implements AsyncDisposable {
     return longest;
   }
 
-  /** Bytes of memory: now and at most so far. */
-  async memory(): Promise<{ readonly now: number; readonly most: number }> {
-    const status = await readFile(`/proc/${String(this.#child.pid)}/status`, "utf8");
-    const bytesOf = (name: string): number =>
-      Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024;
-    return { now: bytesOf("VmRSS"), most: bytesOf("VmHWM") };
+  memory(): Promise<Memory> {
+    return memoryOf(this.#child.pid);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,7 +2,7 @@
 // The program virt-api behind an embedded API server, with the roles and webhooks of a standalone machine.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { type Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ import { issueCertificate, kubeconfigText, type IssuedCertificate } from "@patch
 import { ensureKinds, ensureRights, ensureVirtApi } from "@patchbay/supervisor/objects";
 import { findFreePort, executableOf } from "@patchbay/support";
 import { WebSocket } from "ws";
+import { type Memory, memoryOf } from "./api-server-process.ts";
 import { makeAgent, readText, send } from "../contract/apiserver/client.ts";
 import {
   type Body,
@@ -133,6 +134,18 @@ export class VirtApiMachine implements AsyncDisposable {
         );
       },
     };
+  }
+
+  /** virt-api's memory. */
+  memory(): Promise<Memory> {
+    return memoryOf(this.#child?.pid);
+  }
+
+  /** Processor time of virt-api's main thread, which serves admission, in milliseconds. */
+  async mainThreadMs(): Promise<number> {
+    const pid = String(this.#child?.pid);
+    const [usedNs] = (await readFile(`/proc/${pid}/task/${pid}/schedstat`, "utf8")).split(" ");
+    return Number(usedNs) / 1e6;
   }
 
   agentOf(node: string): Promise<Person> {
