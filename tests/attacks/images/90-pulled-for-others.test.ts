@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { customResourceDefinitions } from "@patchbay/api";
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { archiveDirectory } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
@@ -46,12 +47,21 @@ beforeAll(async () => {
   for (const name of ["other", "tenant"]) {
     await machine.api.post("/api/v1/namespaces", { metadata: { name } });
   }
+  for (const definition of customResourceDefinitions()) {
+    await machine.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
+  }
   const tenantPolicy = { trustedNamespaces: ["default", "other"] };
-  const made = await machine.api.post("/apis/kubevirt.io/v1/namespaces/default/kubevirts", {
-    metadata: { name: "kubevirt" },
-    spec: { configuration: { network: { tenantPolicy } } },
-  });
-  if (made.code !== 201) throw new Error(`the tenant policy was not set: ${JSON.stringify(made)}`);
+  await eventually(async () => {
+    const path = "/apis/kubevirt.io/v1/namespaces/default/kubevirts";
+    const { code, text } = await machine.api.post(path, {
+      apiVersion: "kubevirt.io/v1",
+      kind: "KubeVirt",
+      metadata: { name: "kubevirt" },
+      spec: { configuration: { network: { tenantPolicy } } },
+    });
+    if (code !== 201) throw new Error(text);
+    return true;
+  }, TIMEOUT);
   const auths = { [closed.host]: LOGIN };
   await machine.api.post("/api/v1/namespaces/default/secrets", {
     metadata: { name: "pull" },

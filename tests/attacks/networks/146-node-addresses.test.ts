@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { KUBEVIRTS, type ClusterTenantPolicy } from "@patchbay/api";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { AgentMachine } from "../../contract/net-agent/machine.ts";
+import { AgentMachine, unlimitNetworks } from "../../contract/net-agent/machine.ts";
 
 const TENANT = "tenant";
 const TIMEOUT = { withinMs: 10_000 };
@@ -25,8 +25,9 @@ beforeAll(async () => {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const port = String((server.address() as AddressInfo).port);
-  machine = await AgentMachine.start(async ({ store }) => {
-    await store.create(KUBEVIRTS, {
+  machine = await AgentMachine.start(async (admin) => {
+    await unlimitNetworks(admin);
+    await admin.store.create(KUBEVIRTS, {
       apiVersion: "kubevirt.io/v1",
       kind: "KubeVirt",
       metadata: { namespace: "default", name: "kubevirt" },
@@ -65,11 +66,15 @@ async function waitUntilAttached(name: string): Promise<void> {
 }
 
 test("attack 145: a definition with long names and many forbidden paths gets a short report", async () => {
-  const key = `${"k".repeat(500_000)}Dir`;
   const paths = Array.from({ length: 1000 }, (_unused, index) => `/etc/${String(index)}`);
   const before = process.memoryUsage.rss();
-  const report = await attempt("long", { type: "bridge", bridge: "blue", [key]: paths });
-  expect(report).toMatch(/^DefinitionForbidden .*kkk….*and \d+ more/);
+  const attemptKey = (name: string, length: number): Promise<string> =>
+    attempt(name, { type: "bridge", bridge: "blue", [`${"k".repeat(length)}Dir`]: paths });
+  expect(await attemptKey("too-long", 500_000)).toMatch(
+    /^NetworkInvalid .*exceeds the limit of 65536 characters/,
+  );
+  const report = await attemptKey("long", 40_000);
+  expect(report).toMatch(/^DefinitionForbidden .*kkk….*at which the check stopped/);
   expect(report.length).toBeLessThan(8192);
   expect(process.memoryUsage.rss() - before).toBeLessThan(256 * 2 ** 20);
 });

@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { AgentMachine } from "../../contract/net-agent/machine.ts";
+import { AgentMachine, unlimitNetworks } from "../../contract/net-agent/machine.ts";
 
 const TIMEOUT = { withinMs: 10_000 };
 const NAMESPACE = "default";
@@ -16,7 +16,7 @@ let count = 0;
 const evidence = (): string => join(machine.node.directory, "executed");
 
 beforeAll(async () => {
-  machine = await AgentMachine.start();
+  machine = await AgentMachine.start(unlimitNetworks);
   // A program beside the plugin directory that must not run.
   machine.node.addPlugin("harmless", "exit 1");
   const canary = join(machine.node.directory, "canary");

@@ -11,12 +11,16 @@ import {
   type NetworkStatus,
   type AttachmentErrors,
 } from "@patchbay/api/annotations";
-import type { Pod } from "@patchbay/api/kubernetes";
+import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import { FakeCriSandboxes } from "@patchbay/cri/testing";
 import type { KubeClient } from "@patchbay/kube";
 import type { NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
-import { startTestServer, type TestServer } from "@patchbay/support/api-server";
+import {
+  CUSTOM_RESOURCE_DEFINITIONS,
+  startTestServer,
+  type TestServer,
+} from "@patchbay/support/api-server";
 import { createMetrics } from "@patchbay/telemetry";
 import { runAgent } from "../../../packages/control-plane/net-agent/src/compose.ts";
 import { parseFlags, type Flags } from "../../../packages/control-plane/net-agent/src/config.ts";
@@ -31,6 +35,15 @@ const NAMESPACES = {
   kind: "Namespace",
   namespaced: false,
 };
+
+const NETWORKS_KIND = { name: "network-attachment-definitions.k8s.cni.cncf.io" };
+
+/** Accepts networks of any length, like the kind that Multus installs. */
+export async function unlimitNetworks({ store }: KubeClient): Promise<void> {
+  const kind = await store.find(CUSTOM_RESOURCE_DEFINITIONS, NETWORKS_KIND);
+  const text = JSON.stringify(kind).replaceAll(/,"maxLength":\d+/g, "");
+  await store.update(CUSTOM_RESOURCE_DEFINITIONS, JSON.parse(text) as KubeObject);
+}
 
 export interface PodRequest {
   readonly namespace: string;
