@@ -159,6 +159,31 @@ test.each([
   },
 );
 
+test.each([
+  { name: "by ips", element: { ips: ["10.244.1.5/28"] } },
+  { name: "by cni-args", element: { "cni-args": { ips: ["10.244.1.5/28"] } } },
+])(
+  "attack 148: no pod gives the node an address by an administrator's network: $name",
+  async ({ name, element }) => {
+    const bridge = machine.node.nameLink(name.slice(-3));
+    const network = `open-${name.slice(-3)}`;
+    const plugin = { type: "bridge", bridge, isGateway: true, capabilities: { ips: true } };
+    await machine.putNad("default", network, [{ ...plugin, ipam: { type: "static" } }]);
+    const pod = `asks-${name.slice(-3)}`;
+    const selection = { name: network, namespace: "default", interface: "net1", ...element };
+    await machine.runPod({ namespace: TENANT, name: pod, networks: JSON.stringify([selection]) });
+    const error = await eventually(
+      async () => (await machine.errors(TENANT, pod))["net1"],
+      TIMEOUT,
+    );
+    expect(error).toMatchObject({
+      reason: "RequestForbidden",
+      message: expect.stringMatching(/"10\.244\.1\.5\/28", which is in no range/) as string,
+    });
+    expect(hasLink(bridge)).toBe(false);
+  },
+);
+
 test("attack 148: a route of the node disables the ranges that overlap it", async () => {
   const link = machine.node.addParent();
   run("ip", "address", "add", "198.51.100.200/28", "dev", link);

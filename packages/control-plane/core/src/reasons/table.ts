@@ -96,7 +96,7 @@ const REASONS_IN_POD = {
   RequestForbidden: {
     ...POD_ATTACHING,
     meaning:
-      "the pod requests a port of the node, or an address of its own, that pods of its namespace may not have",
+      "the pod requests a port of the node, or an address, that pods of its namespace may not have",
     owner: "user, administrator",
     advice:
       "change the annotation of the pod, or have an administrator allow it by the flag of net-agent that is named{setting}",

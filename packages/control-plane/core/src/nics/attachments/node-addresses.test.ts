@@ -252,17 +252,29 @@ describe("addresses that a tenant's network gives the node", () => {
 });
 
 describe("addresses that a pod requests from an administrator's network", () => {
-  const config = configOf({ type: "bridge", ipam: local("10.9.0.0/24") });
+  const ipam = local("10.9.0.0/24");
+  const config = configOf({ type: "bridge", ipam, args: { cni: { ips: ["10.8.0.1/24"] } } });
   const context = { policy: POLICY, subnets: SUBNETS, foreignBridges: new Set<string>() };
 
+  function judgeBoth(ip: string): readonly number[] {
+    const requests = [
+      { config, requestedIps: [ip], requestedArgs: undefined },
+      { config, requestedIps: [], requestedArgs: { ips: [ip] } },
+    ];
+    return requests.map((request) => findRequestedProblems("x", request, context).length);
+  }
+
   test.each([["10.9.0.7"], ["10.9.0.7/24"], ["10.60.0.7/24"]])("allows %s", (ip) => {
-    const requestedIps = [ip];
-    expect(findRequestedProblems("x", { config, requestedIps }, context)).toEqual([]);
+    expect(judgeBoth(ip)).toEqual([0, 0]);
   });
 
-  test.each([["10.244.0.7/24"], ["192.168.1.5"], ["x"]])("refuses %s", (ip) => {
-    const requestedIps = [ip];
-    expect(findRequestedProblems("x", { config, requestedIps }, context)).toHaveLength(1);
+  test.each([["10.244.0.7/24"], ["192.168.1.5"], ["10.9.0.7/8"]])("refuses %s", (ip) => {
+    expect(judgeBoth(ip)).toEqual([1, 1]);
+  });
+
+  test("refuses text in place of an address", () => {
+    const request = { config, requestedIps: ["x"], requestedArgs: undefined };
+    expect(findRequestedProblems("x", request, context)).toHaveLength(1);
   });
 });
 

@@ -86,7 +86,6 @@ function readAddressText({ member, value }: ConfigMember): string | undefined {
 
 const ADDRESSES_MAX = 256;
 
-/** Lists addresses in `ipam` or `args`. Uses no recursion, because the author of the definition controls the depth. */
 function listAddresses(field: string, root: unknown): readonly NamedValue[] {
   const found: NamedValue[] = [];
   const pending: ConfigMember[] = [{ field, member: "", value: root }];
@@ -261,22 +260,26 @@ export function findAddressProblems(
   ];
 }
 
+interface AddressRequest extends AddressSources {
+  readonly requestedArgs: unknown;
+}
+
+/** Addresses with their prefix length, because plugin bridge gives the node a route to the whole prefix. */
 export function findRequestedProblems(
   purpose: string,
-  { config, requestedIps }: AddressSources,
+  { config, requestedIps, requestedArgs }: AddressRequest,
   context: AddressContext,
 ): readonly string[] {
-  const plugins = listAllPlugins(config);
-  const ofDefinition = plugins
+  const ofDefinition = listAllPlugins(config)
     .flatMap(({ plugin }) => listAddresses("ipam", plugin["ipam"]))
     .flatMap(({ text }) => parsePrefixes(splitRange(text)));
   const requested = [
-    ...plugins.flatMap(({ plugin }) => listAddresses("args", plugin["args"])),
+    ...listAddresses("requested cni-args", requestedArgs),
     ...toNamedValues("requested", requestedIps),
   ];
   const others = requested.filter(({ text }) => {
     const address = parseIp(text);
-    return !ofDefinition.some((prefix) => isAddressWithin(address, prefix));
+    return address === undefined || !ofDefinition.some((prefix) => isWithin(address, prefix));
   });
   return findTextProblems(buildJudge(purpose, config, context), others.slice(0, ADDRESSES_MAX));
 }
@@ -287,11 +290,6 @@ export function findAssignedProblems(
   context: AddressContext,
 ): readonly string[] {
   return findTextProblems(buildJudge(purpose, config, context), toNamedValues("assigned", ips));
-}
-
-function isAddressWithin(address: IpPrefix | undefined, prefix: IpPrefix): boolean {
-  if (address === undefined) return false;
-  return isWithin({ ...address, length: address.version === 4 ? 32 : 128 }, prefix);
 }
 
 function describePort(

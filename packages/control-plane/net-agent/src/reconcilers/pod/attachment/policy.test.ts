@@ -180,6 +180,44 @@ describe("addresses of the node", () => {
     expect(await attach(config, args)).toBe("DefinitionForbidden");
     expect(world.cni.calls).toEqual([]);
   });
+
+  test("are judged with the addresses that the pod's annotation retains", async () => {
+    const config = { ...ofRange, capabilities: { ips: true } };
+    const retained = { "io.patchbay.kept-ips": ["10.244.1.5"] };
+    expect(await attach(config, retained)).toBe("DefinitionForbidden");
+    expect(world.cni.calls).toEqual([]);
+  });
+
+  test.each([
+    { ip: "10.9.0.7/24", want: undefined },
+    { ip: "10.60.0.7/24", want: undefined },
+    { ip: "10.9.0.7/8", want: "RequestForbidden" },
+    { ip: "10.244.1.5/28", want: "RequestForbidden" },
+  ])("are not chosen by pods on an administrator's network: $ip", async ({ ip, want }) => {
+    const ipam = { type: "static", addresses: [{ address: "10.9.0.2/24" }] };
+    const shared = { ...gateway, bridge: "br0", ipam, args: { cni: { ips: ["10.8.0.1/24"] } } };
+    world.putNad({ namespace: "default", name: "shared" }, shared);
+    const element = { name: "shared", namespace: "default", "cni-args": { ips: [ip] } };
+    await world.putPod({ networks: JSON.stringify([element]) });
+    await world.pass();
+    expect((await world.errorReasons())["net1"]).toBe(want);
+    expect(world.cni.calls).toHaveLength(want === undefined ? 1 : 0);
+  });
+
+  test("stay with attachments from before an upgrade; new attachments are refused", async () => {
+    const config = { ...gateway, ipam: { type: "host-local", subnet: "10.1.0.0/24" } };
+    world.policy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default"] };
+    expect(await attach(config)).toBeUndefined();
+    world.policy = DEFAULT_POLICY;
+    await world.putPod({ networks: "mine@net1,mine@net2" });
+    await world.pass();
+    expect(await world.errorReasons()).toEqual({ net2: "DefinitionForbidden" });
+    expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
+    await world.putPod({ networks: "" });
+    await world.pass();
+    expect(world.cni.attachments).toEqual([]);
+    expect(await world.errorReasons()).toEqual({});
+  });
 });
 
 describe("ports of the node", () => {

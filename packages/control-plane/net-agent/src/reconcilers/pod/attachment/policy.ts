@@ -20,7 +20,7 @@ import type { Deps } from "../../../deps.ts";
 import { isTrusted, readDefinition } from "./definition.ts";
 import { POLICY_FIELDS } from "@patchbay/api";
 import { PROBLEMS_MAX } from "@patchbay/api/limits";
-import type { NetworkSelection } from "@patchbay/api/annotations";
+import { parsePreferredIps, type NetworkSelection } from "@patchbay/api/annotations";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
 
@@ -112,7 +112,8 @@ async function findDefinitionAddressProblems(
 ): Promise<readonly string[]> {
   const purpose = findNodeAddressMember(config) ?? (pod?.isDefault && OWN_ADDRESS);
   if (purpose === undefined) return [];
-  const requestedIps = pod?.selection.ips ?? [];
+  const requestedIps =
+    pod === undefined ? [] : [...(pod.selection.ips ?? []), ...parsePreferredIps(pod.selection)];
   return findAddressProblems(purpose, { config, requestedIps }, await readAddressContext(deps));
 }
 
@@ -200,10 +201,13 @@ async function findRequestProblems(
     portMappings === undefined
       ? []
       : findPortProblems(portMappings, policy, await deps.listListeningPorts());
-  if (pod.isDefault !== true || !isTrusted(network, deps)) return portProblems;
+  const requestedArgs = pod.selection["cni-args"];
+  const purpose = pod.isDefault === true ? OWN_ADDRESS : findNodeAddressMember(config);
+  const isRequest = requestedIps.length > 0 || requestedArgs != null;
+  if (purpose === undefined || !isRequest || !isTrusted(network, deps)) return portProblems;
   const context = await readAddressContext(deps);
-  const request = { config, requestedIps };
-  return [...portProblems, ...findRequestedProblems(OWN_ADDRESS, request, context)];
+  const request = { config, requestedIps, requestedArgs };
+  return [...portProblems, ...findRequestedProblems(purpose, request, context)];
 }
 
 function rejectRequest(
