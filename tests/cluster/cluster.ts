@@ -31,7 +31,10 @@ const WORKLOADS = [
   "daemonset/net-agent",
 ];
 
-/** A network that leaves nothing on the node, unlike a bridge: the plugin creates a veth pair for each NIC. */
+/**
+ * A network that leaves nothing on the node, unlike a bridge: the plugin creates a veth pair for each NIC. An administrator's,
+ * because ptp gives the node routes.
+ */
 function networkManifest(name: string): unknown {
   const ipam = { type: "host-local", subnet: "10.79.1.0/24" };
   return {
@@ -62,6 +65,7 @@ function inNamespace(manifest: unknown, namespace: string): string {
 /** A namespace on the cluster with a network and a VM; deleted at the end with its content. */
 export class Room {
   readonly namespace = `patchbay-test-${randomBytes(3).toString("hex")}`;
+  readonly network = `default/${this.namespace}`;
 
   #run(program: string, args: readonly string[], input?: string): string {
     return execFileSync(program, ["--kubeconfig", kubeconfig(), ...args], {
@@ -96,7 +100,9 @@ export class Room {
   open(...manifests: readonly unknown[]): void {
     this.#expectInstalled();
     this.#run("kubectl", ["create", "namespace", this.namespace]);
-    for (const manifest of [networkManifest("blue"), ...manifests]) {
+    const network = JSON.stringify(networkManifest(this.namespace));
+    this.#run("kubectl", ["--namespace", "default", "apply", "--filename", "-"], network);
+    for (const manifest of manifests) {
       const text = inNamespace(manifest, this.namespace);
       // Without the flag, kubectl uses the kubeconfig's namespace. With it, kubectl rejects another one.
       this.#run("kubectl", ["--namespace", this.namespace, "apply", "--filename", "-"], text);
@@ -106,6 +112,8 @@ export class Room {
   close(): void {
     this.kubectl("delete", "vm,vmi", "--all", "--wait=true", "--timeout=120s");
     this.#run("kubectl", ["delete", "namespace", this.namespace, "--timeout=120s"]);
+    const kind = "network-attachment-definitions";
+    this.#run("kubectl", ["--namespace", "default", "delete", kind, this.namespace]);
   }
 
   /** Enables a feature gate; returns a function that restores the previous state. */

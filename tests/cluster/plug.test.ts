@@ -58,7 +58,7 @@ describe("on the named cluster", () => {
       "first",
       "--wait",
       "--network-attachment-definition-name",
-      "blue",
+      room.network,
     );
     await expectObserved("first", since);
   });
@@ -71,7 +71,7 @@ describe("on the named cluster", () => {
 
   test("plugs a NIC by a patch of the VM's template, and the guest sees it", async () => {
     const since = room.console(VM).length;
-    const nic = { name: "second", network: "blue" };
+    const nic = { name: "second", network: room.network };
     const operations = [
       { op: "add", path: `${TEMPLATE}/networks/-`, value: networkManifest(nic) },
       { op: "add", path: `${TEMPLATE}/domain/devices/interfaces/-`, value: ifaceManifest(nic) },

@@ -8,7 +8,7 @@ import { TestPodResources } from "@patchbay/device-plugin/testing";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { NicDevices, PLUGIN, RESOURCE } from "../nic-devices.ts";
-import { ThickNode, type Inventory } from "./node.ts";
+import { RANGE, ThickNode, type Inventory } from "./node.ts";
 
 const TIMEOUT = { withinMs: 20_000 };
 let node: ThickNode;
@@ -198,19 +198,27 @@ test("the runtime's CHECK, STATUS and GC reach the networks' plugins", async () 
 });
 
 test("a pod's own default network replaces the node's and is detached as it was attached", async () => {
-  const own = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/blue@eth0" };
+  const ipam = { type: "host-local", dataDir: node.cni.leaseDir, subnet: RANGE };
+  await node.putNad("primary", [{ ...node.cni.bridgePlugin(), ipam }]);
+  const own = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/primary@eth0" };
   const uid = await node.makePod("own", "green", own);
   const id = await node.runSandbox("own", uid);
-  expect(await node.told("own")).toEqual(["ns1/blue eth0", "ns1/green net1"]);
+  expect(await node.told("own")).toEqual(["ns1/primary eth0", "ns1/green net1"]);
   expect((await node.networkStatus("own"))[0]).toMatchObject({ default: true });
   expect(await node.nics(id)).toEqual(["eth0", "net1"]);
   await node.restartAgent();
   await node.removeSandbox(id);
   await node.deletePod("own");
-  const bad = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/blue@net7" };
+  const bad = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/primary@net7" };
   const refused = await node.makePod("bad", "", bad);
   await expect(node.runSandbox("bad", refused)).rejects.toThrow("interface net7 must be eth0");
   await node.deletePod("bad");
+  const outside = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/blue" };
+  const forbidden = await node.makePod("outside", "", outside);
+  await expect(node.runSandbox("outside", forbidden)).rejects.toThrow(
+    'ipam.ranges[0][0].subnet "10.55.0.0/24", which is in no range',
+  );
+  await node.deletePod("outside");
   await expectAsBefore();
 });
 

@@ -27,6 +27,8 @@ const NAMESPACE = "ns1";
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions`;
 const TIMEOUT = { withinMs: 20_000 };
+/** From which tenants' pods may have their own addresses. No other file uses it. */
+export const RANGE = "10.63.0.0/24";
 
 /** The node's state of pod networks. */
 export interface Inventory {
@@ -122,6 +124,10 @@ export class ThickNode {
         "error",
         "--tenant-paths",
         leaseDir,
+        "--tenant-ranges",
+        RANGE,
+        "--cluster-networks",
+        "10.244.0.0/16",
         "--cni-cache-dir",
         join(directory, "cache"),
         "--cni-socket",
