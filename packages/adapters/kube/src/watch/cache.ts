@@ -258,12 +258,16 @@ interface WatchedNamespace<T extends KubeObject> {
   readonly stop: AbortController;
   readonly objects: Map<string, WatchedObject<T>>;
   isSynced: boolean;
+  nextRereadMs: number;
 }
 
 const MISSING = "";
 const READ_RETRY_MS = 2000;
+/** A namespace's reads of changed objects take at most a fifth of the time, so that objects that change in a loop cost little. */
+const REREAD_PAUSE_FACTOR = 4;
+const REREAD_PAUSE_MAX_MS = 2000;
 
-/** Watches single objects while a user needs them: by one watch for each namespace, which reports identities, and by reads, one at a time. */
+/** Watches single objects while a user needs them, with one watch of identities and one read at a time for each namespace. */
 export class ObjectWatches<T extends KubeObject> {
   readonly #source: ObjectSource<T>;
   readonly #signal: AbortSignal;
@@ -340,7 +344,13 @@ export class ObjectWatches<T extends KubeObject> {
     if (open !== undefined) return open;
     const cache = this.#source.openCache(name);
     const stop = new AbortController();
-    const opened: WatchedNamespace<T> = { cache, stop, objects: new Map(), isSynced: false };
+    const opened: WatchedNamespace<T> = {
+      cache,
+      stop,
+      objects: new Map(),
+      isSynced: false,
+      nextRereadMs: 0,
+    };
     this.#namespaces.set(name, opened);
     cache.onChange((change) => {
       const { metadata } = change.kind === "deleted" ? change.previous : change.current;
@@ -374,9 +384,29 @@ export class ObjectWatches<T extends KubeObject> {
       const identity = namespace.cache.find(watched.key);
       const version = identity === undefined ? MISSING : (identity.metadata.resourceVersion ?? "0");
       if (version === watched.version) break;
-      await this.#read(watched, version);
+      const isReread = watched.version !== undefined && version !== MISSING;
+      if (isReread) await this.#reread(namespace, watched, version);
+      else await this.#read(watched, version);
     }
     watched.isReading = false;
+  }
+
+  async #reread(
+    namespace: WatchedNamespace<T>,
+    watched: WatchedObject<T>,
+    version: string,
+  ): Promise<void> {
+    const { clock } = this.#source;
+    const startMs = clock.monotonicMs();
+    if (startMs < namespace.nextRereadMs) {
+      const waitMs = namespace.nextRereadMs - startMs;
+      await clock.sleep(waitMs, this.#signal).catch(() => undefined);
+      return;
+    }
+    await this.#read(watched, version);
+    const endMs = clock.monotonicMs();
+    const pauseMs = Math.min((endMs - startMs) * REREAD_PAUSE_FACTOR, REREAD_PAUSE_MAX_MS);
+    namespace.nextRereadMs = endMs + pauseMs;
   }
 
   async #read(watched: WatchedObject<T>, version: string): Promise<void> {

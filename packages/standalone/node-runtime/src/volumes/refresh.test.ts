@@ -15,6 +15,7 @@ afterEach(() => {
   stop.current = new AbortController();
 });
 
+const SECOND = 1000;
 const VOLUME = `${PODS_DIR}/${UID}/volumes/kubernetes.io~projected/v`;
 const POD = aPodWith([
   {
@@ -42,8 +43,13 @@ async function running(pod = POD) {
   await bench.files.ensureDirectory(VOLUME);
   void refreshVolumes(bench.deps, { pods, uidIndex: "uid" }, stop.current.signal);
   await wait();
+  const later = async (ms = SECOND): Promise<void> => {
+    await bench.clock.advance(ms);
+    await wait();
+  };
+  await later();
   const text = (file: string): string | undefined => bench.disk.texts.get(`${VOLUME}/${file}`);
-  return Object.assign(bench, { pods, text });
+  return Object.assign(bench, { pods, text, later });
 }
 
 async function wait(): Promise<void> {
@@ -57,7 +63,7 @@ describe("a volume of a running pod", () => {
     await wait();
     expect(bench.text("key")).toBe("2");
     bench.take("ConfigMap", "c");
-    await wait();
+    await bench.later();
     expect(bench.text("key")).toBe("2");
     expect(bench.log.lines.at(-1)).toMatchObject({ message: "volume not updated" });
   });
@@ -73,15 +79,12 @@ describe("a volume of a running pod", () => {
   test("gets a new token after four fifths of its lifetime, and retains the old token on failure", async () => {
     const bench = await running();
     expect(bench.requests).toEqual([" 1000"]);
-    await bench.clock.advance(799_999);
-    await wait();
+    await bench.later(799_999 - SECOND);
     expect(bench.text("token")).toBe("token 1");
-    await bench.clock.advance(1);
-    await wait();
+    await bench.later(1);
     expect(bench.text("token")).toBe("token 2");
     bench.refuseTokens();
-    await bench.clock.advance(800_000);
-    await wait();
+    await bench.later(800_000);
     expect(bench.text("token")).toBe("token 2");
     expect(bench.log.lines.at(-1)).toMatchObject({ message: "token not replaced" });
   });
@@ -96,6 +99,50 @@ describe("a volume of a running pod", () => {
     bench.put(aConfigMap("c", { key: "2" }));
     await wait();
     expect(bench.text("key")).toBe("2");
+  });
+
+  test("is updated once per second while its ConfigMap changes in a loop", async () => {
+    const bench = await running();
+    const publish = bench.disk.publish.bind(bench.disk);
+    let publishCount = 0;
+    bench.disk.publish = (path, files) => {
+      publishCount += 1;
+      return publish(path, files);
+    };
+    for (let change = 0; change < 100; change += 1) {
+      bench.put(aConfigMap("c", { key: String(change) }));
+      await bench.later(50);
+    }
+    expect(publishCount).toBeLessThanOrEqual(6);
+    await bench.later();
+    expect(bench.text("key")).toBe("99");
+  });
+
+  test("waits for four times the duration of a refresh of another pod of its namespace", async () => {
+    const bench = await running();
+    const other = { ...POD, metadata: { ...POD.metadata, name: "b", uid: "other" } };
+    const volume = VOLUME.replace(UID, "other");
+    await prepareVolumes(bench.deps, other);
+    await bench.files.ensureDirectory(volume);
+    bench.pods.put(other);
+    await bench.later();
+    const publish = bench.disk.publish.bind(bench.disk);
+    bench.disk.publish = async (path, files) => {
+      await bench.clock.sleep(400, new AbortController().signal);
+      return publish(path, files);
+    };
+    const relabel = (pod: Pod): Pod => ({
+      ...pod,
+      metadata: { ...pod.metadata, labels: { app: "y" } },
+    });
+    bench.pods.put(relabel(POD));
+    await bench.later(400);
+    bench.pods.put(relabel(other));
+    await bench.later(1599);
+    expect(bench.disk.texts.get(`${volume}/labels`)).toBe('app="x"');
+    await bench.later(1);
+    await bench.later(400);
+    expect(bench.disk.texts.get(`${volume}/labels`)).toBe('app="y"');
   });
 
   test("is not updated after the pod has ended", async () => {
@@ -162,6 +209,7 @@ test("logs changed volumes, not unchanged ones", async () => {
   const before = bench.log.lines.length;
   bench.pods.put({ ...POD, metadata: { ...POD.metadata, annotations: { x: "y" } } });
   await wait();
+  await bench.later();
   expect(bench.log.lines.slice(before)).toEqual([]);
   bench.put(aConfigMap("c", { key: "2" }));
   await wait();
