@@ -2,7 +2,7 @@
 // Collects the facts about an installation. Creates VMs only as dry runs. On a standalone machine, starts and deletes a pod.
 import { dirname, join, resolve } from "node:path";
 import { loadKubeConfig, parseTime } from "@patchbay/kube";
-import type { Files, ListOptions } from "@patchbay/core/interfaces";
+import type { Files, ListOptions, Store } from "@patchbay/core/interfaces";
 import { X509Certificate } from "node:crypto";
 import {
   API_SERVICES,
@@ -70,15 +70,12 @@ const LAUNCHERS = { labelSelector: `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LAB
 const NETWORK_EVENTS = {
   fieldSelector: `involvedObject.kind=${NETWORK_ATTACHMENT_DEFINITIONS.kind}`,
 };
-/** Namespace of the nodes' leases. Source: Kubernetes corev1.NamespaceNodeLease. */
 const NODE_LEASES = "kube-node-lease";
 const SUBRESOURCES: WantedApi = {
   groupVersion: `${names.SUBRESOURCES_GROUP}/v1`,
   resources: ["virtualmachines/addinterface", "virtualmachines/removeinterface"],
 };
-/** Mount point of the SELinux file system. Source: SELinux, selinuxfs. */
 const SELINUX_DIR = "/sys/fs/selinux";
-/** Suffix of the embedded API server's version. */
 const STANDALONE_SUFFIX = "+patchbay";
 
 async function observe<T>(request: Promise<T>): Promise<Observed<T>> {
@@ -89,12 +86,47 @@ async function observe<T>(request: Promise<T>): Promise<Observed<T>> {
   }
 }
 
+interface StoreSession {
+  readonly client: { readonly store: Pick<Store, "list"> };
+}
+
 function list<T extends KubeObject>(
-  { client }: Session,
+  { client }: StoreSession,
   type: ResourceType<T>,
   options: ListOptions = {},
 ): Promise<Observed<readonly T[]>> {
   return observe(client.store.list(type, options).then(({ items }) => items));
+}
+
+const ROLE_BINDINGS: ResourceType<KubeObject & { readonly roleRef: { readonly name: string } }> = {
+  group: "rbac.authorization.k8s.io",
+  version: "v1",
+  resource: "rolebindings",
+  kind: "RoleBinding",
+  namespaced: true,
+};
+const RESOURCE_QUOTAS: ResourceType<KubeObject> = {
+  group: "",
+  version: "v1",
+  resource: "resourcequotas",
+  kind: "ResourceQuota",
+  namespaced: true,
+};
+const TENANT_ROLES: readonly string[] = ["admin", "edit"];
+
+export async function listUnlimitedTenants(
+  session: StoreSession,
+): Promise<Facts["unlimitedTenants"]> {
+  const [bindings, quotas] = await Promise.all([
+    list(session, ROLE_BINDINGS),
+    list(session, RESOURCE_QUOTAS),
+  ]);
+  if ("failure" in bindings) return bindings;
+  if ("failure" in quotas) return quotas;
+  const tenants = bindings.value.filter(({ roleRef }) => TENANT_ROLES.includes(roleRef.name));
+  const limited = new Set(quotas.value.map(({ metadata }) => metadata.namespace));
+  const namespaces = new Set(tenants.map(({ metadata }) => metadata.namespace ?? ""));
+  return { value: [...namespaces].filter((namespace) => !limited.has(namespace)).sort() };
 }
 
 async function readJson({ client }: Session, path: string): Promise<JsonObject> {
@@ -271,6 +303,7 @@ export async function collectFacts(context: Context, session: Session): Promise<
     nodeLeases: await list(session, LEASES, { namespace: NODE_LEASES }),
     useEmulation: "value" in kubevirts && usesEmulation(kubevirts.value[0]),
     offersDataplane: "value" in kubevirts && isDataplaneEnabled(kubevirts.value[0]),
+    unlimitedTenants: await listUnlimitedTenants(session),
     networks: await list(session, NETWORK_ATTACHMENT_DEFINITIONS),
     networkEvents: await list(session, EVENTS, NETWORK_EVENTS),
     vmis: await list(session, VIRTUAL_MACHINE_INSTANCES),

@@ -33,7 +33,6 @@ export interface Trial {
   readonly serverMs: number;
   /** Whether virt-api set the defaults of the first VM. */
   readonly hasDefaults: boolean;
-  /** Whether virt-api rejected the second VM. */
   readonly isRefused: boolean;
 }
 
@@ -74,6 +73,8 @@ export interface Facts {
   readonly useEmulation: boolean;
   /** Whether feature gate VhostUserDataplane is on. If so, nodes must offer the vhost-user sockets of all VMs to a dataplane. */
   readonly offersDataplane: boolean;
+  /** Namespaces without a ResourceQuota in which a role binding grants the ClusterRole admin or edit. */
+  readonly unlimitedTenants: Observed<readonly string[]>;
   readonly networks: Observed<readonly NetworkAttachmentDefinition[]>;
   readonly networkEvents: Observed<readonly KubeEvent[]>;
   readonly vmis: Observed<readonly VirtualMachineInstance[]>;

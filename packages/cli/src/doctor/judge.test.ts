@@ -192,6 +192,16 @@ describe("devices of a node", () => {
   });
 });
 
+test("a namespace with tenants and without a quota is a warning with the next step", () => {
+  const findings = judgeInstallation({ ...HEALTHY, unlimitedTenants: { value: ["blue"] } });
+  expect(findings).toContainEqual({
+    check: "namespace blue",
+    verdict: "warning",
+    message:
+      "its users can use up the nodes, because it has no ResourceQuota: patchbay create namespace blue --existing",
+  });
+});
+
 describe("sockets of vhost-user", () => {
   const SOCKETS = { [names.VHOST_USER_RESOURCE]: "1000" };
   const DATAPLANE = { [names.VHOST_USER_DATAPLANE_RESOURCE]: "1" };

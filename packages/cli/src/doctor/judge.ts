@@ -10,7 +10,7 @@ import {
 import { judgeComponents, judgeDaemonSets } from "./checks/components.ts";
 import { judgeLeftovers } from "./checks/leftovers.ts";
 import { judgeNetworks } from "./checks/networks.ts";
-import { judgeNodes, judgePodStart, judgeSelinux } from "./checks/nodes.ts";
+import { judgeNodes, judgePodStart, judgeSelinux, judgeTenants } from "./checks/nodes.ts";
 import { isNetAgentAlone, type Facts } from "./facts.ts";
 import { ifObserved, type Finding } from "./finding.ts";
 
@@ -23,6 +23,7 @@ const JUDGES: readonly ((facts: Facts) => readonly Finding[])[] = [
   judgePodStart,
   judgeSelinux,
   judgeNetworks,
+  judgeTenants,
   judgeLeftovers,
 ];
 

@@ -83,6 +83,7 @@ export function healthyFacts(): Facts {
     nodeLeases: { value: [leaseOf("n1", "n1")] },
     useEmulation: false,
     offersDataplane: false,
+    unlimitedTenants: { value: [] },
     networks: { value: [] },
     networkEvents: { value: [] },
     vmis: { value: [] },

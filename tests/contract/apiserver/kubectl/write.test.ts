@@ -204,6 +204,19 @@ test("a tenant's namespace admits pods without requests, and none that reaches o
   });
 });
 
+test("a namespace that exists gets the quota of tenants, which counts what it uses", async () => {
+  const kubeconfig = join(session.directory, "kubeconfig");
+  const args = ["create", "namespace", "old", "--existing", "--kubeconfig", kubeconfig];
+  expect(await callPatchbay(args)).toMatchObject({ exitCode: 3, stdout: "" });
+  await session.kubectl("create namespace old");
+  await session.kubectl("run one -n old --image=i");
+  expect((await callPatchbay(args)).stdout).toBe(
+    "resourcequota/tenant created\nresourcequota/cross-namespace-affinity created\nlimitrange/tenant created\nshow its usage with: kubectl describe quota -n old\n",
+  );
+  const wait = ["--for=jsonpath={.status.used.pods}=1", "--timeout=30s"];
+  expect((await session.kubectl("wait quota tenant -n old", ...wait)).code).toBe(0);
+});
+
 test("delete by name, by label, and without waiting", async () => {
   await session.kubectl("create configmap gone --from-literal=a=b");
   await session.kubectl("label cm gone drop=yes");

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { NAMESPACES } from "@patchbay/api";
+import type { KubeNode } from "@patchbay/api/kubernetes";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { buildTenantObjects, createTenant, findHardProblem } from "./create-namespace.ts";
 
 const { signal } = new AbortController();
 
-function hardOf(flags: readonly string[]): unknown {
-  const [quota] = buildTenantObjects("t1", flags).contents;
+async function hardOf(flags: readonly string[]): Promise<unknown> {
+  const [quota] = (await buildTenantObjects("t1", flags)).contents;
   return quota?.[1];
 }
 
-test("limits everything that tenants share, and forbids affinity to other namespaces", () => {
-  const { contents } = buildTenantObjects("t1", []);
+test("limits everything that tenants share, and forbids affinity to other namespaces", async () => {
+  const { contents } = await buildTenantObjects("t1", []);
   expect(contents.map(([, object]) => object)).toMatchObject([
     {
       kind: "ResourceQuota",
@@ -37,12 +38,34 @@ test("limits everything that tenants share, and forbids affinity to other namesp
         },
       },
     },
-    { kind: "LimitRange", spec: { limits: [{ type: "Container" }] } },
+    { kind: "LimitRange", spec: { limits: [{ type: "Container", min: { memory: "8Mi" } }] } },
   ]);
 });
 
-test("--hard changes, adds and removes limits", () => {
-  const quota = hardOf(["pods=5", "count/jobs.batch=1", "services="]);
+function aNode(name: string, allocatable: Readonly<Record<string, string>>): KubeNode {
+  return { apiVersion: "v1", kind: "Node", metadata: { name }, status: { allocatable } };
+}
+
+test("leaves a part of the nodes to other tenants", async () => {
+  const amounts = { pods: "30", cpu: "3", memory: "8Gi", "ephemeral-storage": "100Gi" };
+  const nodes = [aNode("a", amounts), aNode("b", amounts), aNode("c", {})];
+  const [quota] = (await buildTenantObjects("t1", ["pods=50"], nodes)).contents;
+  expect(quota?.[1]).toMatchObject({
+    spec: {
+      hard: {
+        pods: "50",
+        "requests.cpu": "3000m",
+        "requests.memory": "8192Mi",
+        "requests.ephemeral-storage": "50Gi",
+        "requests.storage": "51200Mi",
+        "requests.devices.kubevirt.io/tun": "60",
+      },
+    },
+  });
+});
+
+test("--hard changes, adds and removes limits", async () => {
+  const quota = await hardOf(["pods=5", "count/jobs.batch=1", "services="]);
   expect(quota).toMatchObject({ spec: { hard: { pods: "5", "count/jobs.batch": "1" } } });
   expect(quota).not.toHaveProperty("spec.hard.services");
 });
@@ -57,7 +80,7 @@ test.each(["pods=1", "requests.cpu=500m", "services="])("accepts --hard %s", (fl
 
 test("creates the namespace with its contents", async () => {
   const store = createFakeStore();
-  const objects = buildTenantObjects("t1", []);
+  const objects = await buildTenantObjects("t1", []);
   await createTenant(store, objects, signal);
   for (const [type, { metadata }] of objects.contents) {
     const key = { namespace: "t1", name: metadata.name };
@@ -67,7 +90,7 @@ test("creates the namespace with its contents", async () => {
 
 test("leaves no namespace without limits if the quota cannot be created", async () => {
   const store = createFakeStore();
-  const objects = buildTenantObjects("t1", []);
+  const objects = await buildTenantObjects("t1", []);
   for (const [type, object] of objects.contents) await store.create(type, object);
   await expect(createTenant(store, objects, signal)).rejects.toMatchObject({
     code: "KUBE_ALREADY_EXISTS",

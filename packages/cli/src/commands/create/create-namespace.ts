@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ResourceType } from "@patchbay/api";
-import type { KubeObject } from "@patchbay/api/kubernetes";
+import type { KubeNode, KubeObject } from "@patchbay/api/kubernetes";
 import type { Store } from "@patchbay/core/interfaces";
 import type { Command, Context } from "../../command.ts";
-import { argumentAt, listOption, type Input } from "../../input.ts";
+import { argumentAt, hasFlag, listOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
 const CORE = { group: "", version: "v1", namespaced: true } as const;
@@ -11,6 +11,12 @@ const NAMESPACES: ResourceType<KubeObject> = {
   ...CORE,
   resource: "namespaces",
   kind: "Namespace",
+  namespaced: false,
+};
+const NODES: ResourceType<KubeNode> = {
+  ...CORE,
+  resource: "nodes",
+  kind: "Node",
   namespaced: false,
 };
 const RESOURCE_QUOTAS: ResourceType<KubeObject> = {
@@ -34,6 +40,8 @@ const DEFAULT_HARD: Readonly<Record<string, string>> = {
   "requests.devices.kubevirt.io/kvm": "60",
   "requests.devices.kubevirt.io/tun": "60",
   "requests.devices.kubevirt.io/vhost-net": "60",
+  "requests.vhost-user.patchbay.io/dataplane": "60",
+  "requests.vhost-user.patchbay.io/sockets": "60",
   "requests.storage": "200Gi",
   persistentvolumeclaims: "60",
   services: "30",
@@ -44,8 +52,56 @@ const DEFAULT_HARD: Readonly<Record<string, string>> = {
   "patchbay.io/stored-bytes": "16Mi",
 };
 
+const MEBIBYTE = 2 ** 20;
+
+interface NodeShare {
+  readonly nodeResource: string;
+  readonly share: number;
+  readonly print: (amount: number) => string;
+}
+
+function printMebibytes(bytes: number): string {
+  return `${String(Math.floor(bytes / MEBIBYTE))}Mi`;
+}
+
+/** Largest shares of the nodes' resources that one tenant gets by default. Claims of a standalone machine are on the disk of its pods. */
+const NODE_SHARES: Readonly<Record<string, NodeShare>> = {
+  pods: { nodeResource: "pods", share: 1 / 2, print: (count) => String(Math.floor(count)) },
+  "requests.cpu": {
+    nodeResource: "cpu",
+    share: 1 / 2,
+    print: (cpus) => `${String(Math.floor(cpus * 1000))}m`,
+  },
+  "requests.memory": { nodeResource: "memory", share: 1 / 2, print: printMebibytes },
+  "requests.ephemeral-storage": {
+    nodeResource: "ephemeral-storage",
+    share: 1 / 4,
+    print: printMebibytes,
+  },
+  "requests.storage": { nodeResource: "ephemeral-storage", share: 1 / 4, print: printMebibytes },
+};
+
+async function buildDefaultHard(
+  nodes: readonly KubeNode[],
+): Promise<Readonly<Record<string, string>>> {
+  const { parseQuantity } = await import("@patchbay/api/values");
+  const limits = Object.entries(DEFAULT_HARD).map(([resource, limit]) => {
+    const nodeShare = NODE_SHARES[resource];
+    if (nodeShare === undefined) return [resource, limit];
+    const amounts = nodes.map(({ status }) =>
+      parseQuantity(status?.allocatable?.[nodeShare.nodeResource]),
+    );
+    const share = amounts.reduce<number>((sum, amount = 0) => sum + amount, 0) * nodeShare.share;
+    const isLower = share > 0 && share < (parseQuantity(limit) ?? 0);
+    return [resource, isLower ? nodeShare.print(share) : limit];
+  });
+  return Object.fromEntries(limits) as Readonly<Record<string, string>>;
+}
+
 /** Requests of containers that specify none, because a quota of CPU and memory rejects such containers. */
 const DEFAULT_REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
+/** Each container counts for at least this amount of the quota. No container of Patchbay's own pods requests less. */
+const MIN_REQUESTS = { memory: "8Mi" };
 
 export function findHardProblem(texts: readonly string[]): string | undefined {
   const invalid = texts.filter((text) => !/^[^=]+=[^=]*$/.test(text));
@@ -53,12 +109,15 @@ export function findHardProblem(texts: readonly string[]): string | undefined {
   return `${invalid.join(", ")} is not RESOURCE=QUANTITY, for example pods=20`;
 }
 
-function parseHard(texts: readonly string[]): Readonly<Record<string, string>> {
+async function parseHard(
+  texts: readonly string[],
+  nodes: readonly KubeNode[],
+): Promise<Readonly<Record<string, string>>> {
   const changes = texts.map((text) => {
     const [resource = "", quantity = ""] = text.split("=");
     return [resource, quantity] as const;
   });
-  const hard = { ...DEFAULT_HARD, ...Object.fromEntries(changes) };
+  const hard = { ...(await buildDefaultHard(nodes)), ...Object.fromEntries(changes) };
   return Object.fromEntries(Object.entries(hard).filter(([, quantity]) => quantity !== ""));
 }
 
@@ -67,7 +126,11 @@ interface TenantObjects {
   readonly contents: readonly (readonly [type: ResourceType<KubeObject>, object: KubeObject])[];
 }
 
-export function buildTenantObjects(name: string, hardFlags: readonly string[]): TenantObjects {
+export async function buildTenantObjects(
+  name: string,
+  hardFlags: readonly string[],
+  nodes: readonly KubeNode[] = [],
+): Promise<TenantObjects> {
   const quota = (quotaName: string, spec: object): KubeObject & { readonly spec: object } => ({
     apiVersion: "v1",
     kind: "ResourceQuota",
@@ -79,12 +142,12 @@ export function buildTenantObjects(name: string, hardFlags: readonly string[]): 
     apiVersion: "v1",
     kind: "LimitRange",
     metadata: { name: "tenant", namespace: name },
-    spec: { limits: [{ type: "Container", defaultRequest: DEFAULT_REQUESTS }] },
+    spec: { limits: [{ type: "Container", defaultRequest: DEFAULT_REQUESTS, min: MIN_REQUESTS }] },
   };
   return {
     namespace: { apiVersion: "v1", kind: "Namespace", metadata: { name } },
     contents: [
-      [RESOURCE_QUOTAS, quota("tenant", { hard: parseHard(hardFlags) })],
+      [RESOURCE_QUOTAS, quota("tenant", { hard: await parseHard(hardFlags, nodes) })],
       [
         RESOURCE_QUOTAS,
         quota("cross-namespace-affinity", {
@@ -97,14 +160,23 @@ export function buildTenantObjects(name: string, hardFlags: readonly string[]): 
   };
 }
 
-export async function createTenant(
-  store: Pick<Store, "create" | "delete">,
-  { namespace, contents }: TenantObjects,
+async function createContents(
+  store: Pick<Store, "create">,
+  { contents }: TenantObjects,
   signal: AbortSignal,
 ): Promise<void> {
+  for (const [type, object] of contents) await store.create(type, object, { signal });
+}
+
+export async function createTenant(
+  store: Pick<Store, "create" | "delete">,
+  objects: TenantObjects,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace } = objects;
   await store.create(NAMESPACES, namespace, { signal });
   try {
-    for (const [type, object] of contents) await store.create(type, object, { signal });
+    await createContents(store, objects, signal);
   } catch (error) {
     await store.delete(NAMESPACES, { name: namespace.metadata.name });
     throw error;
@@ -120,10 +192,14 @@ async function run(context: Context, input: Input): Promise<void> {
     const { AppError } = await import("@patchbay/base");
     throw new AppError("FLAG_INVALID", { flag: "--hard", reason });
   }
-  const objects = buildTenantObjects(name, hardFlags);
-  await withSession(context, async ({ client }) => {
-    await createTenant(client.store, objects, context.signal);
-    const created = [objects.namespace, ...objects.contents.map(([, object]) => object)];
+  const isExisting = hasFlag(input, "existing");
+  const { signal } = context;
+  await withSession(context, async ({ client: { store } }) => {
+    const { items: nodes } = await store.list(NODES, { signal });
+    const objects = await buildTenantObjects(name, hardFlags, nodes);
+    await (isExisting ? createContents : createTenant)(store, objects, signal);
+    const contents = objects.contents.map(([, object]) => object);
+    const created = isExisting ? contents : [objects.namespace, ...contents];
     const names = created.map(({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}`);
     await printResult(context, {
       table: () =>
@@ -145,6 +221,10 @@ export const createNamespace: Command = {
       description:
         "limit of the quota, RESOURCE=QUANTITY as in a ResourceQuota, instead of the default; an empty quantity removes it; may be repeated",
       isRepeatable: true,
+    },
+    {
+      flags: "--existing",
+      description: "add the quota to a namespace that exists; what it already uses counts",
     },
   ],
   run,

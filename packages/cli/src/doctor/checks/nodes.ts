@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the nodes: readiness, kernel, devices, clocks, SELinux, and the start of a pod.
+// Checks of the nodes: readiness, kernel, devices, clocks, SELinux, the start of a pod, and tenants who can use them up.
 import type { Selinux } from "@patchbay/os";
 import { type Facts, serverNowMs } from "../facts.ts";
-import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
+import { ifObserved, ok, warning, wrong, type Finding } from "../finding.ts";
 import { names } from "@patchbay/api";
 import type { KubeNode, Lease } from "@patchbay/api/kubernetes";
 import { parseTime } from "@patchbay/kube";
@@ -185,5 +185,16 @@ export function judgeNodes(facts: Facts): readonly Finding[] {
           }),
         ]
       : value.flatMap((node) => judgeNode(node, facts)),
+  );
+}
+
+export function judgeTenants({ unlimitedTenants }: Facts): readonly Finding[] {
+  return ifObserved("quotas", unlimitedTenants, (namespaces) =>
+    namespaces.map((namespace) =>
+      warning(
+        `namespace ${namespace}`,
+        `its users can use up the nodes, because it has no ResourceQuota: patchbay create namespace ${namespace} --existing`,
+      ),
+    ),
   );
 }
