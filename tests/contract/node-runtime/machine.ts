@@ -170,6 +170,11 @@ export class RuntimeMachine {
   #leases = "";
   #hasGuestImage = false;
 
+  /** Process id of node-runtime. */
+  get runtimePid(): number {
+    return this.#program?.pid ?? 0;
+  }
+
   path(...parts: readonly string[]): string {
     return join(this.directory, ...parts);
   }
