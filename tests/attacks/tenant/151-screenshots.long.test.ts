@@ -6,7 +6,8 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Duplex } from "node:stream";
+import { Readable, type Duplex } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { HANDLER_SERVER_NAME } from "@patchbay/core/guest";
 import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate } from "@patchbay/pki";
@@ -46,9 +47,8 @@ async function sendScreen(socket: Duplex): Promise<void> {
   const { version, security, result } = SCREEN;
   socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
   socket.write(Buffer.concat([version, security, result, start, update]));
-  for (let row = 0; row < SIDE && !socket.destroyed; row += ROWS_AT_ONCE) {
-    if (!socket.write(ROWS)) await Promise.race([once(socket, "drain"), once(socket, "close")]);
-  }
+  const pieces = Array.from({ length: SIDE / ROWS_AT_ONCE }, () => ROWS);
+  await pipeline(Readable.from(pieces), socket, { end: false });
 }
 
 async function write(name: string, text: string): Promise<string> {
