@@ -188,14 +188,14 @@ describe("another user of the machine", () => {
     expect(await ask("/", { headers: fromPage() })).toMatchObject({ status: 200 });
   });
 
-  test("attack 114: hundreds of silent connections do not block the page permanently", async () => {
+  test("attack 114: hundreds of silent connections do not block the page", async () => {
     const sockets = Array.from({ length: 150 }, () => connect(panel.port, "127.0.0.1"));
     for (const socket of sockets) socket.on("error", () => socket.destroy());
-    // Connections above the limit are closed immediately.
-    await once(sockets.at(-1) ?? new WebSocket(""), "close");
+    // The oldest are closed to make room.
+    await expect.poll(() => sockets.filter(({ closed }) => closed).length).toBe(50);
+    expect(await ask("/", { headers: fromPage() })).toMatchObject({ status: 200 });
     for (const socket of sockets) socket.destroy();
     await Promise.all(sockets.flatMap((socket) => (socket.closed ? [] : [once(socket, "close")])));
-    await expect.poll(async () => (await ask("/", { headers: fromPage() })).status).toBe(200);
   });
 });
 
