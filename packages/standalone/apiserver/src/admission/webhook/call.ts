@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf } from "@patchbay/base";
+import { messageOf, type PoolLimits, type SharePool } from "@patchbay/base";
 import { type Connections, type Peer, toPem } from "../../backend/connections.ts";
 import { type BackendResponse, exchange } from "../../backend/exchange.ts";
 import {
@@ -8,6 +8,7 @@ import {
   toServerName,
   toServiceReference,
 } from "../../backend/service-address.ts";
+import { shareKeyOf } from "../../limits/limits.ts";
 import { isFields, parseJson, printJson, textAt } from "../../objects/json.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { Store } from "../../storage/store.ts";
@@ -19,7 +20,18 @@ export interface WebhookCallDeps {
   readonly store: Store;
   readonly connections: Connections;
   readonly uid: () => string;
+  readonly reviews: SharePool;
 }
+
+const KIB = 1024;
+
+/** A webhook answers in the order of arrival, so a user's large reviews are sent one after another. */
+export const REVIEW_LIMITS: PoolLimits = {
+  max: 16 * KIB * KIB,
+  share: 256 * KIB,
+  systemShare: 8 * KIB * KIB,
+  reserve: 8 * KIB * KIB,
+};
 
 interface Destination {
   /** Peer to call, or an error message if the Service cannot be resolved. */
@@ -147,9 +159,11 @@ export async function callWebhook(
 ): Promise<Verdict> {
   const uid = deps.uid();
   const review = toReview(request, { wantedKind, uid, version: webhook.reviewVersion });
-  const response = await withContext("failed to call webhook", async () =>
-    parseResponse(await postReview(webhook, printJson(review), deps)),
-  );
+  const text = printJson(review);
+  const response = await withContext("failed to call webhook", async () => {
+    const post = (): Promise<BackendResponse> => postReview(webhook, text, deps);
+    return parseResponse(await deps.reviews.run(shareKeyOf(request.user), post, text.length));
+  });
   return withContext("received invalid webhook response", () =>
     parseReview(response, webhook, uid),
   );

@@ -57,6 +57,36 @@ test("a webhook receives the whole request", async () => {
   });
 });
 
+test("a user's large reviews are sent one after another, and others pass them", async () => {
+  const held: (() => void)[] = [];
+  const users: string[] = [];
+  const { server } = makeBackendServer((_request, response, body) => {
+    const { request } = JSON.parse(body) as {
+      readonly request: { readonly uid: string; readonly userInfo: { readonly username: string } };
+    };
+    users.push(request.userInfo.username);
+    const answer = {
+      apiVersion: "admission.k8s.io/v1",
+      kind: "AdmissionReview",
+      response: { uid: request.uid, allowed: true },
+    };
+    held.push(() => response.end(JSON.stringify(answer)));
+  });
+  const { admission } = await makeAdmission({ "one:443": server }, { validating: [hook("one")] });
+  const review = (name: string, length: number): Promise<void> => {
+    const { object } = admissionRequest();
+    const data = { key: "x".repeat(length) };
+    const user = { name, groups: [] };
+    return admission.validate(admissionRequest({ user, object: { ...object, data } }));
+  };
+  const all = [review("eve", 300_000), review("eve", 300_000), review("bob", 10)];
+  await expect.poll(() => users).toEqual(["eve", "bob"]);
+  held.shift()?.();
+  await expect.poll(() => users).toEqual(["eve", "bob", "eve"]);
+  for (const release of held) release();
+  await Promise.all(all);
+});
+
 describe("a rejection or failure", () => {
   const text = (code: number, body: string) =>
     makeBackendServer((_request, response) => response.writeHead(code).end(body)).server;

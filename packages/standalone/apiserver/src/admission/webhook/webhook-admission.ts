@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls the webhooks that take part in the admission of a write. Source: Kubernetes "Dynamic Admission Control".
-import { messageOf, type Logger } from "@patchbay/base";
+import { messageOf, SharePool, type Logger } from "@patchbay/base";
 
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { invalidValue } from "../../meta/causes.ts";
@@ -9,7 +9,7 @@ import { equalJson, parseJson } from "../../objects/json.ts";
 import { type KubeObject, isKubeObject } from "../../objects/object.ts";
 import { applyJsonPatch, parseOperations } from "../../patch/json-patch.ts";
 import type { Admission, AdmissionRequest, Mutation } from "../admission.ts";
-import { type WebhookCallDeps, callWebhook } from "./call.ts";
+import { REVIEW_LIMITS, type WebhookCallDeps, callWebhook } from "./call.ts";
 import { type MatchDeps, findMatchingKind, evaluateConditions } from "./match.ts";
 import type { Verdict } from "./review.ts";
 import { type Webhook, parseWebhooks } from "./webhook.ts";
@@ -76,7 +76,7 @@ function applyWebhookPatch(request: Mutation, patch: string, complete: Complete)
   return { object: completeObject(next, complete), isChanged };
 }
 
-interface WebhookAdmissionDeps extends MatchDeps, WebhookCallDeps {
+interface WebhookAdmissionDeps extends MatchDeps, Omit<WebhookCallDeps, "reviews"> {
   readonly logger: Logger;
 }
 
@@ -85,10 +85,10 @@ const MUTATING = "mutatingwebhookconfigurations";
 const VALIDATING = "validatingwebhookconfigurations";
 
 class WebhookAdmission implements Admission {
-  readonly #deps: WebhookAdmissionDeps;
+  readonly #deps: WebhookAdmissionDeps & WebhookCallDeps;
 
   constructor(deps: WebhookAdmissionDeps) {
-    this.#deps = deps;
+    this.#deps = { ...deps, reviews: new SharePool(REVIEW_LIMITS) };
   }
 
   /** Calls the webhooks in order, then calls reinvocable webhooks again if a later webhook changed the object. */
