@@ -95,6 +95,20 @@ describe("a specification of a kind of the project", () => {
       want: "spec.terminationGracePeriodSeconds 2000000000",
     },
     {
+      name: "a source",
+      kind: "DataVolume",
+      allowed: { source: { http: { url: "x".repeat(16_384) } } },
+      refused: { source: { http: { url: "x".repeat(16_385) } } },
+      want: "spec.source.http.url 16384",
+    },
+    {
+      name: "a preferred grace period",
+      kind: "VirtualMachinePreference",
+      allowed: { preferredTerminationGracePeriodSeconds: 2_000_000_000 },
+      refused: { preferredTerminationGracePeriodSeconds: 2_000_000_001 },
+      want: "spec.preferredTerminationGracePeriodSeconds 2000000000",
+    },
+    {
       name: "the configuration of a network",
       kind: "NetworkAttachmentDefinition",
       allowed: { config: "x".repeat(65_536) },
@@ -134,6 +148,22 @@ describe("an object of a built-in kind", () => {
       allowed: { spec: { containers: [{ ...CONTAINER, env: many(1024) }] } },
       refused: { spec: { containers: [CONTAINER, { env: many(1025) }] } },
       want: "spec.containers[1].env 1024",
+    },
+    ...["terminationGracePeriodSeconds", "activeDeadlineSeconds"].map((field) => ({
+      name: `${field} that a number cannot represent`,
+      kind: "Pod",
+      allowed: { spec: { [field]: 2_147_483_647n } },
+      refused: { spec: { [field]: 9_007_199_254_740_993n } },
+      want: `spec.${field} 2147483647`,
+    })),
+    {
+      name: "the grace period of a probe",
+      kind: "Pod",
+      allowed: { spec: { containers: [{ livenessProbe: {} }] } },
+      refused: {
+        spec: { containers: [{ livenessProbe: { terminationGracePeriodSeconds: 9e12 } }] },
+      },
+      want: "spec.containers[0].livenessProbe.terminationGracePeriodSeconds 2147483647",
     },
     {
       name: "volumes of a template",

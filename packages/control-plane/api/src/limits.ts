@@ -67,19 +67,18 @@ function metadataLimits(prefix = ""): readonly Limit[] {
 
 const PROBE_FIELDS = ["initialDelaySeconds", "periodSeconds", "timeoutSeconds"];
 
+function guestGracePeriod(field: string): Limit {
+  const reason = "the launcher pod has some seconds more, within its own limit";
+  return { field, keyword: "maximum", max: 2_000_000_000, reason, source: OURS };
+}
+
 const VMI_LIMITS: readonly Limit[] = [
   items("domain.devices.interfaces", 64, "each needs an element of the pod's annotation"),
   items("networks", 64, "each needs an element of the pod's annotation"),
   items("domain.devices.disks", 256, "each is a device of the guest", "KubeVirt arrayLenMax"),
   items("volumes", 256, "each is a disk or is prepared for the pod", "KubeVirt arrayLenMax"),
   items("resourceClaims", 64, "each is a claim of the launcher pod"),
-  {
-    field: "terminationGracePeriodSeconds",
-    keyword: "maximum",
-    max: 2_000_000_000,
-    reason: "the launcher pod has some seconds more, within its own limit",
-    source: OURS,
-  },
+  guestGracePeriod("terminationGracePeriodSeconds"),
   ...["livenessProbe", "readinessProbe"].flatMap((probe) =>
     PROBE_FIELDS.map((field) => duration(`${probe}.${field}`, "Kubernetes int32")),
   ),
@@ -100,6 +99,11 @@ const NAD_LIMITS: readonly Limit[] = [
   },
 ];
 
+const PREFERENCE_LIMITS: readonly Limit[] = [
+  ...metadataLimits(),
+  guestGracePeriod("preferredTerminationGracePeriodSeconds"),
+];
+
 const OWN_DEFAULTS: DefaultLimits = { maxItems: 256, maxProperties: 256, maxLength: 16 * KIB };
 
 const OWN_KINDS: Readonly<Record<string, readonly Limit[]>> = {
@@ -108,9 +112,10 @@ const OWN_KINDS: Readonly<Record<string, readonly Limit[]>> = {
   VirtualMachineInstanceMigration: [],
   VirtualMachineInstancetype: metadataLimits(),
   VirtualMachineClusterInstancetype: metadataLimits(),
-  VirtualMachinePreference: metadataLimits(),
-  VirtualMachineClusterPreference: metadataLimits(),
+  VirtualMachinePreference: PREFERENCE_LIMITS,
+  VirtualMachineClusterPreference: PREFERENCE_LIMITS,
   NetworkAttachmentDefinition: NAD_LIMITS,
+  DataVolume: [],
   IPAMClaim: [],
   MultiNetworkPolicy: [],
 };
@@ -133,6 +138,11 @@ const POD_LIMITS: readonly Limit[] = [
   duration("terminationGracePeriodSeconds", "Kubernetes, 2^31 - 1 s"),
   duration("activeDeadlineSeconds", "Kubernetes, 2^31 - 1 s"),
   duration("tolerations[].tolerationSeconds", "Kubernetes, 2^31 - 1 s"),
+  ...CONTAINER_LISTS.flatMap((list) =>
+    ["livenessProbe", "startupProbe"].map((probe) =>
+      duration(`${list}[].${probe}.terminationGracePeriodSeconds`, `${OURS}, like the pod's`),
+    ),
+  ),
 ];
 
 const POD_DEFAULTS: DefaultLimits = { maxItems: 256, maxProperties: 256, maxLength: 128 * KIB };
@@ -215,8 +225,13 @@ export const LIMIT_GROUPS: readonly LimitGroup[] = [
     defaults: OWN_DEFAULTS,
   },
   {
+    title: "VirtualMachinePreference and VirtualMachineClusterPreference",
+    limits: prefixed([guestGracePeriod("preferredTerminationGracePeriodSeconds")], "spec"),
+    defaults: OWN_DEFAULTS,
+  },
+  {
     title:
-      "NetworkAttachmentDefinition; the defaults also limit IPAMClaims, MultiNetworkPolicies, migrations, instancetypes and preferences",
+      "NetworkAttachmentDefinition; the defaults also limit DataVolumes, IPAMClaims, MultiNetworkPolicies, migrations and instancetypes",
     limits: prefixed(NAD_LIMITS, "spec"),
     defaults: OWN_DEFAULTS,
   },
@@ -463,7 +478,9 @@ function findProblem(value: unknown, at: Position): LimitProblem | undefined {
   if (typeof value === "string") {
     return compare(at, "maxLength", (max) => measureText(value, max));
   }
-  if (typeof value === "number") return compare(at, "maximum", () => value);
+  if (typeof value === "number" || typeof value === "bigint") {
+    return compare(at, "maximum", () => Number(value));
+  }
   if (Array.isArray(value)) return findInList(value, at);
   return typeof value === "object" && value !== null ? findInMap(asSchema(value), at) : undefined;
 }

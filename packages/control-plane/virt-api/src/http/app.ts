@@ -45,7 +45,6 @@ import {
 
 const ANONYMOUS_USER: User = { name: "", groups: [] };
 
-/** Parses the body. Returns undefined if the body is empty. @throws AppError with API_MALFORMED if the body is not JSON */
 function parseBody(request: Request): unknown {
   const text: unknown = request.body;
   if (typeof text !== "string" || text.trim() === "") return undefined;
@@ -176,7 +175,9 @@ const WEBHOOKS = { mutate, validate } satisfies Record<string, Webhook>;
 
 type Webhook = (deps: Deps, request: AdmissionRequest) => Promise<Verdict>;
 
+/** Errors of connections have a code, as Node.js's own RangeErrors and TypeErrors do. */
 function isJudgmentError(error: unknown): error is Error {
+  if (error instanceof RangeError || error instanceof TypeError) return true;
   return error instanceof Error && !("code" in error);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests as they arrive over HTTP: users, rights, resources, refusals and the form of answers.
 import type { IncomingMessage } from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { POD } from "../kinds/workload/pod.ts";
 import { tooManyRequests } from "../meta/status.ts";
 import type { ReceivedAnswer, SentRequest } from "../testing/memory-network.ts";
 import { type Headers, type TestApp, json, startTestApp } from "../testing/test-app.ts";
@@ -398,6 +399,23 @@ test("rejects an object that is too long for the store", async () => {
     body,
   });
   expect([code, json(text)["message"]]).toEqual([413, expect.stringContaining("1572864")]);
+});
+
+test.each([
+  { name: "a defect of a check refuses the object with a code", error: RangeError, want: 422 },
+  { name: "another failure is an internal error", error: Error, want: 500 },
+])("$name", async ({ error: Failure, want }) => {
+  const validate = vi.spyOn(POD.strategy, "validate").mockImplementation(() => {
+    throw new Failure("Invalid string length");
+  });
+  const pod = { metadata: { name: "odd" }, spec: { containers: [{ name: "c", image: "i" }] } };
+  const headers = { "content-type": "application/json" };
+  const sent = { method: "POST", headers, body: JSON.stringify(pod) };
+  const { code, text } = await send("/api/v1/namespaces/default/pods", sent);
+  validate.mockRestore();
+  expect(code).toBe(want);
+  expect(json(text)["message"]).toContain("Invalid string length");
+  expect(text.includes("API_CHECK_FAILED")).toBe(want === 422);
 });
 
 test("sends a failure after the response head as the last event", async () => {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { messageOf } from "@patchbay/base";
+import { cutText } from "@patchbay/api/limits";
+import { AppError, messageOf } from "@patchbay/base";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { printJson } from "../objects/json.ts";
 import { chooseRepresentation } from "./response/accept.ts";
@@ -105,7 +106,17 @@ async function sendReply(
   });
 }
 
-function toStatusError(error: unknown, deps: AppDeps): StatusError {
+/** A repeated request fails alike, so a defect of the checks refuses the request instead of asking for a retry. */
+function toRefusal({ method, path }: Request, error: Error): StatusError {
+  const what = `${method} ${path}`;
+  const { code, message } = new AppError("API_CHECK_FAILED", {
+    what,
+    reason: cutText(error.message),
+  });
+  return new StatusError({ code: 422, reason: "Invalid", message: `${code}: ${message}` });
+}
+
+function toStatusError(error: unknown, request: Request, deps: AppDeps): StatusError {
   if (error instanceof StatusError) {
     return error;
   }
@@ -113,7 +124,10 @@ function toStatusError(error: unknown, deps: AppDeps): StatusError {
     return tooLarge(`limit of an object is ${String(OBJECT_MAX_LENGTH)}`);
   }
   deps.logger.error("request failed", { err: messageOf(error) });
-  return internalError(messageOf(error));
+  const isDefect = error instanceof RangeError || error instanceof TypeError;
+  return isDefect && request.method !== "GET"
+    ? toRefusal(request, error)
+    : internalError(messageOf(error));
 }
 
 function sendError(
@@ -121,8 +135,8 @@ function sendError(
   exchange: { request: Request; response: Response },
   deps: AppDeps,
 ): void {
-  const status = toStatusError(error, deps);
   const { request, response } = exchange;
+  const status = toStatusError(error, request, deps);
   if (response.headersSent) {
     response.end(`${printJson({ type: "ERROR", object: status.toBody() })}\n`);
     return;

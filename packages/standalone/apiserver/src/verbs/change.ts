@@ -119,7 +119,7 @@ function validateChange(
   objects: { next: KubeObject; current: KubeObject },
 ): void {
   const { next, current } = objects;
-  refuseInvalid(kind, current.metadata.name, () => [
+  refuseInvalid(kind, current.metadata.name, [
     ...validateMeta(kind, next),
     ...validateMetaUpdate(next, current),
     ...newCauses(kind, next, current),

@@ -105,7 +105,7 @@ function dropStatus(kind: Kind, object: KubeObject): void {
 }
 
 function validateNew(kind: Kind, object: KubeObject): void {
-  refuseInvalid(kind, object.metadata.name, () => [
+  refuseInvalid(kind, object.metadata.name, [
     ...validateMeta(kind, object),
     ...(kind.strategy.validate?.(object) ?? []),
   ]);

@@ -7,8 +7,7 @@ import {
   type LimitProblem,
 } from "@patchbay/api/limits";
 import { SERVICE_ACCOUNT_PREFIX } from "@patchbay/api/names";
-import { messageOf } from "@patchbay/base";
-import { badRequest, type Cause, invalid, StatusError } from "../meta/status.ts";
+import { badRequest, type Cause, invalid } from "../meta/status.ts";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
 import { invalidValue, tooLongValue, tooManyValue } from "../meta/causes.ts";
 import { decodeMeta } from "../meta/metadata.ts";
@@ -176,18 +175,6 @@ export function checkLimits(
   throw invalid(toResourceRef(kind), object.metadata.name, [toCause(problem)]);
 }
 
-function runRules(listCauses: () => readonly Cause[]): readonly Cause[] {
-  try {
-    return listCauses();
-  } catch (error) {
-    if (error instanceof StatusError) throw error;
-    const message = `API_CHECK_FAILED: ${messageOf(error)}`;
-    return [{ reason: "FieldValueInvalid", field: "", message }];
-  }
-}
-
-/** Refuses an object with causes, or on whose rules an error occurs, because another attempt would fail alike. @throws StatusError 422 */
-export function refuseInvalid(kind: Kind, name: string, listCauses: () => readonly Cause[]): void {
-  const causes = runRules(listCauses);
+export function refuseInvalid(kind: Kind, name: string, causes: readonly Cause[]): void {
   if (causes.length > 0) throw invalid(toResourceRef(kind), name, causes);
 }

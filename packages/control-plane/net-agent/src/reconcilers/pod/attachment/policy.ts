@@ -19,7 +19,7 @@ import type { CniResult, NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import { isTrusted, readDefinition } from "./definition.ts";
 import { POLICY_FIELDS } from "@patchbay/api";
-import { PROBLEMS_MAX } from "@patchbay/api/limits";
+import { cutText, PROBLEMS_MAX } from "@patchbay/api/limits";
 import { parsePreferredIps, type NetworkSelection } from "@patchbay/api/annotations";
 
 type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
@@ -134,6 +134,13 @@ function printProblems(problems: readonly string[]): string {
   return problems.length < PROBLEMS_MAX ? listed : `${listed}, at which the check stopped`;
 }
 
+/** A repeated check fails alike, so its defect refuses the network. Rethrows other errors. */
+function toDefect(network: string, error: unknown): AppError {
+  if (!(error instanceof RangeError || error instanceof TypeError)) throw error;
+  const reason = `its check failed: ${cutText(error.message)}`;
+  return new AppError("CNI_CONFIG_INVALID", { network, reason });
+}
+
 async function listProblems(
   use: NetworkUse,
   deps: PolicyDeps,
@@ -148,9 +155,7 @@ async function listProblems(
       ...(await findNameProblems(config, deps)),
     ];
   } catch (error) {
-    if (!(error instanceof RangeError || error instanceof TypeError)) throw error;
-    const reason = `its check failed: ${error.message}`;
-    return new AppError("CNI_CONFIG_INVALID", { network, reason });
+    return toDefect(network, error);
   }
 }
 
@@ -240,7 +245,10 @@ export async function assertAllowed(use: NetworkUse, deps: RequestDeps): Promise
       reason: forbidden.message,
     });
   }
-  rejectRequest(use, await findRequestProblems(use, deps), deps);
+  const problems = await findRequestProblems(use, deps).catch((error: unknown) => {
+    throw toDefect(network, error);
+  });
+  rejectRequest(use, problems, deps);
 }
 
 export async function assertPodAddressesAllowed(
