@@ -32,9 +32,27 @@ describe("a queue of bytes", () => {
     expect([queue.length, queue.take(1)]).toEqual([0, undefined]);
   });
 
-  test("does not copy bytes of one piece", () => {
-    const piece = bytes(1, 2, 3, 4);
+  test("does not copy bytes of one large piece", () => {
+    const piece = new Uint8Array(512);
     const queue = queueOf(piece);
     expect([queue.take(2)?.buffer, queue.take(2)?.buffer]).toEqual([piece.buffer, piece.buffer]);
+  });
+
+  test("collects small pieces in blocks, also between large ones", () => {
+    const queue = new ByteQueue();
+    const pieces = Array.from({ length: 10_000 }, (_piece, index) =>
+      new Uint8Array(index === 5000 ? 600 : 1).fill(index % 251),
+    );
+    for (const piece of pieces.slice(0, 7000)) queue.push(piece);
+    const taken = [queue.take(10), queue.take(3)];
+    for (const piece of pieces.slice(7000)) queue.push(piece);
+    const buffers = new Set(taken.map((part) => part?.buffer));
+    while (queue.length > 0) {
+      const part = queue.take(1);
+      taken.push(part);
+      buffers.add(part?.buffer);
+    }
+    expect(joinedBytes(taken.map((part) => part ?? bytes()))).toEqual(joinedBytes(pieces));
+    expect(buffers.size).toBeLessThan(6);
   });
 });

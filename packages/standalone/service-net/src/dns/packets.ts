@@ -34,7 +34,8 @@ const RESPONSE_FLAG = 0x80_00;
 const [LABEL_BYTES_MAX, NAME_BYTES_MAX] = [63, 254];
 const POINTER_BITS = 0xc0;
 /** Clients add at most an EDNS and a signature record to a question. Servers need one or two pointers for a name. */
-const [QUERY_BYTES_MAX, QUERY_RECORDS_MAX, ANSWER_RECORDS_MAX, POINTERS_MAX] = [4096, 8, 512, 8];
+const [QUERY_RECORDS_MAX, ANSWER_RECORDS_MAX, POINTERS_MAX] = [8, 512, 8];
+export const QUERY_BYTES_MAX = 4096;
 const INTERNET_CLASS = 1;
 const OPT_TYPE = 41;
 const TYPE_NAMES: ReadonlyMap<number, string> = new Map([
@@ -190,7 +191,16 @@ export function readQuery(bytes: Buffer): Query | undefined {
 /** Splits the bytes of a TCP connection into messages. A length precedes each message. */
 export class MessageSplitter {
   readonly #received = new ByteQueue();
+  readonly #maxBytes: number;
   #length: number | undefined;
+
+  constructor(maxBytes = Infinity) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get isBeyondLimit(): boolean {
+    return (this.#length ?? 0) > this.#maxBytes;
+  }
 
   push(piece: Buffer): void {
     this.#received.push(piece);
@@ -198,7 +208,8 @@ export class MessageSplitter {
 
   next(): Buffer | undefined {
     this.#length ??= this.#take(LENGTH_PREFIX_BYTES)?.readUInt16BE();
-    const message = this.#length === undefined ? undefined : this.#take(this.#length);
+    const isReadable = this.#length !== undefined && !this.isBeyondLimit;
+    const message = isReadable ? this.#take(this.#length ?? 0) : undefined;
     if (message !== undefined) this.#length = undefined;
     return message;
   }

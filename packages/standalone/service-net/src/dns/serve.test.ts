@@ -118,6 +118,16 @@ test("TCP clients get an answer to each query in order, independent of chunks", 
   expect(Buffer.concat(received)).toEqual(all);
 });
 
+test("closes a TCP client's connection when a query's length is above 4 KiB", async () => {
+  const { port } = await serve();
+  const client = tcpClient(port);
+  client.write(Buffer.concat([framed("a"), Buffer.from([0x10, 0x01])]));
+  let received = "";
+  client.on("data", (piece) => (received += piece.toString()));
+  await once(client, "close");
+  expect(received.slice(2)).toBe("a 127.0.0.1 tcp");
+});
+
 test.each(["quiet", "bad"])("closes a TCP client's connection at %j", async (query) => {
   const { port } = await serve();
   const client = tcpClient(port);

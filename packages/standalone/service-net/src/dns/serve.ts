@@ -5,7 +5,7 @@ import { createServer, type Socket } from "node:net";
 import { AppError, ConnectionPool, messageOf, type Logger } from "@patchbay/base";
 
 import type { DnsClient } from "./answer.ts";
-import { MessageSplitter } from "./packets.ts";
+import { MessageSplitter, QUERY_BYTES_MAX } from "./packets.ts";
 
 const LENGTH_PREFIX_BYTES = 2;
 const CONNECTION_LIMITS = { max: 256, share: 32 };
@@ -44,8 +44,10 @@ async function answerAll(
     }
     const length = Buffer.alloc(LENGTH_PREFIX_BYTES);
     length.writeUInt16BE(answer.length, 0);
+    if (socket.destroyed) return;
     if (!socket.write(Buffer.concat([length, answer]))) await waitUntilDrained(socket);
   }
+  if (received.isBeyondLimit) socket.destroy();
 }
 
 function serveConnection(socket: Socket, deps: NameServerDeps): void {
@@ -56,7 +58,7 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
     socket.destroy();
   });
   void (async () => {
-    const received = new MessageSplitter();
+    const received = new MessageSplitter(QUERY_BYTES_MAX);
     for await (const piece of socket) {
       received.push(piece as Buffer);
       await answerAll(socket, received, deps);
