@@ -428,7 +428,7 @@ const OBJECTS: readonly Subject[] = [
         findEntries: () => listConfigMapEntries(configMap),
         findToken: () => undefined,
       };
-      return () => buildFiles({ name: "v", configMap: { name: "c" } }, contents).size;
+      return async () => (await buildFiles({ name: "v", configMap: { name: "c" } }, contents)).size;
     },
   },
   {
@@ -448,7 +448,8 @@ const OBJECTS: readonly Subject[] = [
         findEntries: () => listConfigMapEntries(configMap),
         findToken: () => undefined,
       };
-      return () => buildFiles({ name: "v", configMap: { name: "c", items } }, contents).size;
+      return async () =>
+        (await buildFiles({ name: "v", configMap: { name: "c", items } }, contents)).size;
     },
   },
   {

@@ -6,7 +6,7 @@ import {
   lstat,
   mkdir,
   mkdtemp,
-  readdir,
+  opendir,
   readFile,
   readlink,
   rename,
@@ -54,10 +54,18 @@ async function isSameFile(path: string, file: VolumeFile): Promise<boolean> {
   return file.bytes.length === status.size && (await readFile(path)).equals(file.bytes);
 }
 
+/** Reads directories in portions, because they can have thousands of files. */
 async function countFiles(directory: string): Promise<number> {
-  const entries =
-    (await undefinedIfMissing(readdir(directory, { recursive: true, withFileTypes: true }))) ?? [];
-  return entries.filter((entry) => !entry.isDirectory()).length;
+  let count = 0;
+  const directories = [directory];
+  for (const path of directories) {
+    const entries = (await undefinedIfMissing(opendir(path))) ?? [];
+    for await (const entry of entries) {
+      if (entry.isDirectory()) directories.push(join(path, entry.name));
+      else count += 1;
+    }
+  }
+  return count;
 }
 
 async function hasFiles(
@@ -100,7 +108,7 @@ async function linkNames(directory: string, names: ReadonlySet<string>): Promise
 }
 
 async function removeOthers(directory: string, retainedNames: ReadonlySet<string>): Promise<void> {
-  for (const name of await readdir(directory)) {
+  for await (const { name } of await opendir(directory)) {
     if (!retainedNames.has(name)) await rm(join(directory, name), { recursive: true, force: true });
   }
 }

@@ -133,13 +133,12 @@ describe("volumes with generated contents", () => {
     ]);
     const places = ["config/key", "hidden/key", "about/n", "all/token"];
     const [config, hidden, about, all] = [...paths.values()];
-    expect([...disk.texts]).toEqual(
-      [config, hidden, about, all].map((path, index) => {
-        const file = (places[index] ?? "").split("/")[1] ?? "";
-        return [`${path ?? ""}/${file}`, ["1", "2", "a", "token 1"][index]];
-      }),
-    );
-    expect([...disk.mounts.keys()]).toEqual([hidden, about, all]);
+    const texts = [config, hidden, about, all].map((path, index) => {
+      const file = (places[index] ?? "").split("/")[1] ?? "";
+      return [`${path ?? ""}/${file}`, ["1", "2", "a", "token 1"][index]] as const;
+    });
+    expect(disk.texts).toEqual(new Map(texts));
+    expect(new Set(disk.mounts.keys())).toEqual(new Set([hidden, about, all]));
   });
 
   test("wait for a missing object, and report its name", async () => {

@@ -47,7 +47,7 @@ export async function publishVolume(
   contents: VolumeContents,
   target: { readonly volume: PodVolume; readonly path: string },
 ): Promise<boolean> {
-  const files = buildFiles(target.volume, contents);
+  const files = await buildFiles(target.volume, contents);
   if (target.volume.configMap !== undefined) await disk.makeDirectory(target.path, PUBLIC_ACCESS);
   else await disk.mountMemory(target.path, { access: PUBLIC_ACCESS });
   return disk.publish(target.path, files);

@@ -30,8 +30,11 @@ function shownBy(pod: Pod): VolumeContents {
 }
 
 /** `path mode text` of each file, and who owns it where that is not root. */
-function show(volume: PodVolume, change: Partial<Pod["spec"]> = {}): readonly string[] {
-  const files = buildFiles(volume, shownBy(aPodWith([volume], change)));
+async function show(
+  volume: PodVolume,
+  change: Partial<Pod["spec"]> = {},
+): Promise<readonly string[]> {
+  const files = await buildFiles(volume, shownBy(aPodWith([volume], change)));
   return [...files].map(([path, { bytes, mode, uid, gid }]) => {
     const owner = uid === undefined && gid === undefined ? "" : ` ${String(uid)}:${String(gid)}`;
     return `${path} ${mode.toString(8)} ${Buffer.from(bytes).toString("latin1")}${owner}`;
@@ -123,38 +126,43 @@ const VOLUMES: readonly {
 ];
 
 describe("a volume contains", () => {
-  test.each(VOLUMES)("$name", ({ volume, want }) => {
-    expect(show({ name: "v", ...volume })).toEqual(want);
+  test.each(VOLUMES)("$name", async ({ volume, want }) => {
+    expect(await show({ name: "v", ...volume })).toEqual(want);
   });
 
-  test("tokens for the pod's only user, or for its group", () => {
+  test("tokens for the pod's only user, or for its group", async () => {
     const volume = {
       name: "v",
       projected: { sources: [{ serviceAccountToken: { path: "token" } }] },
     };
     const securityContext = { runAsUser: 107 };
-    expect(show(volume, { securityContext })).toEqual(["token 600 token 107:undefined"]);
+    expect(await show(volume, { securityContext })).toEqual(["token 600 token 107:undefined"]);
     const group = { ...securityContext, fsGroup: 108 };
-    expect(show(volume, { securityContext: group })).toEqual(["token 640 token undefined:108"]);
+    expect(await show(volume, { securityContext: group })).toEqual([
+      "token 640 token undefined:108",
+    ]);
     const containers = [
       { name: "one", image: "i" },
       { name: "other", image: "i", securityContext: { runAsUser: 1 } },
     ];
-    expect(show(volume, { securityContext, containers })).toEqual(["token 644 token"]);
+    expect(await show(volume, { securityContext, containers })).toEqual(["token 644 token"]);
   });
 
-  test("files that the pod's group can read", () => {
+  test("files that the pod's group can read", async () => {
     const volume = { name: "v", secret: { secretName: "secret", defaultMode: 0o400 } };
-    expect(show(volume, { securityContext: { fsGroup: 108 } })).toEqual([
+    expect(await show(volume, { securityContext: { fsGroup: 108 } })).toEqual([
       "key 440 hidden undefined:108",
     ]);
   });
 
-  test("labels sorted by name, quoted like Go strings", () => {
+  test("labels sorted by name, quoted like Go strings", async () => {
     const pod = aPodWith([]);
     const labels = { z: 'say "hi"\n', a: "\u0007\u000b\u001f\\" };
     const volume = { name: "v", downwardAPI: { items: [ONE_LABEL] } };
-    const files = buildFiles(volume, shownBy({ ...pod, metadata: { ...pod.metadata, labels } }));
+    const files = await buildFiles(
+      volume,
+      shownBy({ ...pod, metadata: { ...pod.metadata, labels } }),
+    );
     const text = Buffer.from(files.get("labels")?.bytes ?? []).toString();
     expect(text).toBe('a="\\a\\v\\x1f\\\\"\nz="say \\"hi\\"\\n"');
   });
@@ -203,8 +211,8 @@ const REFUSED: readonly { name: string; volume: Omit<PodVolume, "name">; want: s
   },
 ];
 
-test.each(REFUSED)("rejects a volume for $name", ({ volume, want }) => {
-  expect(() => show({ name: "v", ...volume })).toThrow(
+test.each(REFUSED)("rejects a volume for $name", async ({ volume, want }) => {
+  await expect(show({ name: "v", ...volume })).rejects.toThrow(
     expect.objectContaining({
       code: "RUNTIME_VOLUME_FAILED",
       details: { volume: "v", reason: want },
@@ -270,16 +278,16 @@ test.each([
       secret: { secretName: "secret", optional: true, items: [{ key: "x", path: "x" }] },
     },
   },
-])("a volume of $name is empty", ({ volume }) => {
-  expect(show({ name: "v", ...volume })).toEqual([]);
+])("a volume of $name is empty", async ({ volume }) => {
+  expect(await show({ name: "v", ...volume })).toEqual([]);
 });
 
-test("lists annotations by name", () => {
+test("lists annotations by name", async () => {
   const pod = aPodWith([]);
   const annotations = { z: "2", a: "1" };
   const items = [{ path: "x", fieldRef: { fieldPath: "metadata.annotations" } }];
   const given = shownBy({ ...pod, metadata: { ...pod.metadata, annotations } });
-  const files = buildFiles({ name: "v", downwardAPI: { items } }, given);
+  const files = await buildFiles({ name: "v", downwardAPI: { items } }, given);
   expect(Buffer.from(files.get("x")?.bytes ?? []).toString()).toBe('a="1"\nz="2"');
 });
 
@@ -288,26 +296,45 @@ test.each([
   { name: "a path of 4,095 bytes", path: `${"x/".repeat(2047)}y` },
   { name: "a name that begins with a dot", path: ".x" },
   { name: "a name with two dots in it", path: "a/..x" },
-])("accepts a file at $name", ({ path }) => {
+])("accepts a file at $name", async ({ path }) => {
   const configMap = { name: "config", items: [{ key: "b", path }] };
-  expect(show({ name: "v", configMap })).toEqual([`${path} 644 B`]);
+  expect(await show({ name: "v", configMap })).toEqual([`${path} 644 B`]);
 });
 
 test.each([
   { name: "a path of 4,096 bytes", path: `${"x/".repeat(2047)}yy` },
   { name: "a name that is a dot", path: "a/." },
-])("rejects a file at $name", ({ path }) => {
+])("rejects a file at $name", async ({ path }) => {
   const configMap = { name: "config", items: [{ key: "b", path }] };
-  expect(() => show({ name: "v", configMap })).toThrow(
+  await expect(show({ name: "v", configMap })).rejects.toThrow(
     expect.objectContaining({ code: "RUNTIME_VOLUME_FAILED" }),
   );
 });
 
-test("a common prefix of two file names is not a path collision", () => {
+test("a common prefix of two file names is not a path collision", async () => {
   const items = [
     { key: "b", path: "a" },
     { key: "b", path: "ab" },
   ];
-  const contents = show({ name: "v", configMap: { name: "config", items } });
+  const contents = await show({ name: "v", configMap: { name: "config", items } });
   expect(contents).toEqual(["a 644 B", "ab 644 B"]);
+});
+
+test("rejects a volume of more than 65,536 files", async () => {
+  const contents = (counts: readonly number[]): VolumeContents => ({
+    ...shownBy(aPodWith([])),
+    findEntries: ({ name }) => {
+      const keys = Array.from({ length: counts[Number(name)] ?? 0 }, (_key, index) => [
+        `${name}-${String(index)}`,
+        "",
+      ]);
+      return listConfigMapEntries(
+        aConfigMap(name, Object.fromEntries(keys) as Record<string, string>),
+      );
+    },
+  });
+  const sources = ["0", "1"].map((name) => ({ configMap: { name } }));
+  const volume = { name: "v", projected: { sources } };
+  expect((await buildFiles(volume, contents([65_530, 6]))).size).toBe(65_536);
+  await expect(buildFiles(volume, contents([65_530, 7]))).rejects.toThrow(/more than 65536 files/);
 });

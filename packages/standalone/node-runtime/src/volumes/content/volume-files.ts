@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the files of API-backed volumes. Callers read the objects and tokens.
+import { setImmediate } from "node:timers/promises";
 import { AppError } from "@patchbay/base";
 import type { VolumeFile } from "@patchbay/core/interfaces";
 import type {
@@ -30,6 +31,10 @@ const GROUP_READ_BITS = 0o440;
 // Source: NAME_MAX and PATH_MAX of Linux.
 const NAME_MAX = 255;
 const PATH_MAX = 4096;
+/** Maximum number of files of a volume, twice the number of a ConfigMap's keys. */
+const FILES_MAX = 65_536;
+/** Number of entries after which other work proceeds. They take about a millisecond. */
+const ENTRIES_PER_TURN = 512;
 
 export function buildVolumeError(volume: string, reason: string): AppError {
   return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
@@ -43,35 +48,38 @@ function isValidPath(path: string): boolean {
   return !path.startsWith("..") && Buffer.byteLength(path) < PATH_MAX && names.every(isValid);
 }
 
-interface FileTree {
+interface TreeEntry {
   readonly firstPath: string;
-  readonly children: Map<string, FileTree>;
-  readonly isFile: boolean;
+  readonly tree?: FileTree;
 }
 
+type FileTree = Map<string, TreeEntry>;
+
 function addOrFindConflict(root: FileTree, path: string): string | undefined {
+  const directories = path.split("/");
+  const name = directories.pop() ?? "";
   let tree = root;
-  const names = path.split("/");
-  for (const [index, name] of names.entries()) {
-    const isFile = index === names.length - 1;
-    const child = tree.children.get(name) ?? { firstPath: path, children: new Map(), isFile };
-    if (child.isFile !== isFile) return child.firstPath;
-    tree.children.set(name, child);
-    tree = child;
+  for (const directory of directories) {
+    const entry: TreeEntry = tree.get(directory) ?? { firstPath: path, tree: new Map() };
+    if (entry.tree === undefined) return entry.firstPath;
+    tree.set(directory, entry);
+    tree = entry.tree;
   }
+  const current = tree.get(name);
+  if (current?.tree !== undefined) return current.firstPath;
+  if (current === undefined) tree.set(name, { firstPath: path });
   return undefined;
 }
 
 class FileSet {
   readonly files = new Map<string, VolumeFile>();
-  readonly #tree: FileTree = { firstPath: "", children: new Map(), isFile: false };
+  readonly #tree: FileTree = new Map();
   readonly #reader: VolumeReader;
 
   constructor(reader: VolumeReader) {
     this.#reader = reader;
   }
 
-  /** @throws AppError with RUNTIME_VOLUME_FAILED when the path is invalid or conflicts with another file's path */
   add(
     path: string,
     bytes: Uint8Array,
@@ -82,6 +90,8 @@ class FileSet {
     const conflictingPath = addOrFindConflict(this.#tree, path);
     if (conflictingPath !== undefined)
       throw buildVolumeError(volume, `paths ${path} and ${conflictingPath} collide`);
+    if (this.files.size >= FILES_MAX && !this.files.has(path))
+      throw buildVolumeError(volume, `it has more than ${String(FILES_MAX)} files`);
     const group = fsGroup === undefined ? {} : { gid: fsGroup };
     const mode = fsGroup === undefined ? file.mode : file.mode | GROUP_READ_BITS;
     this.files.set(path, {
@@ -102,37 +112,58 @@ interface EntrySelection {
   readonly mode: number;
 }
 
-/** Contents of an object's entries by key; undefined if the object does not exist. */
-export type Entries = ReadonlyMap<string, Uint8Array> | undefined;
+type Texts = Readonly<Record<string, string>>;
 
-function decodeEntries(
-  data: Readonly<Record<string, string>> = {},
-): readonly [string, Uint8Array][] {
-  return Object.entries(data).map(([key, text]) => [key, Buffer.from(text, "base64")]);
+/** Contents of an object's entries. Decodes an entry when it is read, because an object can have thousands. */
+class ObjectEntries {
+  readonly #texts: Texts;
+  readonly #encoded: Texts;
+
+  constructor(texts: Texts = {}, encoded: Texts = {}) {
+    this.#texts = texts;
+    this.#encoded = encoded;
+  }
+
+  *keys(): Generator<string> {
+    yield* Object.keys(this.#texts);
+    yield* Object.keys(this.#encoded);
+  }
+
+  get(key: string): Uint8Array | undefined {
+    const encoded = Object.hasOwn(this.#encoded, key) ? this.#encoded[key] : undefined;
+    if (encoded !== undefined) return Buffer.from(encoded, "base64");
+    const text = Object.hasOwn(this.#texts, key) ? this.#texts[key] : undefined;
+    return text === undefined ? undefined : Buffer.from(text);
+  }
 }
 
+export type Entries = ObjectEntries | undefined;
+
 export function listConfigMapEntries(map: ConfigMap | undefined): Entries {
-  if (map === undefined) return undefined;
-  const texts = Object.entries(map.data ?? {}).map(([key, text]): [string, Uint8Array] => [
-    key,
-    Buffer.from(text),
-  ]);
-  return new Map([...texts, ...decodeEntries(map.binaryData)]);
+  return map && new ObjectEntries(map.data, map.binaryData);
 }
 
 export function listSecretEntries(secret: Secret | undefined): Entries {
-  return secret === undefined ? undefined : new Map(decodeEntries(secret.data));
+  return secret && new ObjectEntries({}, secret.data);
 }
 
-/** @throws AppError with RUNTIME_VOLUME_FAILED when the object or an entry is missing and not optional */
-function addEntries(files: FileSet, entries: Entries, selection: EntrySelection): void {
+async function addEntries(
+  files: FileSet,
+  entries: Entries,
+  selection: EntrySelection,
+): Promise<void> {
   const { volume, description, items, optional = false, mode } = selection;
   if (entries === undefined) {
     if (optional) return;
     throw buildVolumeError(volume, `${description} not found`);
   }
   if (items === undefined) {
-    for (const [key, bytes] of entries) files.add(key, bytes, { mode });
+    let count = 0;
+    for (const key of entries.keys()) {
+      files.add(key, entries.get(key) ?? Buffer.alloc(0), { mode });
+      count += 1;
+      if (count % ENTRIES_PER_TURN === 0) await setImmediate();
+    }
     return;
   }
   for (const item of items) {
@@ -176,7 +207,6 @@ interface DownwardSource {
   readonly mode: number;
 }
 
-/** @throws AppError with RUNTIME_VOLUME_FAILED for a field that volumes do not support */
 function addDownwardFiles(
   files: FileSet,
   items: readonly DownwardFile[],
@@ -236,20 +266,20 @@ class FileCollector {
     this.#mode = mode ?? DEFAULT_MODE;
   }
 
-  add(source: VolumeProjection): void {
+  async add(source: VolumeProjection): Promise<void> {
     const { configMap, secret, downwardAPI, serviceAccountToken } = source;
-    if (configMap !== undefined) this.#addEntries("configMap", configMap);
-    if (secret !== undefined) this.#addEntries("secret", secret);
+    if (configMap !== undefined) await this.#addEntries("configMap", configMap);
+    if (secret !== undefined) await this.#addEntries("secret", secret);
     if (downwardAPI !== undefined) this.#addDownward(downwardAPI);
     if (serviceAccountToken !== undefined) this.#addToken(serviceAccountToken);
   }
 
-  #addEntries(
+  async #addEntries(
     kind: ObjectReference["kind"],
     source: NonNullable<VolumeProjection["secret"]>,
-  ): void {
+  ): Promise<void> {
     const { name = "", ...selection } = source;
-    addEntries(this.set, this.#contents.findEntries({ kind, name }), {
+    await addEntries(this.set, this.#contents.findEntries({ kind, name }), {
       ...selection,
       description: `${kind.toLowerCase()} ${JSON.stringify(name)}`,
       volume: this.#reader.volume,
@@ -283,14 +313,13 @@ function listSources(volume: PodVolume): readonly VolumeProjection[] {
   return [{ secret: { ...otherFields, ...(secretName !== undefined && { name: secretName }) } }];
 }
 
-/** @throws AppError with RUNTIME_VOLUME_FAILED when an object is missing or a path is invalid */
-export function buildFiles(
+export async function buildFiles(
   volume: PodVolume,
   contents: VolumeContents,
-): ReadonlyMap<string, VolumeFile> {
+): Promise<ReadonlyMap<string, VolumeFile>> {
   const { configMap, secret, downwardAPI, projected } = volume;
   const { defaultMode } = configMap ?? secret ?? downwardAPI ?? projected ?? {};
   const collector = new FileCollector(contents, volume.name, defaultMode);
-  for (const source of listSources(volume)) collector.add(source);
+  for (const source of listSources(volume)) await collector.add(source);
   return collector.set.files;
 }
