@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { nearestName } from "@patchbay/base";
 import { ADMISSION } from "./admission.ts";
+import { API_SERVER } from "./api-server.ts";
 import { PARSERS } from "./parsers.ts";
 import { PLANNERS } from "./planners.ts";
 import { listRuleSubjects } from "./rules.ts";
@@ -24,5 +25,12 @@ const CONTROLS: readonly Subject[] = [
 ];
 
 export async function listSubjects(): Promise<readonly Subject[]> {
-  return [...CONTROLS, ...(await listRuleSubjects()), ...ADMISSION, ...PARSERS, ...PLANNERS];
+  return [
+    ...CONTROLS,
+    ...(await listRuleSubjects()),
+    ...ADMISSION,
+    ...API_SERVER,
+    ...PARSERS,
+    ...PLANNERS,
+  ];
 }
