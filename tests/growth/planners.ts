@@ -17,6 +17,11 @@ import {
   planAttachmentActions,
 } from "../../packages/control-plane/core/src/nics/attachments/attachment-actions.ts";
 import {
+  findAddressProblems,
+  findPortProblems,
+  findRequestedProblems,
+} from "../../packages/control-plane/core/src/nics/attachments/node-addresses.ts";
+import {
   DEFAULT_POLICY,
   findPolicyProblems,
 } from "../../packages/control-plane/core/src/nics/attachments/tenant-policy.ts";
@@ -78,6 +83,12 @@ import { aVm } from "./rules.ts";
 import { times, type Subject } from "./subject.ts";
 
 /** Maximum number of networks and interfaces of a VM. */
+const ADDRESS_CONTEXT = {
+  policy: { ranges: ["10.60.0.0/16"], clusterNetworks: ["10.244.0.0/16"] },
+  subnets: [],
+  foreignBridges: new Set<string>(),
+};
+
 const NICS_MAX = 64;
 const CONFIG = networkConfigOf(undefined);
 
@@ -223,6 +234,34 @@ const NICS: readonly Subject[] = [
       const plugin = { type: "bridge", [key]: times(size, (index) => `/etc/${String(index)}`) };
       const config = { cniVersion: "1.0.0", name: "n", plugins: [plugin] };
       return () => findPolicyProblems({ namespace: "t1", config }, DEFAULT_POLICY, new Set());
+    },
+  },
+  {
+    name: "addresses that a network gives the node",
+    limit: 256,
+    prepare: (size) => {
+      const ipam = { type: "host-local", ranges: times(size, () => [{ subnet: "10.1.0.0/24" }]) };
+      const plugins = [{ type: "bridge", bridge: "b", isGateway: true, ipam }];
+      const sources = { config: { cniVersion: "1.0.0", name: "n", plugins }, requestedIps: [] };
+      return () => findAddressProblems("isGateway", sources, ADDRESS_CONTEXT);
+    },
+  },
+  {
+    name: "addresses that a pod requests from an administrator's network",
+    limit: 512,
+    prepare: (size) => {
+      const config = { cniVersion: "1.0.0", name: "n", plugins: [{ type: "bridge" }] };
+      const requestedIps = times(size, () => "10.1.0.1/24");
+      const request = { config, requestedIps, requestedArgs: { ips: requestedIps } };
+      return () => findRequestedProblems("isGateway", request, ADDRESS_CONTEXT);
+    },
+  },
+  {
+    name: "ports of the node that a pod requests",
+    limit: 512,
+    prepare: (size) => {
+      const mappings = times(size, (index) => ({ hostPort: index + 1, containerPort: 80 }));
+      return () => findPortProblems(mappings, DEFAULT_POLICY, new Set([22]));
     },
   },
   {
