@@ -5,8 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
+import { aVmi } from "@patchbay/support";
 import { ensureKinds } from "@patchbay/supervisor/objects";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SETTINGS } from "../../../packages/control-plane/core/src/testing/launcher-facts.ts";
+import { buildLauncherPod } from "../../../packages/control-plane/core/src/vm/pod/launcher-pod.ts";
 import { callPatchbay } from "../../../packages/cli/src/testing/run-patchbay.ts";
 import {
   type Answer,
@@ -116,6 +119,22 @@ async function createUntilRefused(
   }
   return { count: max, refusal: undefined };
 }
+
+test("a tenant's launcher pod with a console log and an image fits into the quota", async () => {
+  await makeTenant("own");
+  const { metadata, spec } = aVmi();
+  const domain = { ...spec.domain, devices: { ...spec.domain.devices, logSerialConsole: true } };
+  const volumes = [{ name: "root", containerDisk: { image: "disk" } }];
+  const request = { useEmulation: true, ports: 8, bindings: {}, allowsHooks: false };
+  const objects = { claims: new Map(), definitions: new Map() };
+  const pod = buildLauncherPod(
+    { ...aVmi(), metadata: { ...metadata, namespace: "own" }, spec: { ...spec, domain, volumes } },
+    { ...SETTINGS, ...request, ...objects },
+  );
+  expect(pod.spec.containers.length).toBeGreaterThan(1);
+  const { body, code } = await api.post("/api/v1/namespaces/own/pods", pod);
+  expect([code, body.message]).toEqual([201, undefined]);
+});
 
 describe("affinity to pods of other namespaces", () => {
   const topologyKey = "kubernetes.io/hostname";
