@@ -30,7 +30,7 @@ export {
 } from "./launchers/vhost-directories.ts";
 export { readSelinux, type Selinux } from "./launchers/selinux.ts";
 export { createVhostSockets } from "./launchers/vhost-sockets.ts";
-export { createNamespaces, readNetnsInode } from "./namespaces.ts";
+export { createNamespaces, listListeningPorts, readNetnsInode } from "./namespaces.ts";
 export {
   isSocketServed,
   connectUnixSocket,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Link } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
-import { findOwnBridges, parseListeningPorts, toNodeSubnets } from "./host.ts";
+import { findOwnBridges, toNodeSubnets } from "./host.ts";
 
 function port(kind: string, master?: string): Link {
   return {
@@ -56,13 +56,4 @@ test("finds the subnets of links that plugins created", () => {
     true,
     false,
   ]);
-});
-
-test("parses the ports of listening sockets", () => {
-  const text = `  sl  local_address rem_address   st tx_queue
-   0: 0100007F:192B 00000000:0000 0A 00000000:00000000
-   1: 0100007F:0016 0100007F:9C40 01 00000000:00000000
-   2: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0
-`;
-  expect(parseListeningPorts(text, "0A")).toEqual([0x192b, 0x1f90]);
 });

@@ -4,7 +4,7 @@ import type { Link, Files, Netlink } from "@patchbay/core/interfaces";
 import { parseIp } from "@patchbay/api/values";
 import { listCreatedBridges } from "@patchbay/cni";
 import type { CreatedBridge, NodeSubnet } from "@patchbay/core/nics";
-import { createLinkWatch } from "@patchbay/os";
+import { createLinkWatch, listListeningPorts } from "@patchbay/os";
 import type { Flags } from "./config.ts";
 import {
   listHostLinks,
@@ -54,39 +54,6 @@ export function toNodeSubnets(
   });
 }
 
-/** Socket tables, with the states of sockets that receive from everybody. Source: Linux, TCP_LISTEN and TCP_CLOSE. */
-const SOCKET_TABLES = [
-  { name: "tcp", state: "0A" },
-  { name: "tcp6", state: "0A" },
-  { name: "udp", state: "07" },
-  { name: "udp6", state: "07" },
-];
-
-export function parseListeningPorts(text: string, state: string): readonly number[] {
-  return text
-    .split("\n")
-    .slice(1)
-    .flatMap((line) => {
-      const [, local = "", , lineState] = line.trim().split(/\s+/);
-      const port = Number.parseInt(local.slice(local.lastIndexOf(":") + 1), 16);
-      return lineState === state && port > 0 ? [port] : [];
-    });
-}
-
-async function listListeningPorts(
-  files: Pick<Files, "readText">,
-  hostProcess: number | undefined,
-): Promise<ReadonlySet<number> | undefined> {
-  const directory = `/proc/${String(hostProcess ?? "self")}/net`;
-  const ports = new Set<number>();
-  for (const { name, state } of SOCKET_TABLES) {
-    const text = await files.readText(`${directory}/${name}`);
-    if (text === undefined && name === "tcp") return undefined;
-    for (const port of parseListeningPorts(text ?? "", state)) ports.add(port);
-  }
-  return ports;
-}
-
 /** Returns the path of the host's root directory, or an empty path if this process runs on the host. */
 export function findHostRoot(hostProcess: number | undefined): string {
   return hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
@@ -112,7 +79,11 @@ export function openHost(
         await listHostSubnets(hostProcess, deps),
         await listCreatedBridges(files, { stateDir, bootId }),
       ),
-    listListeningPorts: () => listListeningPorts(files, hostProcess),
+    listListeningPorts: async () => {
+      const directory = `/proc/${String(hostProcess ?? "self")}/net`;
+      const ports = await listListeningPorts(files, directory);
+      return ports && new Set(ports.map(({ port }) => port));
+    },
     linkWatch: createLinkWatch(),
     openHostNetns: () => openHostNetns(hostProcess, deps),
     directories: [...cniBinDir.map((directory) => `${hostRoot}${directory}`), definitionDir],
