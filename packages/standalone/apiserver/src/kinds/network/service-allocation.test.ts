@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses and ports of the node that Services get.
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Fields } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
 import { objectOf, printCauses, withDefaults } from "../../testing/judge.ts";
 import { SERVICE } from "./service.ts";
 
 const NETWORK = "10.96.0.0/28";
 
-/** What is given to a Service beside others: its specification, and the causes for which it gets nothing. */
-function claimed(
-  given: Fields,
-  at: { others?: readonly Fields[]; random?: number; before?: Fields; network?: string } = {},
-) {
-  const { others = [], random = 0, before, network = NETWORK } = at;
-  const service = withDefaults(SERVICE, { spec: given });
+interface Surroundings {
+  /** Services of another namespace. */
+  readonly others?: readonly Fields[];
+  /** Services of the same namespace. */
+  readonly own?: readonly Fields[];
+  readonly namespace?: string;
+  readonly random?: number;
+  readonly before?: Fields;
+  readonly network?: string;
+}
+
+const inNamespace =
+  (namespace: string) =>
+  (spec: Fields): KubeObject =>
+    objectOf(SERVICE, { metadata: { namespace }, spec });
+
+/** The allocated specification, and the causes of a refusal. */
+function claimed(given: Fields, at: Surroundings = {}) {
+  const { others = [], own = [], namespace = "own" } = at;
+  const { random = 0, before, network = NETWORK } = at;
+  const service = withDefaults(SERVICE, { metadata: { namespace }, spec: given });
   const claims = {
-    otherObjects: () => others.map((spec) => objectOf(SERVICE, { spec })),
+    otherObjects: () => [...others.map(inNamespace("other")), ...own.map(inNamespace(namespace))],
     network,
     random: () => random,
   };
@@ -32,7 +47,7 @@ const INVALID_ADDRESS = (address: string) =>
 test.each<{
   name: string;
   given: Fields;
-  at?: Parameters<typeof claimed>[1];
+  at?: Surroundings;
   address?: unknown;
   causes?: readonly string[];
 }>([
@@ -148,7 +163,7 @@ test.each<{
   name: string;
   given: readonly Fields[];
   type?: string;
-  at?: Parameters<typeof claimed>[1];
+  at?: Surroundings;
   want: readonly unknown[];
   causes?: readonly string[];
 }>([
@@ -251,4 +266,91 @@ test.each<{
   const outcome = claimed({ type, ports: given }, at);
   expect((outcome.spec as { ports: Fields[] }).ports.map(({ nodePort }) => nodePort)).toEqual(want);
   expect(outcome.causes).toEqual(causes);
+});
+
+const somePorts = (count: number, protocol = "TCP", first = 30_100): Fields => ({
+  ports: Array.from({ length: count }, (_none, index) => ({ nodePort: first + index, protocol })),
+});
+const SHARE =
+  "Forbidden: namespace own may have 256 of the 2768 TCP ports of the node; delete Services of this namespace";
+
+describe("the share of a namespace", () => {
+  const given = { type: "NodePort", ports: [{ port: 80 }, { port: 81 }] };
+
+  test.each<{ name: string; at: Surroundings; causes: readonly string[] }>([
+    { name: "allows its last node ports", at: { own: [somePorts(254)] }, causes: [] },
+    {
+      name: "refuses the first node port beyond it",
+      at: { own: [somePorts(255)] },
+      causes: [`spec.ports[1].nodePort: ${SHARE}`],
+    },
+    {
+      name: "refuses with one cause",
+      at: { own: [somePorts(200), somePorts(56, "TCP", 31_000)] },
+      causes: [`spec.ports[0].nodePort: ${SHARE}`],
+    },
+    {
+      name: "does not count other protocols and namespaces",
+      at: { own: [somePorts(256, "UDP")], others: [somePorts(2000)] },
+      causes: [],
+    },
+    {
+      name: "does not apply to a namespace of the system",
+      at: { namespace: "kube-system", own: [somePorts(2000)] },
+      causes: [],
+    },
+    {
+      name: "does not apply to node ports that the Service has",
+      at: {
+        own: [somePorts(400)],
+        before: {
+          ports: [80, 81].map((port) => ({ port, protocol: "TCP", nodePort: port + 32_000 })),
+        },
+      },
+      causes: [],
+    },
+  ])("$name", ({ at, causes }) => {
+    expect(claimed(given, at).causes).toEqual(causes);
+  });
+
+  test("refuses requested node ports beyond it", () => {
+    const ports = [{ port: 80, protocol: "TCP", nodePort: 30_005 }];
+    expect(claimed({ type: "NodePort", ports }, { own: [somePorts(256)] }).causes).toEqual([
+      `spec.ports[0].nodePort: ${SHARE}`,
+    ]);
+  });
+
+  test("leaves node ports and addresses for the system", () => {
+    const otherObjects = () =>
+      Array.from({ length: 10 }, (_none, index) => {
+        const spec = { ...somePorts(256, "TCP", 30_000 + index * 256), clusterIP: "None" };
+        return inNamespace(`tenant-${String(index)}`)(spec);
+      });
+    const claim = (namespace: string) => {
+      const service = withDefaults(SERVICE, { metadata: { namespace }, spec: given });
+      const context = { otherObjects, network: "10.96.0.0/16", random: () => 0 };
+      return printCauses(SERVICE.strategy.claim?.(service, undefined, context) ?? []);
+    };
+    expect(claim("own")).toEqual([
+      "spec.ports[0].nodePort: Forbidden: the namespaces of users have used the 2512 TCP ports of the node that they may have together",
+    ]);
+    expect(claim("patchbay")).toEqual([]);
+  });
+
+  test.each([
+    { network: "10.96.0.0/24", count: 63, causes: 0 },
+    { network: "10.96.0.0/24", count: 64, causes: 1 },
+    { network: "10.96.0.0/20", count: 510, causes: 0 },
+    { network: "10.96.0.0/20", count: 511, causes: 1 },
+    { network: "10.96.0.0/16", count: 4999, causes: 0 },
+    { network: "10.96.0.0/16", count: 5000, causes: 1 },
+  ])("of $network: $count addresses leave $causes causes", ({ network, count, causes }) => {
+    const own = Array.from({ length: count }, (_none, index) => ({
+      clusterIP: `10.96.${String(Math.floor(index / 200))}.${String(20 + (index % 200))}`,
+    }));
+    const outcome = claimed({}, { own, network });
+    expect(outcome.causes).toHaveLength(causes);
+    const reason = "spec.clusterIPs: Forbidden: namespace own may have";
+    expect(outcome.causes.every((cause) => cause.startsWith(reason))).toBe(true);
+  });
 });
