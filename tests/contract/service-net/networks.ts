@@ -115,14 +115,15 @@ export class Networks {
       runAt(place, "ip", ...text);
   }
 
-  /** A server of that name there, by TCP and UDP. */
-  async serve(place: Place, name: string, port: number): Promise<void> {
+  /** Starts a server of that name there, by TCP and UDP. Returns its process id. */
+  async serve(place: Place, name: string, port: number): Promise<number> {
     const argv = ["netns", "exec", namespaceOf(place), process.execPath, "-e", SERVE];
     const child = spawn("ip", [...argv, name, String(port)], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     this.#children.push(child);
     await once(createInterface(child.stdout), "line");
+    return child.pid ?? 0;
   }
 
   remove(): void {

@@ -15,13 +15,19 @@ import {
   type Next,
   type StartableCache,
 } from "@patchbay/kube";
-import { createFiles, createProcessRunner } from "@patchbay/os";
+import { createFiles, createProcessRunner, listListeningPorts } from "@patchbay/os";
 import type { Flags } from "./config.ts";
 import { answerQuery, type AnswerDeps } from "./dns/answer.ts";
 import { createForwarder } from "./dns/forwarder.ts";
 import { serveNames } from "./dns/serve.ts";
 import type { Zone } from "./dns/zone.ts";
-import { dropDuplicates, listForwards, type Forward, type Ranges } from "./forward/forwards.ts";
+import {
+  dropDuplicates,
+  dropHostPorts,
+  listForwards,
+  type Forward,
+  type Ranges,
+} from "./forward/forwards.ts";
 import { ForwardTable, REFUSAL_RETRY_MS, reportUnforwarded } from "./forward/forward-table.ts";
 import { buildPolicyTableName, findDnsAddress, prepareHost, buildTableName } from "./host/host.ts";
 import { createServiceCounters } from "./metrics.ts";
@@ -121,6 +127,9 @@ async function answerNames(
   );
 }
 
+const HOST_PORTS_CHECK_MS = 30_000;
+const HOST_SOCKETS = "/proc/self/net";
+
 function createForwardLoop(
   { client, clock, log }: Pick<DaemonContext, "client" | "clock" | "log">,
   objects: Objects,
@@ -129,9 +138,19 @@ function createForwardLoop(
   const { table, ranges } = options;
   const component = { component: "service-net" };
   const recorder = createEventRecorder({ store: client.store, clock, logger: log, ...component });
+  const files = createFiles();
+  let reported: { readonly text: string; readonly atMs: number } | undefined;
   return async () => {
-    const leftOut = await table.write(allForwards(objects, ranges));
-    reportUnforwarded(recorder, objects.services, leftOut);
+    const listeningPorts = (await listListeningPorts(files, HOST_SOCKETS)) ?? [];
+    const wanted = allForwards(objects, ranges);
+    const free = dropHostPorts(wanted, listeningPorts);
+    const leftOut = [...free.leftOut, ...(await table.write(free.forwards))];
+    const [text, nowMs] = [JSON.stringify(leftOut), clock.monotonicMs()];
+    if (reported?.text !== text || nowMs - reported.atMs >= REFUSAL_RETRY_MS) {
+      reported = { text, atMs: nowMs };
+      reportUnforwarded(recorder, objects.services, leftOut);
+    }
+    if (wanted.some(({ nodePort }) => nodePort !== undefined)) return after(HOST_PORTS_CHECK_MS);
     return leftOut.length === 0 ? done() : after(REFUSAL_RETRY_MS);
   };
 }

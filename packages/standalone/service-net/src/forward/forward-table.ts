@@ -79,9 +79,9 @@ export function reportUnforwarded(
   services: Pick<Cache<Service>, "find">,
   leftOut: readonly UnforwardedService[],
 ): void {
-  for (const { service: key, reason } of leftOut) {
+  for (const { service: key, part = "this Service", reason } of leftOut) {
     const service = services.find(parseKey(key));
-    const message = `connections to this Service are not forwarded: ${reason}`;
+    const message = `connections to ${part} are not forwarded: ${reason}`;
     if (service !== undefined)
       recorder.record(service, { type: "Warning", reason: "ServiceNotForwarded", message });
   }

@@ -2,7 +2,13 @@
 import type { Endpoint, EndpointSlice, Service } from "@patchbay/api/kubernetes";
 import { describe, expect, test } from "vitest";
 import { aService, aSlice, RANGES } from "../testing/objects.ts";
-import { dropDuplicates, limitForwards, listForwards, type Forward } from "./forwards.ts";
+import {
+  dropDuplicates,
+  dropHostPorts,
+  limitForwards,
+  listForwards,
+  type Forward,
+} from "./forwards.ts";
 import { addressAt, containsAddress, parseNetwork } from "./network.ts";
 
 const ONE: Endpoint = { addresses: ["10.88.0.5"] };
@@ -292,4 +298,30 @@ test.each([
 
 test("an invalid address is in no network", () => {
   expect(containsAddress(RANGES.services, "text")).toBe(false);
+});
+
+describe("a node port on which a process of the host listens", () => {
+  const forward: Forward = { ...FORWARD, protocol: "tcp", nodePort: 30_080 };
+  const listening = { protocol: "tcp", port: 30_080, isLoopback: false } as const;
+
+  test("is not forwarded and reported, while the cluster IP is forwarded", () => {
+    const outcome = dropHostPorts([forward], [listening]);
+    expect(outcome.forwards).toEqual([FORWARD]);
+    expect(outcome.leftOut).toEqual([
+      {
+        service: "blue/web",
+        part: "node port 30080/tcp",
+        reason: expect.stringContaining("a process of the node listens on this port") as string,
+      },
+    ]);
+  });
+
+  test.each([
+    { name: "of another number", change: { port: 30_081 } },
+    { name: "of another protocol", change: { protocol: "udp" as const } },
+    { name: "of the loopback", change: { isLoopback: true } },
+  ])("is forwarded beside a port $name", ({ change }) => {
+    const outcome = dropHostPorts([forward], [{ ...listening, ...change }]);
+    expect(outcome).toEqual({ forwards: [forward], leftOut: [] });
+  });
 });

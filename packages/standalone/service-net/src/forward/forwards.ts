@@ -19,6 +19,7 @@ export interface Forward {
 
 export interface UnforwardedService {
   readonly service: string;
+  readonly part?: string;
   readonly reason: string;
 }
 
@@ -47,7 +48,6 @@ function parseProtocol(text = "TCP"): "tcp" | "udp" | undefined {
   return text === "UDP" ? "udp" : undefined;
 }
 
-/** Returns whether the address may be an endpoint. The check is needed because tenants can write EndpointSlices. */
 export function isEndpoint(address: string, { services }: Ranges): boolean {
   return isIPv4(address) && !NON_ENDPOINT.test(address) && !containsAddress(services, address);
 }
@@ -150,6 +150,37 @@ export function dropDuplicates(forwards: readonly Forward[]): readonly Forward[]
 
 function serviceOf({ name }: Forward): string {
   return name.slice(0, name.lastIndexOf(":"));
+}
+
+interface ListeningPort {
+  readonly protocol: Forward["protocol"];
+  readonly port: number;
+  readonly isLoopback: boolean;
+}
+
+/** Drops node ports on which processes of the host listen, because a Service must not receive their connections. */
+export function dropHostPorts(
+  forwards: readonly Forward[],
+  listeningPorts: readonly ListeningPort[],
+): { readonly forwards: readonly Forward[]; readonly leftOut: readonly UnforwardedService[] } {
+  const keyOfPort = (protocol: string, port: number): string => `${protocol}/${String(port)}`;
+  const hostPorts = new Set(
+    listeningPorts
+      .filter(({ isLoopback }) => !isLoopback)
+      .map(({ protocol, port }) => keyOfPort(protocol, port)),
+  );
+  const leftOut: UnforwardedService[] = [];
+  const remaining = forwards.map((forward) => {
+    const { nodePort, ...others } = forward;
+    if (nodePort === undefined || !hostPorts.has(keyOfPort(forward.protocol, nodePort)))
+      return forward;
+    const part = `node port ${String(nodePort)}/${forward.protocol}`;
+    const reason =
+      "a process of the node listens on this port; choose another node port, or end the process";
+    leftOut.push({ service: serviceOf(forward), part, reason });
+    return others;
+  });
+  return { forwards: remaining, leftOut };
 }
 
 function countElements(forwards: readonly Forward[]): number {

@@ -10,7 +10,6 @@ export interface TableSettings {
   readonly bridge: string;
 }
 
-/** Mark of packets that this table forwards. The postrouting chain removes the mark. */
 const MARK = "0x1000";
 
 type VerdictMap = "addresses" | "node-ports";
@@ -108,20 +107,24 @@ function baseChain(name: string, hook: string, rules: readonly string[]): readon
   return [`chain ${name} {`, `type ${hook}; policy accept;`, ...rules, "}"];
 }
 
-/**
- * Builds the base chains. The chains masquerade forwarded connections: otherwise, a pod would answer another pod directly
- * over the bridge, and the host could not translate the addresses of the answer.
- */
+/** Masquerades forwarded connections, because a pod would answer another pod directly over the bridge. */
 function printBaseChains(settings: TableSettings): readonly string[] {
   const { serviceNetwork, podNetwork, dns, bridge } = settings;
   const directMatch = `ip daddr ${podNetwork} ip saddr != ${podNetwork} fib saddr type != local`;
   return [
     "chain services {",
     "ip daddr . meta l4proto . th dport vmap @addresses",
+    "}",
+    "chain local {",
     "ip daddr != 127.0.0.0/8 fib daddr type local meta l4proto . th dport vmap @node-ports",
     "}",
-    ...baseChain("prerouting", "nat hook prerouting priority dstnat - 1", ["jump services"]),
-    ...baseChain("output", "nat hook output priority -101", ["jump services"]),
+    ...baseChain("prerouting", "nat hook prerouting priority dstnat - 1", [
+      "jump services",
+      // Leaves connections to processes of the host that listen on a node port.
+      "fib daddr type local socket transparent { 0, 1 } return",
+      "jump local",
+    ]),
+    ...baseChain("output", "nat hook output priority -101", ["jump services", "jump local"]),
     ...baseChain("postrouting", "nat hook postrouting priority srcnat - 1", [
       `meta mark & ${MARK} == 0x0 return`,
       `meta mark set meta mark ^ ${MARK}`,
@@ -257,7 +260,6 @@ export function printTable(settings: TableSettings, changes: readonly ServiceCha
   return `${printEmptyTable(settings)}${printChanges(settings, changes)}`;
 }
 
-/** Prints the change like `printChanges`, but also succeeds if elements of `before` are missing from the table. */
 export function printReset(
   settings: TableSettings,
   { service, before, after }: ServiceChange,
