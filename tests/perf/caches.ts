@@ -7,6 +7,11 @@ import { createCache, type KubeClient, type Reflection } from "@patchbay/kube";
 import { aVmi, vmManifest } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { Subject } from "rxjs";
+import {
+  trimLauncher,
+  trimStoredVm,
+  trimStoredVmi,
+} from "../../packages/control-plane/core/src/vm/trimmed-objects.ts";
 import { trimVm, trimVmi } from "../../packages/control-plane/virt-api/src/caches.ts";
 import { trimPod } from "../../packages/standalone/node-runtime/src/schedule/placement.ts";
 import { watchObjects } from "../../packages/standalone/service-net/src/objects.ts";
@@ -87,6 +92,9 @@ const CACHES: Readonly<
 > = {
   "virt-api: VMs": { object: aVm, trim: trimVm },
   "virt-api: VMIs": { object: aVmiWithStatus, trim: trimVmi },
+  "virt-controller: VMs": { object: aVm, trim: trimStoredVm },
+  "virt-controller: VMIs": { object: aVmiWithStatus, trim: trimStoredVmi },
+  "virt-controller: launcher pods": { object: aLauncher, trim: trimLauncher },
   "binder: pods": { object: aLauncher, trim: trimPod },
   "service-net: Services": { object: aService, trim: findServiceTrim() },
 };

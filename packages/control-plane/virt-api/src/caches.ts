@@ -3,7 +3,6 @@ import {
   type IfaceStatus,
   type VirtualMachineInstance,
   type VmiStatus,
-  names,
   KUBEVIRTS,
   NETWORK_ATTACHMENT_DEFINITIONS,
   isVmiFinal,
@@ -17,7 +16,7 @@ import {
 } from "@patchbay/api";
 import type { ObjectMeta } from "@patchbay/api/kubernetes";
 import { LIVE_MIGRATABLE } from "@patchbay/core/status";
-import { hasVm } from "@patchbay/core/vm";
+import { hasVm, trimAnnotations } from "@patchbay/core/vm";
 import { listLauncherNames } from "@patchbay/core/migration";
 import { listMacs, findSharedLink, withRecordedMacs, type MacOwner } from "@patchbay/core/nics";
 import type { DaemonContext } from "@patchbay/daemon";
@@ -41,15 +40,6 @@ function trimMigration({
     ...(migrationState !== undefined && { migrationState }),
     ...(migratableConditions.length > 0 && { conditions: migratableConditions }),
   };
-}
-
-/** All names that Patchbay reads, which include the names of annotations. */
-const READ_NAMES: ReadonlySet<unknown> = new Set(Object.values(names));
-
-function trimAnnotations<T extends Pick<ObjectMeta, "annotations">>(metadata: T): T {
-  if (metadata.annotations === undefined) return metadata;
-  const annotations = Object.entries(metadata.annotations).filter(([name]) => READ_NAMES.has(name));
-  return { ...metadata, annotations: Object.fromEntries(annotations) };
 }
 
 /** Trims annotations and status to those that virt-api reads for subresource calls and admission. */

@@ -40,6 +40,9 @@ import {
   listClaimNames,
   listNetworkNames,
   trimLauncher,
+  trimStoredVm,
+  trimStoredVmi,
+  withTrimmedAnnotations,
 } from "@patchbay/core/vm";
 import { isEqual, KeyedMutex, type Clock } from "@patchbay/base";
 import { isNodeUnresponsive, isSchedulable, trimDefinition, trimNode } from "@patchbay/core/node";
@@ -216,7 +219,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {
-    vms: createCache(client.reflect(VIRTUAL_MACHINES), {
+    vms: createCache(client.reflect(VIRTUAL_MACHINES, { trim: trimStoredVm }), {
       indexes: {
         [BY_INSTANCETYPE]: findMissingInstancetypes,
         [BY_MAC]: (vm) => listMacs(vm.spec.template.spec),
@@ -224,7 +227,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
       logger,
     }),
     instancetypes: createInstancetypeCaches(client, logger),
-    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
+    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, { trim: trimStoredVmi }), {
       indexes: {
         [BY_NODE]: listNodes,
         [BY_NETWORK]: (vmi) => listNetworkNames(vmi, {}),
@@ -236,7 +239,10 @@ function createCaches({ client, log }: DaemonContext): Caches {
     policies: createCache(client.reflect(MIGRATION_POLICIES), { logger }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
     pods: createCache(client.reflect(PODS, { labelSelector, trim: trimLauncher }), { logger }),
-    claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
+    claims: createCache(
+      client.reflect(PERSISTENT_VOLUME_CLAIMS, { trim: withTrimmedAnnotations }),
+      { logger },
+    ),
     nodes: createCache(client.reflect(NODES, { trim: trimNode }), { logger }),
     // This cache is optional, because clusters without Multus lack the kind.
     nads: createCache(
@@ -248,10 +254,13 @@ function createCaches({ client, log }: DaemonContext): Caches {
         logger,
       },
     ),
-    ipamClaims: createCache(client.reflect(IPAM_CLAIMS, { isOptional: true }), {
-      indexes: { [BY_OWNER]: (claim) => [findIpamClaimOwner(claim)].flatMap((key) => key ?? []) },
-      logger,
-    }),
+    ipamClaims: createCache(
+      client.reflect(IPAM_CLAIMS, { trim: withTrimmedAnnotations, isOptional: true }),
+      {
+        indexes: { [BY_OWNER]: (claim) => [findIpamClaimOwner(claim)].flatMap((key) => key ?? []) },
+        logger,
+      },
+    ),
   };
 }
 

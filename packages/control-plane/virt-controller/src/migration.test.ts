@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // virt-controller's part of a successful and a failed migration, step by step, with the status of each object.
-import { names } from "@patchbay/api";
+import { names, VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { LAUNCHER } from "./testing/launched-vmi.ts";
 import { aMigration, Migrating, UID } from "./testing/migrating.ts";
@@ -27,6 +27,17 @@ describe("a migrating guest", () => {
     expect(labels).toEqual({ "kubevirt.io/vmi-name": "vm1" });
     expect(finalizers).toEqual(["kubevirt.io/migrationJobFinalize"]);
     expect((await scenario.vmi()).status?.migrationState).toBeUndefined();
+  });
+
+  test("gets a second pod with annotations that the cache of VMIs lacks", async () => {
+    const scenario = new Migrating();
+    await scenario.start([]);
+    const vmi = await scenario.vmi();
+    const annotations = { "a.example/long": "x".repeat(5000) };
+    const metadata = { ...vmi.metadata, annotations };
+    await scenario.bench.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, metadata });
+    await scenario.createMigration(aMigration());
+    expect((await scenario.target()).metadata.annotations).toMatchObject(annotations);
   });
 
   test("is announced in the VMI's status and label once the pod is ready", async () => {

@@ -6,6 +6,7 @@ import {
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import { hasMigrationBegun } from "@patchbay/core/migration";
+import { withTrimmedAnnotations } from "@patchbay/core/vm";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 import { createCache, type KubeClient, type StartableCache } from "@patchbay/kube";
@@ -17,7 +18,8 @@ export function createMigrationCache(
   client: KubeClient,
   logger: Logger,
 ): StartableCache<Migration> {
-  return createCache(client.reflect(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS), {
+  const options = { trim: withTrimmedAnnotations<Migration> };
+  return createCache(client.reflect(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, options), {
     indexes: { [BY_VMI]: (migration) => [toVmiKey(migration)] },
     logger,
   });

@@ -43,6 +43,13 @@ function findLauncherPod(vmi: VirtualMachineInstance): string | undefined {
   return vmi.status?.phase === "Running" ? ownerPodName(vmi) : undefined;
 }
 
+/** Annotations of VMIs by the label of the metric that contains them. Source: KubeVirt kubevirt_vmi_info. */
+export const GUEST_LABEL_ANNOTATIONS = {
+  os: "vm.kubevirt.io/os",
+  workload: "vm.kubevirt.io/workload",
+  flavor: "vm.kubevirt.io/flavor",
+} as const;
+
 export function vmiInfoFamily(
   vmis: readonly VirtualMachineInstance[],
   clusterStrategy: EvictionStrategy,
@@ -54,9 +61,9 @@ export function vmiInfoFamily(
     const labels = {
       ...placeLabels(vmi),
       phase: (status?.phase ?? "").toLowerCase(),
-      os: annotations["vm.kubevirt.io/os"],
-      workload: annotations["vm.kubevirt.io/workload"],
-      flavor: annotations["vm.kubevirt.io/flavor"],
+      os: annotations[GUEST_LABEL_ANNOTATIONS.os],
+      workload: annotations[GUEST_LABEL_ANNOTATIONS.workload],
+      flavor: annotations[GUEST_LABEL_ANNOTATIONS.flavor],
       guest_os_kernel_release: kernelRelease,
       guest_os_arch: machine,
       guest_os_name: name,

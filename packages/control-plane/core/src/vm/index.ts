@@ -25,7 +25,14 @@ export {
 } from "./primary-network.ts";
 export { hasImageVolume, hasMissingImage } from "./pod/image-files.ts";
 export { listNetworkNames } from "./pod/pod-networks.ts";
-export { trimLauncher } from "./pod/trimmed-launcher.ts";
+export {
+  isIncomplete,
+  trimAnnotations,
+  trimLauncher,
+  trimStoredVm,
+  trimStoredVmi,
+  withTrimmedAnnotations,
+} from "./trimmed-objects.ts";
 export {
   FILL_MESSAGE_ANNOTATION,
   FILL_PHASE_ANNOTATION,

@@ -20,7 +20,7 @@ import {
   type IpamClaimState,
 } from "./ipam-claims.ts";
 import { buildPodAnnotations } from "./pod/inherited-fields.ts";
-import { trimLauncher } from "./pod/trimmed-launcher.ts";
+import { trimLauncher } from "./trimmed-objects.ts";
 import {
   buildPrimaryAnnotations,
   findPrimaryNetwork,

@@ -30,7 +30,12 @@ import type {
   ResourceClaim,
 } from "@patchbay/api/kubernetes";
 import { AppError, KeyedMutex } from "@patchbay/base";
-import { trimLauncher } from "@patchbay/core/vm";
+import {
+  trimLauncher,
+  trimStoredVm,
+  trimStoredVmi,
+  withTrimmedAnnotations,
+} from "@patchbay/core/vm";
 
 import { createMutationCache, createStepBackoff, type Next } from "@patchbay/kube";
 import type { Cache, ObjectKey, Store } from "@patchbay/core/interfaces";
@@ -174,16 +179,16 @@ export class Bench {
 
   /** Updates the caches from the store, and clears `calls`. */
   async catchUp(): Promise<void> {
-    await this.#learn(VIRTUAL_MACHINES, this.vms);
-    await this.#learn(VIRTUAL_MACHINE_INSTANCES, this.vmis);
-    await this.#learn(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, this.migrations);
+    await this.#learn(VIRTUAL_MACHINES, this.vms, trimStoredVm);
+    await this.#learn(VIRTUAL_MACHINE_INSTANCES, this.vmis, trimStoredVmi);
+    await this.#learn(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, this.migrations, withTrimmedAnnotations);
     await this.#learn(MIGRATION_POLICIES, this.policies);
     await this.#learn(PODS, this.pods, trimLauncher);
     await this.#learn(KUBEVIRTS, this.kubevirts);
-    await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims);
+    await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims, withTrimmedAnnotations);
     await this.#learn(NODES, this.nodes);
     await this.#learn(NETWORK_ATTACHMENT_DEFINITIONS, this.nads);
-    await this.#learn(IPAM_CLAIMS, this.ipamClaims);
+    await this.#learn(IPAM_CLAIMS, this.ipamClaims, withTrimmedAnnotations);
     await this.#learn(RESOURCE_CLAIMS, this.resourceClaims);
     this.calls = [];
   }

@@ -4,6 +4,7 @@ import {
   buildMigrationConfig,
   names,
   NAMESPACES,
+  VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
@@ -27,7 +28,7 @@ import {
 import type { VmiFacts } from "@patchbay/core/vm";
 import { parseKey, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { findAbsences, findLoss, findStoredLauncher, observeVmi } from "../vmi/index.ts";
+import { findAbsences, findLoss, findStoredLauncher, findWhole, observeVmi } from "../vmi/index.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
@@ -57,10 +58,7 @@ function listLeftoverPods(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/**
- * Checks whether the VMI still has an unfinished migration state, a label for the target node, or an unused pod of a migration. The
- * migration itself may already be deleted.
- */
+/** Checks for remains of a migration, which may itself be deleted: an unfinished state, a label for the target node, or an unused pod. */
 function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
@@ -174,6 +172,14 @@ function findNoTargetReason(
   return hasMigrationBegun(migration) ? undefined : noTargetReason(guest, migration, nodes.list());
 }
 
+async function withWholeVmi(
+  guest: VmiFacts | undefined,
+  deps: Deps,
+): Promise<VmiFacts | undefined> {
+  const vmi = guest && (await findWhole(VIRTUAL_MACHINE_INSTANCES, guest.vmi, deps));
+  return vmi && { ...guest, vmi };
+}
+
 /** Observes a VMI's migrations. Returns undefined if no migration exists and no cleanup is required. */
 export async function observeMigrations(
   key: string,
@@ -183,10 +189,12 @@ export async function observeMigrations(
   const vmi = cached && deps.mutationCache.newest(cached);
   const migrations = listMigrations(key, deps);
   if (migrations.length === 0 && !hasLeftovers(vmi, deps)) return undefined;
-  const guest = await observeVmi(key, deps);
-  const migration = currentMigration(migrations, guest?.vmi);
+  const observed = await observeVmi(key, deps);
+  const migration = currentMigration(migrations, observed?.vmi);
   const finished = migrations.filter(isMigrationFinal);
-  const targetPod = guest && (await findTargetPod(guest.vmi, migration, deps));
+  const targetPod = observed && (await findTargetPod(observed.vmi, migration, deps));
+  const mayNeedPod = migration !== undefined && targetPod === undefined;
+  const guest = mayNeedPod ? await withWholeVmi(observed, deps) : observed;
   return {
     key,
     guest,

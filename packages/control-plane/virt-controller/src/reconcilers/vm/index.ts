@@ -51,7 +51,7 @@ import {
 } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
-import { findClaims } from "../vmi/index.ts";
+import { findClaims, findWhole } from "../vmi/index.ts";
 import {
   nicsOf,
   toNicsPatch,
@@ -95,10 +95,7 @@ function findIfServed<T extends KubeObject>(
   });
 }
 
-/**
- * Returns the missing DataVolumes of a VM that has no VMI. Uses no cache, because clusters without CDI do not serve the kind. In such a
- * cluster, all DataVolumes count as missing, and {@link createDataVolume} then reports that the kind is not served.
- */
+/** Uses no cache, because clusters without CDI do not serve DataVolumes. There, all count as missing, and {@link createDataVolume} fails. */
 async function findMissingDataVolumes(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -148,8 +145,11 @@ async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> 
   const object = parseKey(key);
   const cached = deps.vms.find(object);
   if (cached === undefined) return undefined;
-  const vm = deps.mutationCache.newest(cached);
-  const vmi = await findVmi(vm, object, deps);
+  const newest = deps.mutationCache.newest(cached);
+  const vmi = await findVmi(newest, object, deps);
+  const needsTemplate = vmi === undefined || usesInstancetype(newest);
+  const vm = needsTemplate ? await findWhole(VIRTUAL_MACHINES, newest, deps) : newest;
+  if (vm === undefined) return undefined;
   const now = printTime(deps.clock.now());
   const network = networkConfigOf(deps.kubevirts.list()[0]);
   const instancetypeFacts = await observeInstancetypes(vm, deps);
@@ -222,10 +222,7 @@ async function writeOneByOne(
   return rejections;
 }
 
-/**
- * Writes all changes in one patch. If a patch with several changes is rejected, writes each change separately.
- * @throws AggregateError with the rejections of the separate writes; otherwise the error of the patch
- */
+/** Writes all changes in one patch, or separately if it is rejected. @throws AggregateError with the rejections of separate writes */
 async function changeNics(
   vmi: VirtualMachineInstance,
   change: NicsChange,
@@ -366,10 +363,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   }
 }
 
-/**
- * Runs the steps. A new generation of the VM or VMI, or a changed `hasNameConflict`, resets the backoff of failed steps, because the change
- * may have fixed the cause.
- */
+/** Runs the steps. A change of the VM, its VMI or `hasNameConflict` resets the backoff, because it may have fixed the cause. */
 function actVm(plan: readonly VmAction[], facts: VmFacts, deps: Deps): Promise<ObjectStepsResult> {
   const { vm, vmi, hasNameConflict } = facts;
   const inputs = [vm.metadata.generation, vmi?.metadata.generation, hasNameConflict].join(" ");

@@ -362,3 +362,31 @@ describe("a VM whose guest failed", () => {
     expect(await bench.vmi()).toBeDefined();
   });
 });
+
+describe("a template with long annotations, which the cache lacks", () => {
+  const annotations = { "a.example/long": "x".repeat(5000) };
+
+  function annotated(): VirtualMachine {
+    const vm = aVm({ nics: [ONE] });
+    const { template } = vm.spec;
+    const metadata = { ...template.metadata, annotations };
+    return { ...vm, spec: { ...vm.spec, template: { ...template, metadata } } };
+  }
+
+  test("is read once for the VMI, and not while the VMI exists", async () => {
+    await putVm(annotated());
+    await bench.passVm();
+    expect(bench.calls.filter((call) => call === `get ${VM}`)).toHaveLength(1);
+    expect((await bench.vmi())?.metadata.annotations).toMatchObject(annotations);
+    await bench.catchUp();
+    await bench.passVm();
+    expect(bench.calls).not.toContain(`get ${VM}`);
+  });
+
+  test("of a deleted VM starts nothing", async () => {
+    await putVm(annotated());
+    await bench.server.delete(VIRTUAL_MACHINES, KEY);
+    expect(await bench.passVm()).toEqual({ kind: "done" });
+    expect(await bench.vmi()).toBeUndefined();
+  });
+});

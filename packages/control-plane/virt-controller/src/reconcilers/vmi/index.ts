@@ -11,13 +11,15 @@ import {
   logsSerialConsoles,
   usesEmulation,
   type NetworkConfig,
+  type ResourceType,
   PERSISTENT_VOLUME_CLAIMS,
   VIRTUAL_MACHINE_INSTANCES,
   type VmiStatus,
 } from "@patchbay/api";
 import type { JsonPatchOperation } from "@patchbay/api/json";
-import type { PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
+import type { KubeObject, PersistentVolumeClaim, Pod } from "@patchbay/api/kubernetes";
 import {
+  isIncomplete,
   listClaimNames,
   type VmiFacts,
   listNetworkNames,
@@ -91,6 +93,15 @@ export function findClaims(
   return new Map(found);
 }
 
+/** Reads the object if the cache lacks annotations that other objects inherit. Returns undefined if it no longer exists. */
+export async function findWhole<T extends KubeObject>(
+  type: ResourceType<T>,
+  object: T,
+  { store }: Pick<Deps, "store">,
+): Promise<T | undefined> {
+  return isIncomplete(object) ? store.find(type, keyOf(object)) : object;
+}
+
 /** Returns why the pod's node counts as lost; undefined if the node responds or does not exist. */
 export function findLoss(
   pod: Pod | undefined,
@@ -155,7 +166,6 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
   return isOwn(storedPod) ? storedPod : undefined;
 }
 
-/** Adds to the facts whether the API server preserves image volumes. */
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
   if (pod !== undefined && hasMissingImage(pod)) deps.imageVolumes.reportLost();
@@ -201,8 +211,10 @@ function observeClaimedNics(
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
   if (cached === undefined) return undefined;
-  const vmi = deps.mutationCache.newest(cached);
-  const pod = await findLauncher(vmi, deps);
+  const newest = deps.mutationCache.newest(cached);
+  const pod = await findLauncher(newest, deps);
+  const vmi = pod === undefined ? await findWhole(VIRTUAL_MACHINE_INSTANCES, newest, deps) : newest;
+  if (vmi === undefined) return undefined;
   const kubevirt = deps.kubevirts.list()[0];
   const nodes = deps.nodes.list();
   const settings = {
@@ -232,10 +244,7 @@ async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Prom
   return existing === undefined || (isControlledBy(existing, vmi) && hasLauncherLabel(existing));
 }
 
-/**
- * Creates the pod. If ipam-extensions rejects the pod's request for addresses of the primary network, creates the pod without the request,
- * and ipam-extensions adds one. Source: ipam-extensions validateDefaultMultusNetworkRequest.
- */
+/** Omits the request for primary addresses if ipam-extensions rejects it. Source: ipam-extensions validateDefaultMultusNetworkRequest. */
 async function createPod(pod: Pod, { store }: Deps): Promise<Pod> {
   const bare = withoutPrimaryRequest(pod);
   try {

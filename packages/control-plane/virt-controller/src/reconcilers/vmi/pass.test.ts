@@ -324,3 +324,15 @@ test("an unplugged NIC is removed from the spec of a VMI without a VM", async ()
   expect(spec?.networks?.map(({ name }) => name)).toEqual(["two"]);
   expect(spec?.domain.devices?.interfaces?.map(({ name }) => name)).toEqual(["two"]);
 });
+
+test("long annotations of a VMI, which the cache lacks, reach its launcher pod", async () => {
+  const annotations = { "a.example/long": "x".repeat(5000) };
+  await putVmi(vmiWith({ finalizers: [OURS], annotations }));
+  await bench.passVmi();
+  expect(
+    (await bench.server.find(PODS, { ...KEY, name: LAUNCHER }))?.metadata.annotations,
+  ).toMatchObject(annotations);
+  await bench.catchUp();
+  await bench.passVmi();
+  expect(bench.calls).not.toContain(`get ${VMI}`);
+});

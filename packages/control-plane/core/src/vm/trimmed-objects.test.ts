@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
-import { aVmi } from "@patchbay/support";
-import { expect, test } from "vitest";
-import { buildVmiStatus } from "../../status/vmi.ts";
-import { hasImageVolume, hasMissingImage } from "./image-files.ts";
-import { trimLauncher } from "./trimmed-launcher.ts";
+import { aVm, aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { buildVmiStatus } from "../status/vmi.ts";
+import { hasImageVolume, hasMissingImage } from "./pod/image-files.ts";
+import { isIncomplete, trimLauncher, trimStoredVm, trimStoredVmi } from "./trimmed-objects.ts";
 
 const WAITING = { waiting: { reason: "ErrImagePull", message: "cannot pull guest" } };
 const FAILED = { terminated: { exitCode: 1, reason: "Error", message: "no space" } };
@@ -116,5 +116,49 @@ test("retains only the used fields of a pod", () => {
       volumes: [{ name: "launcher" }],
     },
     status: { phase: "Running", podIPs: [{ ip: "10.0.0.1" }] },
+  });
+});
+
+describe("annotations of VMs and VMIs", () => {
+  const read = {
+    [names.ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION]: "",
+    "vm.kubevirt.io/os": "linux",
+  };
+  /** Annotations whose name and value have `length` characters together. */
+  const unread = (length: number) => ({ "a.example/b": "x".repeat(length - 11) });
+  const vmWith = (own: object, template: object) => {
+    const vm = aVm();
+    const metadata = { ...vm.metadata, annotations: { ...own } };
+    const spec = {
+      ...vm.spec,
+      template: { ...vm.spec.template, metadata: { annotations: { ...template } } },
+    };
+    return { ...vm, metadata, spec };
+  };
+
+  test("of a VM are retained if they are read", () => {
+    const vm = vmWith({ ...read, ...unread(20) }, {});
+    const trimmed = trimStoredVm(vm);
+    expect(trimmed.metadata.annotations).toEqual(read);
+    expect(trimmed.spec).toEqual(vm.spec);
+    expect(isIncomplete(trimmed)).toBe(false);
+  });
+
+  test.each([
+    { length: 4096, isShort: true },
+    { length: 4097, isShort: false },
+  ])("of a template are retained up to 4,096 characters: $length", ({ length, isShort }) => {
+    const all = { ...read, ...unread(length) };
+    const vm = trimStoredVm(vmWith({}, all));
+    const vmi = trimStoredVmi({ ...aVmi(), metadata: { name: "vm1", annotations: all } });
+    for (const { annotations } of [vm.spec.template.metadata ?? {}, vmi.metadata])
+      expect(annotations).toEqual(isShort ? all : read);
+    expect([isIncomplete(vm), isIncomplete(vmi)]).toEqual([!isShort, !isShort]);
+  });
+
+  test("are not required", () => {
+    expect(aVm().spec.template).not.toHaveProperty("metadata");
+    expect(trimStoredVm(aVm())).toEqual(aVm());
+    expect(trimStoredVmi(aVmi())).toEqual(aVmi());
   });
 });

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes the fields of launcher pods that virt-controller does not read, so that its cache needs less memory.
-import { names } from "@patchbay/api";
-import type { ContainerStatus, ObjectMeta, Pod } from "@patchbay/api/kubernetes";
+// Removes the fields of objects that virt-controller does not read, so that its caches need less memory.
+import { names, type VirtualMachine, type VirtualMachineInstance } from "@patchbay/api";
+import type { ContainerStatus, KubeObject, ObjectMeta, Pod } from "@patchbay/api/kubernetes";
+import { GUEST_LABEL_ANNOTATIONS } from "../metrics/vmis.ts";
+import {
+  FILL_MESSAGE_ANNOTATION,
+  FILL_PHASE_ANNOTATION,
+  FILL_STATE_ANNOTATION,
+} from "./spec/data-volume.ts";
 
-const ANNOTATIONS: readonly string[] = [
+const LAUNCHER_ANNOTATIONS: readonly string[] = [
   names.NETWORKS_ANNOTATION,
   names.DEFAULT_NETWORK_ANNOTATION,
   names.PRIMARY_CLAIM_ANNOTATION,
@@ -19,7 +25,7 @@ function trimMetadata(metadata: ObjectMeta): ObjectMeta {
   const { name, namespace, uid, resourceVersion, ownerReferences } = metadata;
   const { creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds } = metadata;
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) =>
-    ANNOTATIONS.includes(key),
+    LAUNCHER_ANNOTATIONS.includes(key),
   );
   return {
     name,
@@ -83,4 +89,65 @@ export function trimLauncher({ apiVersion, kind, metadata, spec, status }: Pod):
     spec: trimSpec(spec),
     ...(status !== undefined && { status: trimStatus(status) }),
   };
+}
+
+type Annotated = Pick<ObjectMeta, "annotations">;
+
+const READ_NAMES: ReadonlySet<unknown> = new Set([
+  ...Object.values(names),
+  ...Object.values(GUEST_LABEL_ANNOTATIONS),
+  FILL_MESSAGE_ANNOTATION,
+  FILL_PHASE_ANNOTATION,
+  FILL_STATE_ANNOTATION,
+]);
+
+/** Maximum length of a template's unread annotations that remain in a cache, in characters. Most templates need no further read. */
+const UNREAD_ANNOTATIONS_MAX = 4096;
+
+const incompleteObjects = new WeakSet<KubeObject>();
+
+/** Checks whether the object of a cache lacks annotations that its VMI or launcher pod inherits. */
+export function isIncomplete(object: KubeObject): boolean {
+  return incompleteObjects.has(object);
+}
+
+function measureAnnotations({ annotations = {} }: Annotated): number {
+  return Object.entries(annotations).reduce(
+    (sum, [name, value]) => sum + name.length + value.length,
+    0,
+  );
+}
+
+export function trimAnnotations<T extends Annotated>(metadata: T): T {
+  if (metadata.annotations === undefined) return metadata;
+  const annotations = Object.entries(metadata.annotations).filter(([name]) => READ_NAMES.has(name));
+  return { ...metadata, annotations: Object.fromEntries(annotations) };
+}
+
+export function withTrimmedAnnotations<T extends KubeObject>(object: T): T {
+  return { ...object, metadata: trimAnnotations(object.metadata) };
+}
+
+function limitAnnotations<T extends Annotated>(metadata: T): T {
+  const trimmed = trimAnnotations(metadata);
+  const unreadLength = measureAnnotations(metadata) - measureAnnotations(trimmed);
+  return unreadLength <= UNREAD_ANNOTATIONS_MAX ? metadata : trimmed;
+}
+
+/** Trims long annotations of the template, which the VMI inherits, and all annotations of the VM that Patchbay does not read. */
+export function trimStoredVm(vm: VirtualMachine): VirtualMachine {
+  const { template } = vm.spec;
+  const metadata = template.metadata && limitAnnotations(template.metadata);
+  const spec = { ...vm.spec, template: { ...template, ...(metadata && { metadata }) } };
+  const trimmed = { ...withTrimmedAnnotations(vm), spec };
+  if (metadata !== template.metadata) incompleteObjects.add(trimmed);
+  return trimmed;
+}
+
+export function trimStoredVmi(vmi: VirtualMachineInstance): VirtualMachineInstance {
+  const metadata = limitAnnotations(vmi.metadata);
+  if (metadata === vmi.metadata) return vmi;
+  const trimmed = { ...vmi, metadata };
+  incompleteObjects.add(trimmed);
+  return trimmed;
 }
