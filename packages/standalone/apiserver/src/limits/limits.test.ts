@@ -17,6 +17,11 @@ class FakeSocket extends EventEmitter {
   readonly remoteAddress = "192.0.2.1";
   readonly remotePort = (sockets += 1);
 
+  constructor() {
+    super();
+    this.setMaxListeners(0);
+  }
+
   destroy(): void {
     this.destroyed = true;
     this.emit("close");

@@ -42,8 +42,8 @@ function open(query: Partial<LogQuery>) {
       change = changed;
     },
   };
-  const waitForTurn = () => Promise.resolve(() => undefined);
-  const reading = { log, clock: createClock(), waitForTurn, signal: stop.signal };
+  const beginRead = () => Promise.resolve(() => undefined);
+  const reading = { log, clock: createClock(), beginRead, signal: stop.signal };
   return openLogReader({ follow: false, timestamps: false, ...query }, reading);
 }
 

@@ -48,7 +48,7 @@ class Wakeup {
 interface LogFile {
   file: GrowingFile;
   position: number;
-  readonly waitForTurn: WaitForTurn;
+  readonly beginRead: BeginRead;
 }
 
 const NEWLINE = 0x0a;
@@ -76,12 +76,12 @@ class TailCounter {
 }
 
 /** Finds the position of the last lines by reading from the end of the file. */
-async function findTail({ file, waitForTurn }: LogFile, tailLines: number): Promise<number> {
+async function findTail({ file, beginRead }: LogFile, tailLines: number): Promise<number> {
   const counter = new TailCounter(tailLines);
   let lineEnd = -1;
   for (let chunkEnd = await file.readSize(); chunkEnd > 0;) {
     const chunkStart = Math.max(0, chunkEnd - CHUNK_BYTES);
-    const endTurn = await waitForTurn();
+    const endRead = await beginRead();
     try {
       const chunk = await file.read(chunkStart, chunkEnd - chunkStart);
       const readHead = (start: number): Buffer | Promise<Buffer> => {
@@ -98,7 +98,7 @@ async function findTail({ file, waitForTurn }: LogFile, tailLines: number): Prom
         lineEnd = lineStart - 1;
       }
     } finally {
-      endTurn();
+      endRead();
     }
     chunkEnd = chunkStart;
   }
@@ -106,13 +106,13 @@ async function findTail({ file, waitForTurn }: LogFile, tailLines: number): Prom
 }
 
 async function readChunk(logFile: LogFile, printer: LogPrinter): Promise<Buffer | undefined> {
-  const endTurn = await logFile.waitForTurn();
+  const endRead = await logFile.beginRead();
   try {
     const chunk = await logFile.file.read(logFile.position, CHUNK_BYTES);
     logFile.position += chunk.length;
     return chunk.length === 0 ? undefined : printer.push(chunk);
   } finally {
-    endTurn();
+    endRead();
   }
 }
 
@@ -170,12 +170,12 @@ async function* followLog(
   }
 }
 
-/** Resolves when the reader may process the next part. The reader must call the returned function after it. */
-export type WaitForTurn = () => Promise<() => void>;
+/** Resolves when the next part of a log may be read. The reader must call the returned function afterwards. */
+export type BeginRead = () => Promise<() => void>;
 
 interface ReadContext {
   readonly log: ContainerLog;
-  readonly waitForTurn: WaitForTurn;
+  readonly beginRead: BeginRead;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
@@ -211,6 +211,6 @@ export async function openLogReader(
     await file.close(); // Closes the file here, because the generator that would close it is never started.
     return undefined;
   }
-  const { waitForTurn } = context;
-  return readFrom({ file, position: 0, waitForTurn }, query, context);
+  const { beginRead } = context;
+  return readFrom({ file, position: 0, beginRead }, query, context);
 }

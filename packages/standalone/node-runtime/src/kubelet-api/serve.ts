@@ -39,7 +39,7 @@ import {
   type KubeletRequest,
   type Refusal,
 } from "./request.ts";
-import { openLogReader, type ContainerLog, type WaitForTurn } from "./read-log.ts";
+import { openLogReader, type ContainerLog, type BeginRead } from "./read-log.ts";
 
 export interface KubeletApiDeps {
   readonly runtime: ContainerRuntime;
@@ -65,7 +65,7 @@ interface ServerContext extends KubeletApiDeps {
   readonly authority: ClientAuthority;
   readonly sessions: ExecSessions;
   readonly streams: SharePool;
-  readonly logTurns: SharePool;
+  readonly logReads: SharePool;
   readonly listeners: Set<() => void>;
 }
 
@@ -85,7 +85,7 @@ const TOO_MANY_SESSIONS: Refusal = {
 /** Limits on open log, attach and exec streams. Each has up to three file descriptors. */
 const STREAM_LIMITS: PoolLimits = { max: 1024, share: 256, reserve: 128 };
 /** Limits on log readers that read at the same time, so that one namespace's readers do not delay others. */
-const LOG_TURN_LIMITS: PoolLimits = { max: 4, share: 1, reserve: 1 };
+const LOG_READ_LIMITS: PoolLimits = { max: 4, share: 1, reserve: 1 };
 
 function refuseStream({ namespace }: ContainerName): Refusal {
   const message = `namespace ${namespace} has too many open logs, attach and exec streams on this node: end some of them first`;
@@ -99,14 +99,14 @@ function acquireStream(
   return streams.tryAcquire(SHARE_KEYS.namespace(namespace));
 }
 
-function makeWaitForTurn(
+function makeBeginRead(
   { namespace }: ContainerName,
-  { logTurns }: ServerContext,
+  { logReads }: ServerContext,
   signal: AbortSignal,
-): WaitForTurn {
+): BeginRead {
   return async () => {
-    const endTurn = await logTurns.acquire(SHARE_KEYS.namespace(namespace), 1, signal);
-    return endTurn ?? (() => undefined);
+    const endRead = await logReads.acquire(SHARE_KEYS.namespace(namespace), 1, signal);
+    return endRead ?? (() => undefined);
   };
 }
 
@@ -175,8 +175,8 @@ async function sendLog(
   const path = (await context.runtime.findContainer(lookup.id))?.logPath ?? "";
   const signal = AbortSignal.any([context.signal, disconnection.signal]);
   const log = buildContainerLog(lookup.id, path, context);
-  const waitForTurn = makeWaitForTurn(target, context, signal);
-  const chunks = await openLogReader(query, { log, clock: context.clock, waitForTurn, signal });
+  const beginRead = makeBeginRead(target, context, signal);
+  const chunks = await openLogReader(query, { log, clock: context.clock, beginRead, signal });
   if (chunks === undefined) {
     sendText(response, 404, `the log of container ${JSON.stringify(target.container)} was deleted`);
     return;
@@ -309,7 +309,7 @@ export async function serveKubeletApi(
     authority,
     sessions,
     streams: new SharePool(STREAM_LIMITS),
-    logTurns: new SharePool(LOG_TURN_LIMITS),
+    logReads: new SharePool(LOG_READ_LIMITS),
     listeners: new Set(),
   };
   deps.runtime.watch(() => {
