@@ -108,6 +108,16 @@ test.each([
   expect(await world.errorReasons()).toEqual({});
 });
 
+test("refuses a network whose check throws, and attaches the others", async () => {
+  world.readDefaultNetwork = () => {
+    throw new TypeError("cannot read properties of undefined");
+  };
+  world.putNad({ namespace: "ns1", name: "mine" }, { ...blue, ipam });
+  await world.pass();
+  expect(world.cni.calls).toEqual(["ADD box-uid-1/net2"]);
+  expect(await world.errorReasons()).toEqual({ net1: "NetworkInvalid" });
+});
+
 test("detaches an existing attachment whatever its definition contains now", async () => {
   world.policy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default"] };
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
@@ -249,6 +259,18 @@ describe("ports of the node", () => {
       expect(world.cni.calls).toHaveLength(want === undefined ? 1 : 0);
     },
   );
+
+  test("are refused if their check throws", async () => {
+    Object.defineProperty(world, "listeningPorts", {
+      get: () => {
+        throw new RangeError("Invalid array length");
+      },
+    });
+    await world.putPod({ networks });
+    await world.pass();
+    expect(await world.errorReasons()).toEqual({ net1: "NetworkInvalid" });
+    expect(world.cni.calls).toEqual([]);
+  });
 
   test("are not limited for pods of administrators", async () => {
     world.policy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default"] };
