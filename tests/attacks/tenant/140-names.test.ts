@@ -99,7 +99,7 @@ test("attack 140: answers others' queries while datagrams with chained pointers 
   const datagram = chainedPointers();
   await longestTurnMs();
   const waitsMs: number[] = [];
-  for (let id = 1; id <= 40; id += 1) {
+  for (let id = 1; id <= 20; id += 1) {
     attacker.send(datagram, port, SERVER);
     const begunMs = performance.now();
     const answer = once(client, "message", { signal: AbortSignal.timeout(5000) });
@@ -109,7 +109,7 @@ test("attack 140: answers others' queries while datagrams with chained pointers 
     expect(dns.decode(bytes)).toMatchObject({ id, answers: [{ data: "10.96.0.5" }] });
     await delay(20);
   }
-  expect(waitsMs.toSorted((a, b) => a - b)[20]).toBeLessThan(ANSWER_MS);
+  expect(waitsMs.toSorted((a, b) => a - b)[10]).toBeLessThan(ANSWER_MS);
   expect(await longestTurnMs()).toBeLessThan(ANSWER_MS);
 });
 
@@ -129,7 +129,7 @@ async function sendUntilStalled(socket: Socket): Promise<number> {
   for (;;) {
     sent += portion.length;
     if (socket.write(portion)) continue;
-    const stalled = delay(1000, "stalled");
+    const stalled = delay(400, "stalled");
     const drained = once(socket, "drain").then(() => "drained");
     if ((await Promise.race([stalled, drained])) === "stalled") return sent;
   }

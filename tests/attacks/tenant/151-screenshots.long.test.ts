@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Screenshots of a VNC server that reports the largest screen, through the program virt-api.
+// Screenshots of VNC servers that report the largest screen or never send a picture, through the program virt-api.
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:https";
@@ -11,7 +11,7 @@ import { pipeline } from "node:stream/promises";
 import { HANDLER_SERVER_NAME } from "@patchbay/core/guest";
 import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate } from "@patchbay/pki";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { SCREEN } from "../../../packages/control-plane/virt-api/src/testing/screen.ts";
 import { type Person, VirtApiMachine } from "../virt-api-machine.ts";
 
@@ -29,14 +29,23 @@ let directory: string;
 let handler: Server;
 let machine: VirtApiMachine;
 let tenant: Person;
+let serve: (socket: Duplex) => Promise<void>;
 const streams = new Set<Duplex>();
 
 function vmisOf(namespace: string, group = "kubevirt.io/v1"): string {
   return `/apis/${group}/namespaces/${namespace}/virtualmachineinstances`;
 }
 
-/** Sends a picture whose rows repeat, as fast as the client reads. */
-async function sendScreen(socket: Duplex): Promise<void> {
+/** Sends the start of a session, and then the pieces, as fast as the client reads. */
+async function send(socket: Duplex, start: Buffer, pieces: Iterable<Buffer>): Promise<void> {
+  const { version, security, result } = SCREEN;
+  socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+  socket.write(Buffer.concat([version, security, result, start]));
+  await pipeline(Readable.from(pieces), socket, { end: false });
+}
+
+/** Sends a picture whose rows repeat. */
+function sendScreen(socket: Duplex): Promise<void> {
   const start = Buffer.from(SCREEN.start);
   start.writeUInt16BE(SIDE, 0);
   start.writeUInt16BE(SIDE, 2);
@@ -44,11 +53,17 @@ async function sendScreen(socket: Duplex): Promise<void> {
   update.writeUInt16BE(1, 2);
   update.writeUInt16BE(SIDE, 8);
   update.writeUInt16BE(SIDE, 10);
-  const { version, security, result } = SCREEN;
-  socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
-  socket.write(Buffer.concat([version, security, result, start, update]));
   const pieces = Array.from({ length: SIDE / ROWS_AT_ONCE }, () => ROWS);
-  await pipeline(Readable.from(pieces), socket, { end: false });
+  return send(socket, start, [update, ...pieces]);
+}
+
+function* endlessBells(): Generator<Buffer> {
+  const bells = Buffer.alloc(64 * 1024, 2);
+  for (;;) yield bells;
+}
+
+function sendBells(socket: Duplex): Promise<void> {
+  return send(socket, SCREEN.start, endlessBells());
 }
 
 async function write(name: string, text: string): Promise<string> {
@@ -57,7 +72,7 @@ async function write(name: string, text: string): Promise<string> {
   return path;
 }
 
-/** Starts a virt-handler whose guests all show that screen. Returns virt-api's flags for it. */
+/** Starts a virt-handler whose guests are served by `serve`. Returns virt-api's flags for it. */
 async function startHandler(): Promise<readonly string[]> {
   const authority = await createAuthority("handlers", createClock());
   const { certPem, keyPem } = await issueCertificate(authority, {
@@ -71,7 +86,7 @@ async function startHandler(): Promise<readonly string[]> {
   handler = createServer({ cert: certPem, key: keyPem });
   handler.on("upgrade", (_request, socket: Duplex) => {
     streams.add(socket.on("error", () => undefined).resume());
-    void sendScreen(socket).catch(() => undefined); // The client has disconnected.
+    void serve(socket).catch(() => undefined); // The client has disconnected.
   });
   handler.listen(0, "127.0.0.1");
   await once(handler, "listening");
@@ -107,6 +122,10 @@ beforeAll(async () => {
     }
   }
 }, 120_000);
+
+beforeEach(() => {
+  serve = sendScreen;
+});
 
 afterAll(async () => {
   for (const stream of streams) stream.destroy();
@@ -163,4 +182,19 @@ test("attack 151: a namespace takes two screenshots at once, and a VMI one", asy
   ]);
   expect(other.code).not.toBe(429);
   expect(own.filter(({ code }) => code === 429)).toHaveLength(2);
+});
+
+test("attack 152: screenshots of endless bells fail soon, and admission is served meanwhile", async () => {
+  serve = sendBells;
+  const beforeMs = await machine.mainThreadMs();
+  const taken = Promise.all(NAMESPACES.map((namespace) => takeScreenshot(namespace, "a")));
+  for (let write = 0; write < 8; write += 1) {
+    const mac = `02:00:00:02:00:0${String(write)}`;
+    const answer = await machine.makeVm("default", `bell-${String(write)}`, mac);
+    expect(answer).toMatchObject({ code: 201 });
+  }
+  const messages = (await taken).map(({ body }) => body.message);
+  const want = expect.stringContaining("more than 64 messages before the picture") as string;
+  expect(messages).toEqual(NAMESPACES.map(() => want));
+  expect((await machine.mainThreadMs()) - beforeMs).toBeLessThan(SCREENSHOTS_MS + 8 * WRITE_MS);
 });
