@@ -151,7 +151,7 @@ function renderLimits(): string {
     "to KubeVirt's kinds and to networks; a standalone machine's API server applies all of them, also to pods and Services.\n",
     "The kinds of administrators (without a namespace, KubeVirt, MigrationPolicy), the status of objects and the writes of\n",
     `Patchbay's own services are not limited. The refusal of an object names at most ${String(PROBLEMS_MAX)} causes.\n\n`,
-    "A stored object beyond a limit that is newer remains. It can be deleted, and changed where its specification stays.\n\n",
+    "An object that was stored before its limit existed remains. It can be deleted, and its metadata can be changed.\n\n",
     "The numbers are in `packages/control-plane/api/src/limits.ts`. Limits of connections, requests and shares of a\n",
     "machine are not in this table.\n\n",
     ...LIMIT_GROUPS.map(renderLimitGroup),
