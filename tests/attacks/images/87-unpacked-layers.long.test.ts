@@ -75,6 +75,7 @@ beforeAll(async () => {
   execFileSync("mount", ["-o", "loop", join(work, "disk.img"), disk]);
   process.env["TMPDIR"] = disk; // the disk of containerd and the pods
   machine = await RuntimeMachine.start();
+  await machine.installKinds();
 }, IMAGES_MS);
 afterAll(async () => {
   await machine.clear();

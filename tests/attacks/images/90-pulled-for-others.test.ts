@@ -6,7 +6,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { customResourceDefinitions } from "@patchbay/api";
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import { archiveDirectory } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
@@ -47,9 +46,7 @@ beforeAll(async () => {
   for (const name of ["other", "tenant"]) {
     await machine.api.post("/api/v1/namespaces", { metadata: { name } });
   }
-  for (const definition of customResourceDefinitions()) {
-    await machine.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
-  }
+  await machine.installKinds();
   const tenantPolicy = { trustedNamespaces: ["default", "other"] };
   await eventually(async () => {
     const path = "/apis/kubevirt.io/v1/namespaces/default/kubevirts";

@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { names } from "@patchbay/api";
+import { customResourceDefinitions, names } from "@patchbay/api";
 import type { Container, Pod } from "@patchbay/api/kubernetes";
 import {
   archiveDirectory,
@@ -177,6 +177,15 @@ export class RuntimeMachine {
 
   path(...parts: readonly string[]): string {
     return join(this.directory, ...parts);
+  }
+
+  /** Installs Patchbay's kinds. node-runtime reads the tenant policy if an image is on a registry of the machine. */
+  async installKinds(): Promise<void> {
+    for (const definition of customResourceDefinitions()) {
+      await this.api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
+    }
+    const path = "/apis/kubevirt.io/v1/kubevirts";
+    await eventually(async () => (await this.api.get(path)).code === 200, { withinMs: 30_000 });
   }
 
   /** The large image stays until it is removed or the machine ends. */
