@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command lines of a machine's services.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Command } from "@patchbay/core/interfaces";
 import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
@@ -123,6 +125,13 @@ test("the API server is a program of this package", () => {
   const { name, argv, healthSocket } = programs().apiServer;
   expect([name, healthSocket]).toEqual(["apiserver", "/d/run/apiserver.sock"]);
   expect(JSON.parse(argv.at(-1) ?? "")).toEqual({ role: "apiserver", dataDir: "/d" });
+});
+
+test("malloc has the same settings in the API server as in the other services", () => {
+  const settings = programs().apiServer.argv.filter((argument) => argument.startsWith("MALLOC_"));
+  const path = join(import.meta.dirname, "../../../../adapters/os/bin/program");
+  expect(readFileSync(path, "utf8")).toContain(`\nexport ${settings.join(" ")}\n`);
+  expect(settings).toHaveLength(2);
 });
 
 test("another command may run the API server, with the same argument", () => {
