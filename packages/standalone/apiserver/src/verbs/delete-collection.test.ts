@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { forbidden } from "../meta/status.ts";
 import { aConfigMap } from "../testing/objects.ts";
@@ -84,4 +85,19 @@ test("returns the rejection of one object", async () => {
   };
   const answer = await server.send("DELETE", MAPS);
   expect([answer.code, server.stored("configmaps", "b") === undefined]).toEqual([403, false]);
+});
+
+test("deletes at most 16 objects at a time", async () => {
+  const names = Array.from({ length: 50 }, (_none, index) => `n${String(index)}`);
+  await server.put("configmaps", ...names.map((name) => aConfigMap({ name })));
+  let current = 0;
+  let most = 0;
+  server.webhooks.onRequest = async () => {
+    current += 1;
+    most = Math.max(most, current);
+    await setImmediate();
+    current -= 1;
+  };
+  await server.send("DELETE", MAPS);
+  expect([most, left()]).toEqual([16, [HELD, "other/a"]]);
 });

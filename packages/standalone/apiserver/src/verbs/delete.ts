@@ -18,6 +18,8 @@ import { readObject, toStorage } from "./conversion.ts";
 import { listObjects } from "./list.ts";
 
 const MAX_ATTEMPTS = 1000;
+/** Number of simultaneous deletions of a collection. Each holds a parsed object. */
+const COLLECTION_WORKERS = 16;
 const FOREGROUND_FINALIZER = "foregroundDeletion";
 const ORPHAN_FINALIZER = "orphan";
 /** Namespaces that cannot be deleted. Source: Kubernetes NamespaceLifecycle admission. */
@@ -262,6 +264,10 @@ export async function deleteCollection(call: Call, deps: VerbDeps): Promise<Repl
   const options = parseDeleteOptions(call);
   const reply = await listObjects(call, deps);
   const items = reply.type === "list" ? reply.items : [];
-  await Promise.all(items.map((stored) => deleteStored(call, deps, { stored, options })));
+  const remaining = items.values();
+  const work = async (): Promise<void> => {
+    for (const stored of remaining) await deleteStored(call, deps, { stored, options });
+  };
+  await Promise.all(Array.from({ length: COLLECTION_WORKERS }, work));
   return reply;
 }
