@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { KubeEvent, KubeObject } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
@@ -6,6 +9,12 @@ import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
 import { type FakeLogger, createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createEventRecorder, type EventRecorder } from "./event-recorder.ts";
+
+/** Source: V8, --expose-gc, which adds `gc` to new contexts. */
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+}
 
 const vmi: KubeObject = {
   apiVersion: "kubevirt.io/v1",
@@ -290,6 +299,21 @@ describe("an event", () => {
     await rest();
     expect(created).toHaveLength(1002);
     await recorder.flush();
+  });
+
+  test("retains no object", async () => {
+    const { recorder } = setUp();
+    const record = (): WeakRef<object> => {
+      const object = { ...vmi, metadata: { ...vmi.metadata, annotations: { note: "long" } } };
+      recorder.record(object, note);
+      return new WeakRef(object.metadata.annotations);
+    };
+    const annotations = record();
+    await rest();
+    // A WeakRef holds its target until the end of the task that created it.
+    await setImmediate();
+    collectGarbage();
+    expect(annotations.deref()).toBeUndefined();
   });
 
   test("that is pending is written by a flush", async () => {

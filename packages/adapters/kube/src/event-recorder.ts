@@ -2,7 +2,7 @@
 // Records Kubernetes events. Repeats increase the count of the existing event.
 import { EVENTS } from "@patchbay/api";
 import type { KubeEvent, KubeObject } from "@patchbay/api/kubernetes";
-import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+import { isAppError, messageOf, omitUndefined, type Clock, type Logger } from "@patchbay/base";
 import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 import { createTokenBuckets, type TokenBuckets } from "./pace/backoff.ts";
 
@@ -44,7 +44,7 @@ const MESSAGE_MAX = 1024;
 interface RecordedEvent {
   /** Undefined until the server has created the event. */
   key: ObjectKey | undefined;
-  readonly object: KubeObject;
+  readonly object: KubeEvent["involvedObject"] & { readonly name: string };
   note: Note;
   readonly firstMs: number;
   lastMs: number;
@@ -62,10 +62,15 @@ function eventText({ type, reason, message }: Note): Pick<Note, "type" | "reason
   return { type, reason, message: message.slice(0, MESSAGE_MAX) };
 }
 
-function createEntry(object: KubeObject, note: Note, nowMs: number): RecordedEvent {
+/** Retains only the reference, because objects may be large and outlive their deletion here. */
+function createEntry(
+  { apiVersion, kind, metadata: { name, namespace, uid } }: KubeObject,
+  note: Note,
+  nowMs: number,
+): RecordedEvent {
   return {
     key: undefined,
-    object,
+    object: omitUndefined({ apiVersion, kind, name, namespace, uid }),
     note,
     firstMs: nowMs,
     lastMs: nowMs,
@@ -163,7 +168,7 @@ class CoalescingRecorder implements EventRecorder {
   }
 
   async #create(entry: RecordedEvent, count: number): Promise<void> {
-    const { name, namespace, uid } = entry.object.metadata;
+    const { name, namespace } = entry.object;
     const { component, host, store } = this.#deps;
     this.#sequence += 1;
     const suffix = `${entry.firstMs.toString(16)}${this.#sequence.toString(16).padStart(4, "0")}`;
@@ -172,13 +177,7 @@ class CoalescingRecorder implements EventRecorder {
       apiVersion: "v1",
       kind: "Event",
       metadata: key,
-      involvedObject: {
-        apiVersion: entry.object.apiVersion,
-        kind: entry.object.kind,
-        name,
-        ...(namespace !== undefined && { namespace }),
-        ...(uid !== undefined && { uid }),
-      },
+      involvedObject: entry.object,
       ...eventText(entry.note),
       count,
       firstTimestamp: toTimestamp(entry.firstMs),
