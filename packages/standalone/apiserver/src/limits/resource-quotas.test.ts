@@ -182,6 +182,20 @@ describe("stored bytes", () => {
     expect((await create("configmaps", "b")).code).toBe(201);
   });
 
+  test("count 24 bytes for each value", async () => {
+    await server.put("resourcequotas", aQuota(hard(100_000)));
+    const keys = Array.from({ length: 1000 }, (_none, index) => `k${String(index)}`);
+    const data = Object.fromEntries(keys.map((key) => [key, ""]));
+    expect((await create("configmaps", "a", { data })).code).toBe(201);
+    const length = server.deps.store.find({
+      bucket: "/configmaps",
+      namespace: "default",
+      name: "a",
+    })?.text.length;
+    expect(length).toBeLessThan(10_100);
+    expect(usedOf()).toEqual({ "patchbay.io/stored-bytes": "36Ki" });
+  });
+
   test("do not limit a status, but count it", async () => {
     await server.put("pods", aPod("p"));
     await server.put("resourcequotas", aQuota(hard(1000)));

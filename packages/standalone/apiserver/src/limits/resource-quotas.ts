@@ -12,6 +12,7 @@ import {
 } from "../kinds/cluster/resource-quota.ts";
 import { type Amounts, POD, addAmounts, parseAmounts } from "../kinds/workload/pod.ts";
 import { type StatusError, forbidden } from "../meta/status.ts";
+import { countValues } from "../objects/extent.ts";
 import { type Fields, asFields, equalJson, printJson } from "../objects/json.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
 import { NANO, type Quantity, printQuantity } from "../shapes/scalar.ts";
@@ -25,6 +26,13 @@ const UPDATE_RESERVE_DIVISOR = 8n;
 /** The status reports stored bytes in units of this size, so that not every write changes the status. */
 const REPORTED_BYTES_UNIT = 4096n * NANO;
 
+/** Charge for each value of an object, because services that cache the parsed object need up to 64 bytes for a value of 3 bytes. */
+const VALUE_BYTES = 24;
+
+function computeStoredBytes(text: string): number {
+  return Buffer.byteLength(text) + VALUE_BYTES * countValues(text);
+}
+
 interface SizedObject extends CountedObject {
   readonly byteCount: () => number;
 }
@@ -33,7 +41,7 @@ function toSized(stored: StoredObject): SizedObject {
   return {
     address: stored.address,
     view: () => stored.view(),
-    byteCount: () => Buffer.byteLength(stored.text),
+    byteCount: () => computeStoredBytes(stored.text),
   };
 }
 
@@ -178,7 +186,7 @@ export class ResourceQuotas {
     const next: SizedObject = {
       address: write.address,
       view: () => write.object,
-      byteCount: () => Buffer.byteLength(printJson(write.object)),
+      byteCount: () => computeStoredBytes(printJson(write.object)),
     };
     const negative = [...computeUsage(next)].filter(([, { nanos }]) => nanos < 0n);
     if (negative.length > 0) {

@@ -58,3 +58,18 @@ export function extentFault(text: string, depthMax = DEPTH_MAX): ExtentFault | u
   }
   return undefined;
 }
+
+/** Counts commas and opening brackets outside of texts, as `extentFault` does. */
+export function countValues(text: string): number {
+  let values = 0;
+  for (let position = 0; position < text.length;) {
+    const code = text.charCodeAt(position);
+    if (code === QUOTE) {
+      position = skipString(text, position);
+      continue;
+    }
+    values += OPENING.has(code) || code === COMMA ? 1 : 0;
+    position += 1;
+  }
+  return values;
+}
