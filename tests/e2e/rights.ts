@@ -77,6 +77,8 @@ const CLAIMS =
 const BY_CHANCE: Readonly<Record<string, string>> = {
   ...gettersOfParts(),
   ...claimRights(),
+  "system:serviceaccount:patchbay:virt-controller get virtualmachines.kubevirt.io":
+    "a VM is read only where its template has more than 4,096 characters of annotations",
   "system:serviceaccount:patchbay:binder patch events":
     "why a claim waits is counted only where it is told again, seconds later",
   "system:serviceaccount:patchbay:binder create persistentvolumeclaims": FILLS,
