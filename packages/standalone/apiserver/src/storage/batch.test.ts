@@ -162,9 +162,9 @@ test("retains the last thousand of many changes", () => {
   expect(revisionsOf(recent.findAfter(scope, 1, { ...most, limit: 1 }))).toEqual([2]);
 });
 
-test("retains the last 8 MiB of long changes", () => {
+test("retains the last 2 MiB of long changes", () => {
   const recent = new RecentChanges(0);
-  const half = 4 * 1024 * 1024;
+  const half = 1024 * 1024;
   recent.add([change(1, half), change(2, half)]);
   expect(revisionsOf(recent.findAfter(scope, 0, { limit: 9, length: 2 ** 30 }))).toEqual([1, 2]);
   recent.add([change(3, 1)]);

@@ -88,8 +88,13 @@ export class ChangeListeners {
 }
 
 /** Maximum total length of the buffered changes in characters, and their maximum number. */
-const RECENT_MAX_LENGTH = 8 * 1024 * 1024;
+const RECENT_MAX_LENGTH = 2 * 1024 * 1024;
 const RECENT_MAX_COUNT = 1000;
+
+/** Includes the previous text, which only the change retains. */
+function lengthOf({ current, previous }: Change): number {
+  return current.text.length + (previous?.text.length ?? 0);
+}
 
 /** Buffer of the last changes. Watches that are slightly behind do not need to read the log. */
 export class RecentChanges {
@@ -105,7 +110,7 @@ export class RecentChanges {
   add(changes: readonly Change[]): void {
     for (const change of changes) {
       this.#changes.push(change);
-      this.#length += change.current.text.length;
+      this.#length += lengthOf(change);
     }
     let droppedCount = 0;
     while (
@@ -116,7 +121,7 @@ export class RecentChanges {
       if (oldest === undefined) {
         break;
       }
-      this.#length -= oldest.current.text.length;
+      this.#length -= lengthOf(oldest);
       this.#startRevision = oldest.revision;
       droppedCount += 1;
     }
