@@ -33,6 +33,7 @@ async function debuggerUrl(): Promise<string> {
 function call(url: string, calls: readonly (readonly [string, object])[]): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const socket = new WebSocket(url);
+  let last: Answer | undefined;
   const send = (id: number): void => {
     const [method, params] = calls[id] ?? [];
     socket.send(JSON.stringify({ id, method, params }));
@@ -48,15 +49,16 @@ function call(url: string, calls: readonly (readonly [string, object])[]): Promi
       send(answer.id + 1);
       return;
     }
-    resolve({ id: answer.id, ...answer });
+    last = { id: answer.id, ...answer };
     socket.close();
   };
   socket.onerror = () => {
     reject(new Error(`nobody answers at ${url}`));
   };
-  // No effect after a result.
+  // Waits for the close, because the process would wait for it in `inspector.close()` and answer nobody meanwhile.
   socket.onclose = () => {
-    reject(new Error(`${url} was closed before it answered`));
+    if (last === undefined) reject(new Error(`${url} was closed before it answered`));
+    else resolve(last);
   };
   return promise;
 }
