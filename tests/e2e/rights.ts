@@ -81,6 +81,8 @@ const BY_CHANCE: Readonly<Record<string, string>> = {
     "a VM is read only where its template has more than 4,096 characters of annotations",
   "system:serviceaccount:patchbay:binder patch events":
     "why a claim waits is counted only where it is told again, seconds later",
+  "system:serviceaccount:patchbay:service-net patch events":
+    "why a Service is not forwarded is counted only where it is told again, minutes later",
   "system:serviceaccount:patchbay:binder create persistentvolumeclaims": FILLS,
   "system:serviceaccount:patchbay:binder create pods": FILLS,
   "system:serviceaccount:patchbay:binder patch datavolumes.cdi.kubevirt.io/status": FILLS,

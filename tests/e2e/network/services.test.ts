@@ -2,8 +2,10 @@
 // Services lead to guests: from the host and from another guest, by address, node port and name; also while service-net
 // is down.
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { Resolver } from "node:dns/promises";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -22,7 +24,9 @@ import {
 const [VM, CLIENT] = ["alpha", "beta"];
 const TIMEOUT = { withinMs: CHANGE_MS };
 const PORT = 8090;
-const SERVICES = ["web", "web-node", "web-names", "web-blue"];
+/** A node port that is not assigned at random. Source: Kubernetes, "Avoiding collisions" of node ports. */
+const HOST_PORT = 30_011;
+const SERVICES = ["web", "web-node", "web-names", "web-blue", "web-taken"];
 /** Iface on network blue, whose bridge has a host address during its requests. */
 const NIC = "served";
 const [HOST_ADDRESS, BRIDGE] = ["10.77.1.254/24", "pbt-blue"];
@@ -121,6 +125,31 @@ test("a node port leads to the guest", async () => {
   const node = machine.findPod(VM)?.status?.hostIP ?? "";
   expect(await eventually(() => fetched(node, nodePort), TIMEOUT)).toContain(mac);
   expect(await inGuest(CLIENT, `fetch ${node} ${String(nodePort)}`)).toContain(LOOPBACK);
+});
+
+test("a process of the host keeps its node port, and the Service's events say so", async () => {
+  const server = createServer((_request, response) => response.end("the host")).listen(HOST_PORT);
+  await once(server, "listening");
+  try {
+    machine.apply({
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "web-taken", namespace: "default" },
+      spec: {
+        type: "NodePort",
+        selector: { "vm.kubevirt.io/name": VM },
+        ports: [{ port: 80, targetPort: PORT, nodePort: HOST_PORT }],
+      },
+    });
+    await eventually(() => {
+      const events = JSON.stringify(machine.list("event"));
+      return events.includes("ServiceNotForwarded") && events.includes(String(HOST_PORT));
+    }, TIMEOUT);
+    const node = machine.findPod(VM)?.status?.hostIP ?? "";
+    expect(await fetched(node, HOST_PORT)).toBe("the host");
+  } finally {
+    server.close();
+  }
 });
 
 test("a headless Service resolves to the guest's address, and the name server survives a kill", async () => {
