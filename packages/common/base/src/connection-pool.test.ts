@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EventEmitter } from "node:events";
 import { beforeEach, expect, test } from "vitest";
-import { type Connection, ConnectionPool, limitConnections } from "./connection-pool.ts";
+import {
+  type Connection,
+  ConnectionPool,
+  limitConnections,
+  limitHandshakes,
+} from "./connection-pool.ts";
 import { SHARE_KEYS } from "./share-pool.ts";
+import { ManualClock } from "./testing.ts";
 
 const ATTACKER = "192.0.2.1";
 const CLIENT = "192.0.2.2";
@@ -20,7 +26,7 @@ beforeEach(() => {
 function connectionFrom(
   remotePort: number | undefined,
   remoteAddress: string | undefined = ATTACKER,
-): Connection & { readonly close: () => void } {
+): Connection & { readonly off: () => void; readonly close: () => void } {
   const listeners: (() => void)[] = [];
   const close = (): void => {
     for (const listener of listeners) listener();
@@ -30,7 +36,8 @@ function connectionFrom(
     close();
   };
   const once = (_event: "close", listener: () => void): unknown => listeners.push(listener);
-  return { remoteAddress, remotePort, once, destroy, close };
+  const off = (): undefined => undefined;
+  return { remoteAddress, remotePort, once, off, destroy, close };
 }
 
 test("closes the oldest silent connection of the same peer beyond the peer's share", () => {
@@ -147,4 +154,26 @@ test("follows an HTTP server: requests protect, and certificates give access to 
   response.emit("close");
   connect(5);
   expect(closed).toEqual([`${ATTACKER} 3`, `${ATTACKER} 4`]);
+});
+
+test("delays handshakes of an address that opens many connections, and omits those that closed", async () => {
+  const clock = new ManualClock();
+  const started: number[] = [];
+  const server = new EventEmitter();
+  server.on("connection", ({ remotePort }: Connection) => started.push(remotePort ?? 0));
+  limitHandshakes(
+    server,
+    { burst: 200, perSecond: 30 },
+    { clock, stop: new AbortController().signal },
+  );
+  const connections = Array.from({ length: 203 }, (_none, port) => connectionFrom(port));
+  for (const connection of connections) server.emit("connection", connection);
+  server.emit("connection", { ...connectionFrom(999), remoteAddress: "192.0.2.99" });
+  for (let turn = 0; turn < 50; turn += 1) await clock.advance(0);
+  expect(started.filter((port) => port < 999)).toHaveLength(200);
+  expect(started).toContain(999);
+  connections[200]?.close();
+  connections[201]?.close();
+  await clock.advance(34);
+  expect(started.at(-1)).toBe(202);
 });

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isSystemKey, type PoolLimits, type Release, SHARE_KEYS, SharePool } from "./share-pool.ts";
+import {
+  isSystemKey,
+  type PoolLimits,
+  type Rate,
+  RateLimiter,
+  type RateLimiterDeps,
+  type Release,
+  SHARE_KEYS,
+  SharePool,
+  signalClose,
+} from "./share-pool.ts";
 
 export const HANDSHAKE_TIMEOUT_MS = 5000;
 
@@ -24,10 +34,7 @@ interface Entry {
   release: Release;
 }
 
-/**
- * Limits the connections of a listener, in total and for each peer address. A connection is silent while it has no request in progress.
- * At a limit, closes the oldest silent connection instead of refusing the new one, because a refused client would reconnect at once.
- */
+/** Limits the connections of a listener. At a limit, closes the oldest without a request, because a refused client would reconnect. */
 export class ConnectionPool {
   readonly #pool: SharePool;
   readonly #entries = new Map<unknown, Entry>();
@@ -150,4 +157,34 @@ export function limitConnections(
     response.once("close", pool.beginRequest(socket));
   });
   return pool;
+}
+
+interface TcpConnection extends Connection {
+  once(event: "close" | "error", listener: () => void): unknown;
+  off(event: "close", listener: () => void): unknown;
+}
+
+type Handshake = (connection: TcpConnection) => void;
+
+interface TlsServer {
+  listeners(event: "connection"): readonly unknown[];
+  removeAllListeners(event: "connection"): unknown;
+  on(event: "connection", listener: Handshake): unknown;
+}
+
+/** Delays the TLS handshakes of an address that opens many connections, because each takes milliseconds. Must be called before any listener for connections is added. */
+export function limitHandshakes(server: TlsServer, rate: Rate, deps: RateLimiterDeps): void {
+  const limiter = new RateLimiter(rate, deps);
+  // The only listener is that of Node.js, which starts the handshake. Its type is not declared.
+  const handshakes = server.listeners("connection") as readonly Handshake[];
+  server.removeAllListeners("connection");
+  server.on("connection", (connection) => {
+    // Until the handshake, nobody else handles an error. The connection then closes.
+    connection.once("error", () => undefined);
+    const key = SHARE_KEYS.peer(connection.remoteAddress);
+    void limiter.proceed(key, signalClose(connection)).then((mayProceed) => {
+      if (mayProceed) for (const start of handshakes) start.call(server, connection);
+      else connection.destroy();
+    });
+  });
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 export type { Clock } from "./clock.ts";
-export { ConnectionPool, HANDSHAKE_TIMEOUT_MS, limitConnections } from "./connection-pool.ts";
+export {
+  ConnectionPool,
+  HANDSHAKE_TIMEOUT_MS,
+  limitConnections,
+  limitHandshakes,
+} from "./connection-pool.ts";
 export { omitUndefined } from "./omit-undefined.ts";
 export { covers, isEqual } from "./equal.ts";
 export {
@@ -21,8 +26,13 @@ export { KeyedMutex } from "./keyed-mutex.ts";
 export type { LogFields, Logger } from "./logger.ts";
 export { nearestName } from "./nearest-name.ts";
 export {
+  isSystemKey,
+  type Rate,
+  RateLimiter,
+  type RateLimiterDeps,
   SHARE_KEYS,
   SharePool,
+  signalClose,
   tryAcquireAll,
   type PoolLimits,
   type Release,

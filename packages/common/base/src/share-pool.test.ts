@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+import { EventEmitter } from "node:events";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   isSystemKey,
   type PoolLimits,
+  RateLimiter,
   type Release,
   SHARE_KEYS,
   SharePool,
   type Shortage,
+  signalClose,
   tryAcquireAll,
 } from "./share-pool.ts";
+import { ManualClock } from "./testing.ts";
 
 const A = SHARE_KEYS.namespace("a");
 const B = SHARE_KEYS.namespace("b");
@@ -302,4 +306,44 @@ test("no sequence of requests exceeds a limit, and each ends with the whole pool
         expect(pool.findShortage(key, limits.share)).toBeUndefined();
     }),
   );
+});
+
+describe("a rate limiter", () => {
+  const RATE = { burst: 2, perSecond: 10 };
+  const stop = new AbortController().signal;
+
+  test("limits each tenant after its burst, and restores the burst with time", async () => {
+    const clock = new ManualClock();
+    const limiter = new RateLimiter(RATE, { clock, stop });
+    const waits = (key: string, calls: number): readonly number[] =>
+      Array.from({ length: calls }, () => limiter.tryProceed(key));
+    expect(waits(A, 4)).toEqual([0, 0, 100, 100]);
+    expect(waits(B, 1)).toEqual([0]);
+    expect(waits(NODE, 9)).toEqual(Array.from({ length: 9 }, () => 0));
+    await clock.advance(100);
+    expect(waits(A, 2)).toEqual([0, 100]);
+    await clock.advance(1000);
+    expect(waits(A, 3)).toEqual([0, 0, 100]);
+  });
+
+  test("lets waiting calls proceed in their order, except those that closed", async () => {
+    const clock = new ManualClock();
+    const limiter = new RateLimiter(RATE, { clock, stop });
+    const responses = Array.from({ length: 5 }, () => new EventEmitter());
+    const results: string[] = [];
+    for (const [index, response] of responses.entries()) {
+      void limiter.proceed(A, signalClose(response)).then((isOpen) => {
+        results.push(`${String(index)} ${isOpen ? "proceeds" : "is closed"}`);
+      });
+    }
+    await nextTurn();
+    expect(results).toEqual(["0 proceeds", "1 proceeds"]);
+    responses[2]?.emit("close");
+    responses[3]?.emit("close");
+    await clock.advance(100);
+    await nextTurn();
+    const [first, second, last] = results.slice(2);
+    expect(new Set([first, second])).toEqual(new Set(["2 is closed", "3 is closed"]));
+    expect(last).toBe("4 proceeds");
+  });
 });

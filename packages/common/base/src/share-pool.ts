@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Divides a limited resource among tenants, and reserves a part for the system.
+import type { Clock } from "./clock.ts";
 
 export interface PoolLimits {
   readonly max: number;
@@ -238,4 +239,96 @@ export function tryAcquireAll(
   if (!releases.includes(undefined)) return releaseAll;
   releaseAll();
   return undefined;
+}
+
+export interface Rate {
+  /** How often a key may proceed at once after a pause. */
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+export interface RateLimiterDeps {
+  readonly clock: Clock;
+  readonly stop: AbortSignal;
+}
+
+/** Limits how often each key proceeds. Keys of the system are not limited. Source: generic cell rate algorithm, ITU-T I.371. */
+export class RateLimiter {
+  readonly #intervalMs: number;
+  readonly #toleranceMs: number;
+  readonly #deps: RateLimiterDeps;
+  /** For each key, the time from which the whole burst is available. A key moves to the end when it proceeds. */
+  readonly #restoredMs = new Map<string, number>();
+  readonly #turns = new SharePool({ max: Infinity, share: 1 });
+
+  constructor({ burst, perSecond }: Rate, deps: RateLimiterDeps) {
+    this.#intervalMs = 1000 / perSecond;
+    this.#toleranceMs = (burst - 1) * this.#intervalMs;
+    this.#deps = deps;
+  }
+
+  findWait(key: string): number {
+    const restoredMs = this.#restoredMs.get(key) ?? 0;
+    return Math.max(0, restoredMs - this.#toleranceMs - this.#deps.clock.monotonicMs());
+  }
+
+  /** Counts, if the key may proceed now. Otherwise returns the milliseconds until then. */
+  tryProceed(key: string): number {
+    const waitMs = this.findWait(key);
+    if (waitMs > 0 || isSystemKey(key)) return waitMs;
+    const nowMs = this.#deps.clock.monotonicMs();
+    for (const [oldest, restoredMs] of this.#restoredMs) {
+      if (restoredMs > nowMs) break;
+      this.#restoredMs.delete(oldest);
+    }
+    const restoredMs = Math.max(this.#restoredMs.get(key) ?? 0, nowMs);
+    this.#restoredMs.delete(key);
+    this.#restoredMs.set(key, restoredMs + this.#intervalMs);
+    return 0;
+  }
+
+  /** Waits until the key may proceed, in the order of the calls. Returns false if `signal` or `stop` is aborted first. */
+  async proceed(key: string, signal: CancelSignal): Promise<boolean> {
+    if (isSystemKey(key)) return true;
+    const endTurn = await this.#turns.acquire(key, 1, signal);
+    const { clock, stop } = this.#deps;
+    try {
+      while (!signal.aborted) {
+        const waitMs = this.tryProceed(key);
+        if (waitMs === 0) return true;
+        const isStopped = await clock.sleep(waitMs, stop).then(
+          () => false,
+          () => true,
+        );
+        if (isStopped) return false;
+      }
+      return false;
+    } finally {
+      endTurn?.();
+    }
+  }
+}
+
+interface Closable {
+  once(event: "close", listener: () => void): unknown;
+  off(event: "close", listener: () => void): unknown;
+}
+
+/** Returns a signal that is aborted when the connection or response closes. */
+export function signalClose(closable: Closable): CancelSignal {
+  let aborted = false;
+  closable.once("close", () => {
+    aborted = true;
+  });
+  return {
+    get aborted() {
+      return aborted;
+    },
+    addEventListener: (_type, listener) => {
+      closable.once("close", listener);
+    },
+    removeEventListener: (_type, listener) => {
+      closable.off("close", listener);
+    },
+  };
 }

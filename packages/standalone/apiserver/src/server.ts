@@ -6,6 +6,7 @@ import { type Server as NetServer, type Socket, createServer as createNetServer 
 import {
   AppError,
   HANDSHAKE_TIMEOUT_MS,
+  limitHandshakes,
   messageOf,
   KeyedMutex,
   type Clock,
@@ -154,8 +155,8 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     clock: options.clock,
     logger: options.logger,
     mutex: new KeyedMutex(),
-    fairQueue: new FairQueue(),
-    quotas: new UserQuotas(limits),
+    fairQueue: new FairQueue({ clock: options.clock, stop }),
+    quotas: new UserQuotas(limits, { clock: options.clock, stop }),
     resourceQuotas: new ResourceQuotas(store),
     limits,
     serviceNetwork: options.serviceNetwork ?? DEFAULT_SERVICE_NETWORK,
@@ -211,6 +212,7 @@ function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
     },
     app,
   );
+  limitHandshakes(server, limits.handshakes, deps);
   server.on("connection", (socket: Socket) => {
     quotas.addUnauthenticated(socket);
   });

@@ -8,14 +8,19 @@ import { TLSSocket } from "node:tls";
 import {
   HANDSHAKE_TIMEOUT_MS,
   limitConnections,
+  limitHandshakes,
   messageOf,
   type Logger,
   type PoolLimits,
+  type Rate,
 } from "@patchbay/base";
+import { createClock } from "@patchbay/os";
 
 import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
+/** TLS handshakes of one address. An API server has one for each stream of a user. */
+const HANDSHAKE_RATE: Rate = { burst: 300, perSecond: 20 };
 /** Limits on connections. The share of an address exceeds the connections of an API server without a client certificate. */
 const CONNECTION_LIMITS: PoolLimits = { max: 2048, share: 128, systemShare: 1280, reserve: 1280 };
 /** Time after which the server closes idle connections, in milliseconds. Exceeds kube-apiserver's 90 s, so that the client closes first. */
@@ -142,6 +147,7 @@ export async function startServer(
       app(request, response);
     },
   );
+  limitHandshakes(server, HANDSHAKE_RATE, { clock: createClock(), stop: deps.signal });
   const isCertified = (socket: object): boolean =>
     socket instanceof TLSSocket &&
     settings.clientAuthorities.some((authority) => authority.isTrustedClient({ socket }));

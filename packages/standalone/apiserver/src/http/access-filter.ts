@@ -39,9 +39,8 @@ function toRequestLine(request: Request): RequestLine {
   return { method, path: pathname, query: searchParams };
 }
 
-async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<User> {
+function checkAccess(request: Request, client: User, deps: AccessFilterDeps): User {
   const { authorize } = deps.authorizer;
-  const client = await deps.authentication.authenticate(request);
   if (client.name !== ANONYMOUS.name) {
     deps.quotas.addConnection(client, request.socket);
   }
@@ -64,7 +63,9 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
 export function accessFilter(deps: AccessFilterDeps) {
   return async (request: Request, response: Response, next: NextFunction): Promise<void> => {
     try {
-      USERS.set(request, await checkAccess(request, deps));
+      const client = await deps.authentication.authenticate(request);
+      if (!(await deps.quotas.waitForRate(client, response))) return;
+      USERS.set(request, checkAccess(request, client, deps));
     } catch (error) {
       if (error instanceof MissingImpersonatedUser) {
         const text = `Internal Server Error: ${JSON.stringify(request.originalUrl)}: ${error.message}\n`;

@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import type { Duplex } from "node:stream";
+import { createFakeClock } from "@patchbay/os/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { AppDeps } from "../http/app.ts";
 import { LIMITS, UserQuotas } from "../limits/limits.ts";
@@ -222,7 +223,9 @@ describe("pod logs", () => {
       waiting.push(response);
     });
     const connections = new MemoryConnections({ [KUBELET]: server });
-    const quotas = new UserQuotas({ ...LIMITS, watches: { max: 1, share: 1 } });
+    const limits = { ...LIMITS, watches: { max: 1, share: 1 } };
+    const stop = new AbortController().signal;
+    const quotas = new UserQuotas(limits, { clock: createFakeClock(), stop });
     await start(connections, { quotas });
     const first = app.send(LOG);
     await until("the log is open", () => waiting.length > 0);

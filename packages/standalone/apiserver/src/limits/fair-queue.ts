@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Clock, SharePool } from "@patchbay/base";
+import { type Clock, isSystemKey, type RateLimiterDeps, SharePool } from "@patchbay/base";
 import type { User } from "../auth/user.ts";
 import { shareKeyOf } from "./limits.ts";
+
+/** Length of a tenant's pause after a long write, as a multiple of the write's duration. */
+const PAUSE_FACTOR = 7;
 
 /** Queue for long work. Lets one caller proceed in each turn of the event loop, and alternates between users. */
 export class FairQueue {
   readonly #turns = new SharePool({ max: 1, share: 1 });
+  readonly #pauses = new SharePool({ max: Infinity, share: 1 });
+  readonly #deps: RateLimiterDeps;
+
+  constructor(deps: RateLimiterDeps) {
+    this.#deps = deps;
+  }
 
   /** Resolves when the user may start work. The caller must start the work in the same turn of the event loop. */
   async waitForTurn(user: User): Promise<undefined> {
@@ -16,6 +25,21 @@ export class FairQueue {
       resolve(undefined);
     });
     return promise;
+  }
+
+  /** Waits for a turn to write a long object. A tenant pauses after it, because each of the others' short requests waits behind a write. */
+  async waitForWrite(user: User): Promise<void> {
+    const key = shareKeyOf(user);
+    const endPause = isSystemKey(key) ? undefined : await this.#pauses.acquire(key);
+    await this.waitForTurn(user);
+    if (endPause === undefined) return;
+    const { clock, stop } = this.#deps;
+    const startMs = clock.monotonicMs();
+    setImmediate(() => {
+      const pauseMs = PAUSE_FACTOR * (clock.monotonicMs() - startMs);
+      if (pauseMs < 1) endPause();
+      else void clock.sleep(pauseMs, stop).then(endPause, endPause);
+    });
   }
 }
 

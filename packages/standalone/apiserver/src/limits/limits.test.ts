@@ -38,6 +38,7 @@ class FakeSocket extends EventEmitter {
 
 const A: User = { name: "a", groups: [] };
 const B: User = { name: "b", groups: [] };
+const NODE: User = { name: "system:node:n", groups: ["system:nodes"] };
 const ADMIN: User = { name: "admin", groups: ["system:masters"] };
 
 test.each<{ name: string; user: User; want: string }>([
@@ -87,13 +88,17 @@ test.each<{ name: string; user: User; want: string }>([
   expect(shareKeyOf(user)).toBe(want);
 });
 
-function makeQuotas() {
-  return new UserQuotas({
+const STOP = new AbortController().signal;
+
+function makeQuotas(clock = createFakeClock()) {
+  const limits = {
     ...LIMITS,
+    requests: { burst: 2, perSecond: 10 },
     unauthenticatedConnections: 2,
     connections: { max: 4, share: 2, reserve: 1 },
     watches: { max: 3, share: 1, reserve: 1 },
-  });
+  };
+  return new UserQuotas(limits, { clock, stop: STOP });
 }
 
 test("limits the connections of a user, each counted once until it closes", () => {
@@ -157,7 +162,7 @@ test("limits the watches of a user", () => {
 });
 
 test("received, unsent and watched bytes have separate pools in MiB", () => {
-  const { receivedBytes, unsentBytes, unsentEvents } = new UserQuotas(LIMITS);
+  const { receivedBytes, unsentBytes, unsentEvents } = makeQuotas();
   receivedBytes.spend(shareKeyOf(A), 16 * 1024 * 1024);
   const pools = [receivedBytes, unsentBytes, unsentEvents];
   expect(pools.map((pool) => pool.findShortage(shareKeyOf(A)))).toEqual([
@@ -244,11 +249,27 @@ test.each([
 test("work yields after 10 ms and continues in a new time slice", async () => {
   const clock = createFakeClock();
   await clock.advance(3);
-  const timeSlice = new TimeSlice({ clock, fairQueue: new FairQueue() }, A);
+  const timeSlice = new TimeSlice({ clock, fairQueue: new FairQueue({ clock, stop: STOP }) }, A);
   await clock.advance(9);
   expect(timeSlice.isUsedUp).toBe(false);
   await clock.advance(1);
   expect(timeSlice.isUsedUp).toBe(true);
   await timeSlice.waitForNext();
   expect(timeSlice.isUsedUp).toBe(false);
+});
+
+test("requests of a user beyond the rate wait, and others' requests do not", async () => {
+  const clock = createFakeClock();
+  const quotas = makeQuotas(clock);
+  const served: string[] = [];
+  const ask = (user: User): void => {
+    const response = new EventEmitter() as ServerResponse;
+    void quotas.waitForRate(user, response).then(() => served.push(user.name));
+  };
+  const impersonated = { ...B, impersonator: A };
+  for (const user of [A, impersonated, A, B, NODE]) ask(user);
+  await clock.advance(0);
+  expect(served.toSorted()).toEqual([A.name, B.name, B.name, NODE.name].toSorted());
+  await clock.advance(100);
+  expect(served.at(-1)).toBe(A.name);
 });

@@ -5,9 +5,13 @@ import type { Socket } from "node:net";
 import {
   ConnectionPool,
   type PoolLimits,
+  type Rate,
+  RateLimiter,
+  type RateLimiterDeps,
   type Release,
   SHARE_KEYS,
   SharePool,
+  signalClose,
 } from "@patchbay/base";
 import type { User } from "../auth/user.ts";
 import { type StatusError, tooManyRequests } from "../meta/status.ts";
@@ -19,6 +23,8 @@ export interface Limits {
   readonly unreadMs: number;
   /** Maximum number of unauthenticated connections, of which one address may have half. Above a limit, the oldest is closed. */
   readonly unauthenticatedConnections: number;
+  readonly requests: Rate;
+  readonly handshakes: Rate;
   readonly connections: PoolLimits;
   readonly watches: PoolLimits;
   readonly receivedBytes: PoolLimits;
@@ -35,6 +41,8 @@ export const LIMITS: Limits = {
   requestMs: 60_000,
   unreadMs: 30_000,
   unauthenticatedConnections: 512,
+  requests: { burst: 200, perSecond: 30 },
+  handshakes: { burst: 200, perSecond: 30 },
   connections: { max: 8192, share: 1024, reserve: 2048 },
   watches: { max: 8192, share: 1000, reserve: 2048 },
   receivedBytes: BYTES,
@@ -51,16 +59,18 @@ export class UserQuotas {
   readonly unsentBytes: SharePool;
   /** Pool of watch events, which is separate so that unread watches do not block responses. */
   readonly unsentEvents: SharePool;
+  readonly #requests: RateLimiter;
   readonly #connections: SharePool;
   readonly #countedSockets = new WeakSet<Socket>();
   readonly #watches: SharePool;
   readonly #unauthenticated: ConnectionPool;
 
-  constructor(limits: Limits) {
+  constructor(limits: Limits, deps: RateLimiterDeps) {
     const { unauthenticatedConnections: max } = limits;
     this.receivedBytes = new SharePool(limits.receivedBytes);
     this.unsentBytes = new SharePool(limits.unsentBytes);
     this.unsentEvents = new SharePool(limits.unsentBytes);
+    this.#requests = new RateLimiter(limits.requests, deps);
     this.#connections = new SharePool(limits.connections);
     this.#watches = new SharePool(limits.watches);
     this.#unauthenticated = new ConnectionPool({ max, share: Math.ceil(max / 2) });
@@ -78,6 +88,11 @@ export class UserQuotas {
       socket.once("close", release);
     }
     this.#unauthenticated.remove(socket);
+  }
+
+  /** Waits until a request of the user may be served. Returns false if the response closes first. */
+  waitForRate(user: User, response: ServerResponse): Promise<boolean> {
+    return this.#requests.proceed(shareKeyOf(user), signalClose(response));
   }
 
   /** Counts a watch. Returns a function that decreases the count. Throws a StatusError 429 above the limit. */
@@ -105,10 +120,7 @@ function shortageError(shortage: ReturnType<SharePool["findShortage"]>, what: st
 /** Maximum amount that need not be reserved, in bytes. */
 const UNRESERVED_MAX = 16 * 1024;
 
-/**
- * Reserves the amount for the user while `work` runs. Amounts up to {@link UNRESERVED_MAX} need no reservation. Returns undefined if the
- * client disconnects before the amount is reserved.
- */
+/** Reserves the amount for the user while `work` runs. Returns undefined if the client disconnects before the amount is reserved. */
 export async function withReserved<T>(
   pool: SharePool,
   { user, amount }: { readonly user: User; readonly amount: number },

@@ -57,6 +57,6 @@ export async function queueIfHeavy(
   length: number,
 ): Promise<void> {
   if (isHeavy(length)) {
-    await deps.fairQueue.waitForTurn(call.user);
+    await deps.fairQueue.waitForWrite(call.user);
   }
 }

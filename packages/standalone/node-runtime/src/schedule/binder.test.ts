@@ -193,6 +193,18 @@ describe("a pod without a node", () => {
     expect([world.requests, world.events]).toEqual([[], []]);
   });
 
+  test("waits if its namespace starts many, and other namespaces do not", async () => {
+    const pods = Array.from({ length: 32 }, (_none, index) => waiting(`x${String(index)}`));
+    await world.list([aNode("a", {}, "100")], [...pods, waiting("y", { namespace: "other" })]);
+    for (let turn = 0; turn < 20; turn += 1) await world.rest();
+    expect(world.bindings).toHaveLength(31);
+    expect(world.bindings).toContain("y a");
+    await world.later(2000);
+    expect(world.bindings).toHaveLength(32);
+    await world.later(2000);
+    expect(world.bindings).toHaveLength(33);
+  });
+
   test("retains other conditions and its waiting time when the reason changes", async () => {
     const since = "2026-11-28T09:00:00Z";
     const gate = { type: "example.com/gate", status: "True" } as const;

@@ -18,7 +18,14 @@ import {
   type ResourceClaim,
   type ResourceClaimTemplate,
 } from "@patchbay/api/kubernetes";
-import { isAppError, type Clock, type Logger } from "@patchbay/base";
+import {
+  isAppError,
+  type Clock,
+  type Logger,
+  type Rate,
+  RateLimiter,
+  SHARE_KEYS,
+} from "@patchbay/base";
 import {
   after,
   createCache,
@@ -69,9 +76,16 @@ interface BinderState {
   readonly claimTemplates: ObjectWatches<ResourceClaimTemplate>;
   /** Nodes of bound pods whose binding the watch has not reported yet, by pod uid. */
   readonly nodeNameByUid: Map<string, string>;
+  readonly rateLimiter: RateLimiter;
 }
 
 const NODE_INDEX = "node";
+/** Pods of one namespace that are bound. Each start takes a large part of a second of a core. */
+const BIND_RATE: Rate = { burst: 30, perSecond: 0.5 };
+
+function rateKeyOf({ metadata }: Pod): string {
+  return SHARE_KEYS.namespace(metadata.namespace ?? "");
+}
 
 async function bind(
   deps: BinderDeps,
@@ -148,7 +162,11 @@ async function bindWithClaims(
   const plan = planPodClaims(pod, createLookup(deps.storage, pod), deps.clock.now());
   if (plan.problems.length > 0) await reportUnschedulable(deps, pod, plan.problems.join("; "));
   for (const claim of plan.claimsToSelect) await selectNode(deps, claim);
-  if (plan.areBound) await bind(deps, state, placement);
+  if (plan.areBound) {
+    const waitMs = state.rateLimiter.tryProceed(rateKeyOf(pod));
+    if (waitMs > 0) return after(waitMs);
+    await bind(deps, state, placement);
+  }
   return plan.requeueAfterMs === undefined ? done() : after(plan.requeueAfterMs);
 }
 
@@ -192,6 +210,8 @@ async function schedulePod(deps: BinderDeps, state: BinderState, key: string): P
   const nodes = state.nodes.list();
   // Without nodes, the pod waits until the creation of a node enqueues it.
   if (pod === undefined || !isWaiting(pod, state) || nodes.length === 0) return done();
+  const waitMs = state.rateLimiter.findWait(rateKeyOf(pod));
+  if (waitMs > 0) return after(waitMs);
   const claimContext = { claimNode: deps.nodeName, lookup: createLookup(deps.storage, pod) };
   const placement = placePod(pod, {
     nodes,
@@ -275,6 +295,7 @@ export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<
     nodeNameByUid: new Map(),
     deviceClaims: watch(RESOURCE_CLAIMS),
     claimTemplates: watch(RESOURCE_CLAIM_TEMPLATES),
+    rateLimiter: new RateLimiter(BIND_RATE, { clock, stop: signal }),
   };
   enqueueOnChange(deps, state, queue);
   for (const cache of caches) cache.start(signal);

@@ -132,7 +132,10 @@ async function twoOf(length: number): Promise<readonly StoredObject[]> {
 
 describe("a list in chunks", () => {
   async function pieces(representation: Representation, items: readonly StoredObject[]) {
-    const timeSlice = new TimeSlice({ clock: server.clock, fairQueue: new FairQueue() }, ADMIN);
+    const timeSlice = new TimeSlice(
+      { clock: server.clock, fairQueue: new FairQueue(server.deps) },
+      ADMIN,
+    );
     const reply: Reply = { type: "list", items, revision: 9 };
     const made = streamReply(callFor(representation), reply, { nowMs: 0, timeSlice });
     if (made === undefined) return undefined;
