@@ -81,6 +81,9 @@ export function listEntries(forward: Forward): readonly Entry[] {
   return [entry, buildEntry(forward, "node-ports", nodePortKey, String(nodePort))];
 }
 
+/** TCP connections and UDP queries of one address to the DNS server. The kernel drops others, because answers would cost more. */
+const DNS_RATES = { tcp: "30/second burst 200 packets", udp: "300/second burst 1000 packets" };
+
 /** Maximum length of an element's comment. Source: libnftnl NFTNL_UDATA_COMMENT_MAXLEN */
 const COMMENT_MAX = 128;
 
@@ -105,6 +108,11 @@ function printEndpointMaps(): readonly string[] {
 
 function baseChain(name: string, hook: string, rules: readonly string[]): readonly string[] {
   return [`chain ${name} {`, `type ${hook}; policy accept;`, ...rules, "}"];
+}
+
+function printClientSet(protocol: "tcp" | "udp"): readonly string[] {
+  const content = ["typeof ip saddr", "size 65536", "flags dynamic,timeout", "timeout 10s"];
+  return [`set ${protocol}-clients {`, ...content, "}"];
 }
 
 /** Masquerades forwarded connections, because a pod would answer another pod directly over the bridge. */
@@ -139,9 +147,13 @@ function printBaseChains(settings: TableSettings): readonly string[] {
     "}",
     ...baseChain("forward", "filter hook forward priority filter", ["jump unanswered"]),
     ...baseChain("leave", "filter hook output priority filter", ["jump unanswered"]),
+    ...printClientSet("tcp"),
+    ...printClientSet("udp"),
     // Drops DNS queries from other machines, but accepts answers to this host's own queries.
     ...baseChain("enter", "filter hook input priority filter", [
       `ip daddr ${dns} iifname != { "lo", "${bridge}" } ct direction original drop`,
+      `ip daddr ${dns} tcp dport 53 ct state new update @tcp-clients { ip saddr limit rate over ${DNS_RATES.tcp} } drop`,
+      `ip daddr ${dns} udp dport 53 update @udp-clients { ip saddr limit rate over ${DNS_RATES.udp} } drop`,
     ]),
   ];
 }
