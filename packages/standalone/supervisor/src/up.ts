@@ -9,7 +9,7 @@ import { follow, type Print } from "./supervisor/follow.ts";
 import { buildContainerdLayout } from "./runtime/own-containerd.ts";
 import { buildPaths, type Paths } from "./data-dir/paths.ts";
 import { createMachineFacts, makeDirectories } from "./prepare.ts";
-import { installService } from "./host/service-unit.ts";
+import { installService, SERVICE_NICENESS } from "./host/service-unit.ts";
 import { describeIgnoredFlags } from "./settings/problems.ts";
 import { checkSettings, readSettings, type WantedSettings } from "./settings/settings.ts";
 import { findSupervisor, findFailureReason, type SupervisorState } from "./supervisor/state.ts";
@@ -37,6 +37,7 @@ async function startSupervisor(options: Options, paths: Paths): Promise<ProcessN
   return startDetached({
     argv: buildCommand("supervisor", options.dataDir, pickMachineSettings(options)),
     env: { PATH },
+    niceness: SERVICE_NICENESS,
     outFile: join(paths.run, "supervisor.out"),
     logFile: join(paths.logs, "supervisor.log"),
   });

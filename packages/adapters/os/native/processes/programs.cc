@@ -9,12 +9,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -46,9 +48,21 @@ int becomeProgram(const Launch &launch) {
   return error;
 }
 
+// Gives the session the nice value of its leader, because nice values only count within a session. Fails without consequence
+// if the kernel has no autogroups. Source: sched(7).
+void prioritizeSession() {
+  const int nice = getpriority(PRIO_PROCESS, 0);
+  if (nice == 0) return;
+  const int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  dprintf(fd, "%d", nice);
+  close(fd);
+}
+
 // Runs in the child, which shares the memory of the parent. Returns an errno, and does not return on success.
 int runChild(const Launch &launch) {
   setsid();
+  prioritizeSession();
   if (launch.diesWithParent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != launch.parent) return ESRCH;  // the parent has already ended

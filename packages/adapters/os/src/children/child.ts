@@ -12,6 +12,7 @@ import type {
   ClaimedDescriptor,
 } from "@patchbay/core/interfaces";
 import { sealDescriptors } from "../descriptors.ts";
+import { prioritizeSession } from "../processes/start-process.ts";
 import { JsonChannel } from "./json-channel.ts";
 import { osNative } from "../native.ts";
 
@@ -46,6 +47,7 @@ async function start(program: ChildProgram, entry: string): Promise<ChildProcess
   } finally {
     closeSync(childEnd);
   }
+  prioritizeSession(child.pid ?? 0);
   const handle = new Child(child, parentEnd);
   await handle.ready(program);
   return handle;

@@ -19,9 +19,10 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-function start(script: string): Promise<DetachedProcess> {
+function start(script: string, niceness?: number): Promise<DetachedProcess> {
   return startDetached({
     argv: ["/bin/sh", "-c", script],
+    niceness,
     env: { PATH: "/usr/bin:/bin" },
     outFile: join(directory, "out"),
     logFile: join(directory, "log"),
@@ -53,6 +54,20 @@ test("a service runs in its own session, reports that it is ready, and is ended"
   await signalProcess(detached, "SIGTERM");
   expect(await detached.ended).toBe("SIGTERM");
   expect(await isRunning(detached)).toBe(false);
+});
+
+test("a program and its session have the wanted niceness", async () => {
+  const detached = await start("nice; echo ready; exec sleep 60", 5);
+  try {
+    await waitForReady();
+    expect(await readFile(join(directory, "out"), "utf8")).toMatch(/^5\n/);
+    const path = `/proc/${String(detached.pid)}/autogroup`;
+    // A kernel without autogroups has no such file.
+    expect(await readFile(path, "utf8").catch(() => "nice 5")).toContain("nice 5");
+  } finally {
+    await signalProcess(detached, "SIGKILL");
+    await detached.ended;
+  }
 });
 
 test("does not end another process with the same PID", async () => {

@@ -2,8 +2,8 @@
 // Starts processes that outlive this process, or that share its terminal.
 import { spawn, type SpawnOptions } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync } from "node:fs";
-import { constants } from "node:os";
+import { closeSync, openSync, writeFileSync } from "node:fs";
+import { constants, getPriority } from "node:os";
 import { AppError } from "@patchbay/base";
 import { sealDescriptors } from "../descriptors.ts";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
@@ -17,6 +17,8 @@ const UMASK = 0o022;
 interface DetachedProgram {
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
+  /** From -20 to 19. Defaults to that of this process. */
+  readonly niceness?: number | undefined;
   /** File to which standard output is written. It is truncated when the program starts. */
   readonly outFile: string;
   /** File to which standard error is appended. */
@@ -41,12 +43,24 @@ function spawnWithUmask(
   }
 }
 
+/** Gives the session of a process a nice value, because nice values of processes only count within a session. Source: sched(7). */
+export function prioritizeSession(pid: number, niceness = getPriority()): void {
+  try {
+    if (niceness !== 0) writeFileSync(`/proc/${String(pid)}/autogroup`, String(niceness));
+  } catch {
+    // The process has ended, or the kernel has no autogroups.
+  }
+}
+
 /** Starts a program that outlives this process. @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED */
 export async function startDetached(program: DetachedProgram): Promise<DetachedProcess> {
   const outFd = openSync(program.outFile, "w", OUTPUT_MODE);
   const logFd = openSync(program.logFile, "a", LOG_MODE);
+  const ownNiceness = getPriority();
+  const { argv, niceness = ownNiceness } = program;
+  const prefix = ["nice", "-n", String(niceness - ownNiceness)] as const;
   try {
-    const child = spawnWithUmask(UMASK, program.argv, {
+    const child = spawnWithUmask(UMASK, niceness === ownNiceness ? argv : [...prefix, ...argv], {
       cwd: "/",
       env: program.env,
       detached: true, // In a new session, the program gets no signals of the terminal.
@@ -59,6 +73,7 @@ export async function startDetached(program: DetachedProgram): Promise<DetachedP
     await once(child, "spawn");
     child.unref();
     const pid = child.pid ?? 0;
+    prioritizeSession(pid, niceness);
     return { pid, startTime: (await readProcessStartTime(pid)) ?? "", ended };
   } catch (error) {
     const details = { program: program.argv[0] };

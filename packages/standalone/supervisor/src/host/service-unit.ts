@@ -5,6 +5,8 @@ const UNIT_FILE = "/etc/systemd/system/patchbay.service";
 /** Directory that exists while systemd is PID 1. Source: sd_booted(3). */
 const SYSTEMD_DIR = "/run/systemd/system";
 const TIMEOUT_MS = 30_000;
+/** Priority of Patchbay's services, so that pods cannot delay them when processors are scarce. Containers get the priority of pods (0) when they start. */
+export const SERVICE_NICENESS = -10;
 
 function quote(argument: string): string {
   return `"${argument.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%").replaceAll("$", "$$$$")}"`;
@@ -19,6 +21,8 @@ After=network.target
 
 [Service]
 Type=exec
+Nice=${String(SERVICE_NICENESS)}
+CPUWeight=900
 ExecStart=${command.map(quote).join(" ")}
 Restart=always
 RestartSec=1

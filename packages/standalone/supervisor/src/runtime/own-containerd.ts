@@ -56,6 +56,7 @@ export function containerdProgram(
   return {
     name: "containerd",
     argv: containerdCommand(layout),
+    niceness: 5,
     beforeStart: () => removeDeadSocket(files, layout),
     untilReady: (signal) => waitUntilServing({ runner, layout, clock }, READY_TIMEOUT_MS, signal),
   };

@@ -37,6 +37,7 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 export interface ComponentProgram {
   readonly name: string;
   readonly argv: readonly [string, ...string[]];
+  readonly niceness?: number;
   readonly beforeStart?: () => Promise<void>;
   /** Resolves when the component is ready. By default, the output line `ready` reports readiness. */
   readonly untilReady?: (signal: AbortSignal) => Promise<void>;
@@ -186,11 +187,12 @@ export class Component {
 
   async #spawn(): Promise<RunningProcess> {
     const { files, clock, log, bootId } = this.#deps;
-    const { argv } = this.#program;
+    const { argv, niceness } = this.#program;
     await this.#program.beforeStart?.();
     if (this.#program.healthSocket !== undefined) await files.remove(this.#program.healthSocket);
     const started = await startDetached({
       argv,
+      niceness,
       env: { PATH },
       outFile: this.#outFilePath(),
       logFile: this.#logFilePath(),
