@@ -8,7 +8,7 @@ import {
   networkConfigOf,
 } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
-import { isAppError, messageOf, type Logger, KeyedMutex } from "@patchbay/base";
+import { isAppError, messageOf, type Logger, KeyedMutex, RateLimiter } from "@patchbay/base";
 import {
   type KubeClient,
   createCachedReader,
@@ -42,7 +42,7 @@ import {
   createOpenHandlerStream,
 } from "./handlers/client.ts";
 import { createFileCredentials } from "./handlers/credentials.ts";
-import { createApp, type Callers, countRequests } from "./http/app.ts";
+import { CHANGE_RATE, createApp, type Callers, countRequests } from "./http/app.ts";
 import {
   createCaches,
   findByLauncher,
@@ -55,7 +55,7 @@ import {
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createAccessReview } from "./networks.ts";
-import { createTakeScreenshot } from "./screen/screenshot.ts";
+import { createTakeScreenshot, SCREENSHOT_RATE } from "./screen/screenshot.ts";
 import { ActiveStreams } from "./streams/active.ts";
 import { serveStreams } from "./streams/serve-streams.ts";
 import { createPodNodeLookup } from "./http/calls.ts";
@@ -123,7 +123,7 @@ function findHandlers(
 }
 
 function createDeps(
-  { client, log, metrics }: DaemonContext,
+  { client, clock, log, metrics, signal: stop }: DaemonContext,
   caches: Caches,
   { access, authority }: { readonly access: HandlerAccess; readonly authority: ReadAuthority },
 ): Deps {
@@ -143,6 +143,8 @@ function createDeps(
     sendToHandler: createSendToHandler(access),
     openHandlerStream: createOpenHandlerStream(access),
     takeScreenshot: createTakeScreenshot(access),
+    screenshotRate: new RateLimiter(SCREENSHOT_RATE, { clock, stop }),
+    changeRate: new RateLimiter(CHANGE_RATE, { clock, stop }),
     servesDataVolumes: createKindCheck(client, log, DATA_VOLUMES),
     servesResourceClaims: createKindCheck(client, log, RESOURCE_CLAIMS),
     listMacOwners: (macs) => listMacOwners(caches, macs),

@@ -2,7 +2,7 @@
 import type { EvictionStrategy, NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
 import type { MacOwner, RandomBytes, FindSegment } from "@patchbay/core/nics";
 import type { MutationCache, Reader } from "@patchbay/kube";
-import type { Logger, KeyedMutex } from "@patchbay/base";
+import type { Logger, KeyedMutex, RateLimiter } from "@patchbay/base";
 import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 
 import type { OpenHandlerStream, SendToHandler, TakeScreenshot } from "./handlers/client.ts";
@@ -31,6 +31,8 @@ export interface Deps {
   readonly sendToHandler: SendToHandler;
   readonly openHandlerStream: OpenHandlerStream;
   readonly takeScreenshot: TakeScreenshot;
+  readonly screenshotRate: Pick<RateLimiter, "tryProceed">;
+  readonly changeRate: Pick<RateLimiter, "proceed">;
   /** Returns whether the cluster serves DataVolumes. Returns true if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
   readonly servesResourceClaims: () => Promise<boolean>;

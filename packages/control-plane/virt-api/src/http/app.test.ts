@@ -62,6 +62,14 @@ function writes(): readonly string[] {
   return store.calls.filter((call) => !call.startsWith("get"));
 }
 
+test("changes count for the rate of their user, and reads and dry runs do not", async () => {
+  const before = bench.limitedKeys.length;
+  await bench.send("GET", `${VMI_PATH}/vm/guestosinfo`);
+  await put(`${VM_PATH}/addinterface?dryRun=All`, ADD_BLUE);
+  await put(`${VM_PATH}/addinterface`, ADD_BLUE);
+  expect(bench.limitedKeys.slice(before)).toEqual(["user alice"]);
+});
+
 describe("authentication", () => {
   test.each([
     { name: "a client without a certificate", as: "anonymous" as const },

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP application: admission webhooks, subresources, discovery and OpenAPI.
-import { AppError, messageOf, SHARE_KEYS, SharePool, type PoolLimits } from "@patchbay/base";
+import {
+  AppError,
+  messageOf,
+  SHARE_KEYS,
+  SharePool,
+  signalClose,
+  type PoolLimits,
+  type Rate,
+} from "@patchbay/base";
 import express, {
   type Request,
   type ErrorRequestHandler,
@@ -165,9 +173,20 @@ function reserveBody(callers: Callers): RequestHandler {
   };
 }
 
-function serve(handle: CallHandler, callers: Callers): RequestHandler {
+/** Changes of VMs by subresources, of one user. Each plug takes half a second of a core, mostly in other services. */
+export const CHANGE_RATE: Rate = { burst: 20, perSecond: 5 };
+
+function serve(
+  handle: CallHandler,
+  { frontProxy }: Callers,
+  changeRate: Deps["changeRate"],
+): RequestHandler {
   return async (request, response) => {
-    send(response, await handle(toCall(request, callers.frontProxy)));
+    const call = toCall(request, frontProxy);
+    const key = SHARE_KEYS.user(call.user);
+    const waits = request.method === "PUT" && !call.dryRun;
+    if (waits && !(await changeRate.proceed(key, signalClose(response)))) return;
+    send(response, await handle(call));
   };
 }
 
@@ -219,7 +238,7 @@ function serveRoutes(app: Express, deps: Deps, callers: Callers): void {
   for (const { path, method, handle } of bindRoutes(deps)) {
     const expressPath = path.replaceAll("{", ":").replaceAll("}", "");
     const patterns = VERSIONS.map((version) => `${GROUP_PATH}/${version}/${expressPath}`);
-    app[method](patterns, serve(handle, callers));
+    app[method](patterns, serve(handle, callers, deps.changeRate));
     app.all(patterns, (_request, response) => {
       const message = "the server does not allow this method on the requested resource";
       send(response, toFailureAnswer({ code: 405, message }));

@@ -17,13 +17,16 @@ let store: FakeStore;
 let taken: Parameters<TakeScreenshot>[];
 let take: () => Promise<Screenshot>;
 let handle: CallHandler;
+let waitMs: number;
 
 beforeEach(() => {
   store = createFakeStore();
   taken = [];
   take = () => Promise.resolve(PNG);
+  waitMs = 0;
   handle = screenshot(
     depsOn(store, {
+      screenshotRate: { tryProceed: () => waitMs },
       takeScreenshot: (...request) => {
         taken.push(request);
         return take();
@@ -113,4 +116,11 @@ test("a failed screenshot frees its place", async () => {
   for (let attempt = 0; attempt < 5; attempt += 1) await expect(request("a")).rejects.toThrow("no");
   take = () => Promise.resolve(PNG);
   expect(await request("a")).toMatchObject({ code: 200 });
+});
+
+test("refuses a user that takes screenshots too often", async () => {
+  putRunning("a");
+  waitMs = 1;
+  expect(await request("a")).toMatchObject({ code: 429 });
+  expect(taken).toEqual([]);
 });

@@ -2,7 +2,7 @@
 // Serves the subresource vnc/screenshot, which returns a VMI's screen as PNG. Source: KubeVirt pkg/virt-api/rest/vnc.go.
 import { Worker } from "node:worker_threads";
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
-import { AppError, SHARE_KEYS, SharePool, tryAcquireAll } from "@patchbay/base";
+import { AppError, type Rate, SHARE_KEYS, SharePool, tryAcquireAll } from "@patchbay/base";
 import { checkGuestStream } from "@patchbay/core/guest";
 import type { Deps } from "../deps.ts";
 import {
@@ -75,6 +75,8 @@ export function createTakeScreenshot(access: HandlerAccess): TakeScreenshot {
 
 /** Limits on concurrent screenshots, of which each VMI has one. */
 const SCREENSHOT_LIMITS = { max: 4, share: 2 };
+/** Screenshots by one user. Each takes a tenth of a second of a core. */
+export const SCREENSHOT_RATE: Rate = { burst: 10, perSecond: 0.2 };
 
 function toBusyAnswer(objectRef: ObjectRef): Answer {
   const message = "too many screenshots are being taken; try again later";
@@ -100,7 +102,9 @@ export function screenshot(deps: Deps): CallHandler {
     return { code: 200, body: Buffer.from(buffer, byteOffset, byteLength), type: "image/png" };
   };
   return async (call) => {
-    const { namespace, name } = call;
+    const { namespace, name, user } = call;
+    const isTooSoon = deps.screenshotRate.tryProceed(SHARE_KEYS.user(user)) > 0;
+    if (isTooSoon) return toBusyAnswer({ type: VIRTUAL_MACHINE_INSTANCES, name });
     const release = tryAcquireAll([
       [vmis, SHARE_KEYS.object({ namespace, name })],
       [namespaces, SHARE_KEYS.namespace(namespace)],

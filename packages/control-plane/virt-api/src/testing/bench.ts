@@ -34,6 +34,8 @@ export interface Bench {
   readonly port: number;
   /** Directory of its certificates. */
   readonly directory: string;
+  /** Keys of the calls whose rate is limited, in their order. */
+  readonly limitedKeys: readonly string[];
   /** Admission decisions since the start. */
   readonly decisions: readonly Decision[];
   /** Replaces the certificate, which virt-api reloads by itself. Returns the new one as PEM. */
@@ -149,11 +151,18 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     webhooks: authorityOf(WEBHOOKS_NAME),
   };
   const decisions: Decision[] = [];
+  const limitedKeys: string[] = [];
   const deps = {
     ...depsOn(createFakeStore(), {
       log,
       countDecision: (decision) => {
         decisions.push(decision);
+      },
+      changeRate: {
+        proceed: (key) => {
+          limitedKeys.push(key);
+          return Promise.resolve(true);
+        },
       },
     }),
     get store() {
@@ -177,6 +186,7 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     port,
     directory,
     decisions,
+    limitedKeys,
     renew: async () => {
       const renewed = await issue(proxy, "virt-api", "server");
       await writeCertificate(directory, renewed);
