@@ -23,7 +23,9 @@ import { serveNames } from "./dns/serve.ts";
 import type { Zone } from "./dns/zone.ts";
 import {
   dropDuplicates,
+  createHostPortLookup,
   dropHostPorts,
+  HOST_PORTS_CHECK_MS,
   listForwards,
   type Forward,
   type Ranges,
@@ -54,12 +56,18 @@ function serviceKey(service: Service): string {
   return printKey(keyOf(service));
 }
 
-function allForwards({ services, slices }: Objects, ranges: Ranges): readonly Forward[] {
-  return dropDuplicates(
-    services
-      .list()
-      .flatMap((service) => listForwards(service, listSlices(slices, serviceKey(service)), ranges)),
-  );
+function allForwards(
+  { services, slices }: Objects,
+  ranges: Ranges,
+  forwardsByKey: Map<string, readonly Forward[]>,
+): readonly Forward[] {
+  const listOf = (service: Service): readonly Forward[] => {
+    const key = serviceKey(service);
+    const listed = forwardsByKey.get(key) ?? listForwards(service, listSlices(slices, key), ranges);
+    forwardsByKey.set(key, listed);
+    return listed;
+  };
+  return dropDuplicates(services.list().flatMap(listOf));
 }
 
 function allPolicies({ policies, namespaces, pods }: Objects): readonly PolicyOfPod[] {
@@ -127,30 +135,36 @@ async function answerNames(
   );
 }
 
-const HOST_PORTS_CHECK_MS = 30_000;
 const HOST_SOCKETS = "/proc/self/net";
 
 function createForwardLoop(
   { client, clock, log }: Pick<DaemonContext, "client" | "clock" | "log">,
   objects: Objects,
-  options: { readonly table: ForwardTable; readonly ranges: Ranges },
+  options: {
+    readonly table: ForwardTable;
+    readonly ranges: Ranges;
+    readonly forwardsByKey: Map<string, readonly Forward[]>;
+  },
 ): () => Promise<Next> {
-  const { table, ranges } = options;
+  const { table, ranges, forwardsByKey } = options;
   const component = { component: "service-net" };
   const recorder = createEventRecorder({ store: client.store, clock, logger: log, ...component });
   const files = createFiles();
   let reported: { readonly text: string; readonly atMs: number } | undefined;
+  const findHostPorts = createHostPortLookup(clock, async () => {
+    return (await listListeningPorts(files, HOST_SOCKETS)) ?? [];
+  });
   return async () => {
-    const listeningPorts = (await listListeningPorts(files, HOST_SOCKETS)) ?? [];
-    const wanted = allForwards(objects, ranges);
-    const free = dropHostPorts(wanted, listeningPorts);
+    const wanted = allForwards(objects, ranges, forwardsByKey);
+    const nodePorts = wanted.flatMap(({ nodePort }) => (nodePort === undefined ? [] : [nodePort]));
+    const free = dropHostPorts(wanted, await findHostPorts(nodePorts));
     const leftOut = [...free.leftOut, ...(await table.write(free.forwards))];
     const [text, nowMs] = [JSON.stringify(leftOut), clock.monotonicMs()];
     if (reported?.text !== text || nowMs - reported.atMs >= REFUSAL_RETRY_MS) {
       reported = { text, atMs: nowMs };
       reportUnforwarded(recorder, objects.services, leftOut);
     }
-    if (wanted.some(({ nodePort }) => nodePort !== undefined)) return after(HOST_PORTS_CHECK_MS);
+    if (nodePorts.length > 0) return after(HOST_PORTS_CHECK_MS);
     return leftOut.length === 0 ? done() : after(REFUSAL_RETRY_MS);
   };
 }
@@ -165,7 +179,9 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
   const objects = watchObjects(client, log);
   const slicesQueue = createQueue({ clock });
   const tableQueue = createQueue({ clock });
+  const forwardsByKey = new Map<string, readonly Forward[]>();
   enqueueServicesOnChange(objects, (key) => {
+    forwardsByKey.delete(key);
     slicesQueue.add(key);
     tableQueue.add(TABLE);
   });
@@ -183,7 +199,7 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
   };
   const { countReply, countWrite } = createServiceCounters(metrics, () => table.count);
   const table = new ForwardTable({ runner, clock, log, settings, countWrite });
-  const writeForwards = createForwardLoop(context, objects, { table, ranges });
+  const writeForwards = createForwardLoop(context, objects, { table, ranges, forwardsByKey });
   // The policies are written first, so that no Service forwards a connection that they forbid.
   await policies.write();
   const next = await writeForwards();

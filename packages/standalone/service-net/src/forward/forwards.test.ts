@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { aService, aSlice, RANGES } from "../testing/objects.ts";
 import {
   dropDuplicates,
+  createHostPortLookup,
   dropHostPorts,
   limitForwards,
   listForwards,
@@ -324,4 +325,27 @@ describe("a node port on which a process of the host listens", () => {
     const outcome = dropHostPorts([forward], [{ ...listening, ...change }]);
     expect(outcome).toEqual({ forwards: [forward], leftOut: [] });
   });
+});
+
+test("reads listening ports only for new node ports, and again after a while", async () => {
+  let nowMs = 0;
+  let reads = 0;
+  const find = createHostPortLookup({ monotonicMs: () => nowMs }, () => {
+    reads += 1;
+    return Promise.resolve([]);
+  });
+  const counts: number[] = [];
+  const look = async (...nodePorts: readonly number[]): Promise<void> => {
+    await find(nodePorts);
+    counts.push(reads);
+  };
+  await look();
+  await look(30_001);
+  await look(30_001);
+  await look(30_001, 30_002);
+  await look(30_002);
+  nowMs = 30_000;
+  await look(30_002);
+  await look();
+  expect(counts).toEqual([0, 1, 1, 2, 2, 3, 3]);
 });

@@ -2,6 +2,7 @@
 import { isIPv4 } from "node:net";
 import type { EndpointSlice, Service, ServicePort } from "@patchbay/api/kubernetes";
 import { firstByKey, memoize } from "@patchbay/api/values";
+import type { Clock } from "@patchbay/base";
 import { containsAddress, type Network } from "./network.ts";
 
 export interface Forward {
@@ -152,10 +153,27 @@ function serviceOf({ name }: Forward): string {
   return name.slice(0, name.lastIndexOf(":"));
 }
 
-interface ListeningPort {
+export interface ListeningPort {
   readonly protocol: Forward["protocol"];
   readonly port: number;
   readonly isLoopback: boolean;
+}
+
+export const HOST_PORTS_CHECK_MS = 30_000;
+
+/** Creates a lookup that reads the listening ports again only for new node ports, or after a while, because the kernel walks all sockets. */
+export function createHostPortLookup(
+  clock: Pick<Clock, "monotonicMs">,
+  read: () => Promise<readonly ListeningPort[]>,
+): (nodePorts: readonly number[]) => Promise<readonly ListeningPort[]> {
+  let last = { atMs: -Infinity, checked: new Set<number>(), ports: [] as readonly ListeningPort[] };
+  return async (nodePorts) => {
+    const atMs = clock.monotonicMs();
+    const isDue = atMs - last.atMs >= HOST_PORTS_CHECK_MS;
+    if (nodePorts.some((port) => isDue || !last.checked.has(port)))
+      last = { atMs, checked: new Set(nodePorts), ports: await read() };
+    return last.ports;
+  };
 }
 
 /** Drops node ports on which processes of the host listen, because a Service must not receive their connections. */
