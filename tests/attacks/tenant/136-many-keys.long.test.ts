@@ -16,6 +16,8 @@ import { longestTurnMs } from "../longest-turn.ts";
 
 const TURN_MS = 60;
 const SIZES = [7500, 15_000, 30_000];
+/** 52,500 files, which took 111 s beside other suites. */
+const TEST_MS = 600_000;
 
 let podsDir: string;
 beforeEach(async () => {
@@ -43,21 +45,25 @@ async function measure(work: () => Promise<unknown>): Promise<Cost> {
   return { usedMs: (user + system) / 1000, turnMs };
 }
 
-test("attack 136: writes a volume of 30,000 keys in linear time, and pauses for other pods", async () => {
-  const costs: Cost[] = [];
-  for (const size of SIZES) {
-    const { metadata, ...rest } = aPodWith([{ name: "v", configMap: { name: "many" } }]);
-    const pod = { ...rest, metadata: { ...metadata, uid: `uid-${String(size)}` } };
-    const deps = withConfigMap(size);
-    let path = "";
-    const prepare = async (): Promise<void> => {
-      [path = ""] = (await prepareVolumes(deps, pod)).values();
-    };
-    costs.push(await measure(prepare));
-    expect((await readdir(path)).filter((name) => name.startsWith("key-"))).toHaveLength(size);
-  }
-  console.log(costs);
-  const [first, , last] = costs.map(({ usedMs }) => usedMs);
-  expect((last ?? Infinity) / (first ?? 0)).toBeLessThan(6);
-  expect(Math.max(...costs.map(({ turnMs }) => turnMs))).toBeLessThan(TURN_MS);
-});
+test(
+  "attack 136: writes a volume of 30,000 keys in linear time, and pauses for other pods",
+  async () => {
+    const costs: Cost[] = [];
+    for (const size of SIZES) {
+      const { metadata, ...rest } = aPodWith([{ name: "v", configMap: { name: "many" } }]);
+      const pod = { ...rest, metadata: { ...metadata, uid: `uid-${String(size)}` } };
+      const deps = withConfigMap(size);
+      let path = "";
+      const prepare = async (): Promise<void> => {
+        [path = ""] = (await prepareVolumes(deps, pod)).values();
+      };
+      costs.push(await measure(prepare));
+      expect((await readdir(path)).filter((name) => name.startsWith("key-"))).toHaveLength(size);
+    }
+    console.log(costs);
+    const [first, , last] = costs.map(({ usedMs }) => usedMs);
+    expect((last ?? Infinity) / (first ?? 0)).toBeLessThan(6);
+    expect(Math.max(...costs.map(({ turnMs }) => turnMs))).toBeLessThan(TURN_MS);
+  },
+  TEST_MS,
+);
