@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { NOT_POSSIBLE } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { countReport, type VitestReport } from "./test-report.ts";
+import { addHookErrors, countReport, type VitestReport } from "./test-report.ts";
 
 type VitestFile = VitestReport["testResults"][number];
 
@@ -79,6 +79,21 @@ describe("tests that did not pass", () => {
       failed: 0,
       failures: [],
       notPossible: { count, why: WHY },
+    });
+  });
+
+  test("reports the error of a hook inside a describe with the first test that did not run", () => {
+    const report = {
+      testResults: [aFile({ assertionResults: [PASSED, SKIPPED, { ...SKIPPED }] })],
+    };
+    const whole = addHookErrors(
+      report,
+      new Map([["/root/a.test.ts", "no guest\n    at a.ts:1:1"]]),
+    );
+    expect(countReport(whole, "/root")).toEqual({
+      passed: 1,
+      failed: 2,
+      failures: ["a.test.ts: does not run\n    no guest", "a.test.ts: does not run"],
     });
   });
 

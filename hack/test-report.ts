@@ -11,7 +11,7 @@ export interface VitestReport {
 interface VitestFile {
   readonly name: string;
   readonly status: string;
-  /** The first error outside the file's tests. */
+  /** The first error outside the file's tests, such as of a hook. */
   readonly message: string;
   readonly assertionResults: readonly VitestTest[];
 }
@@ -70,6 +70,19 @@ interface Judged {
   readonly missing: string | undefined;
 }
 
+/** Adds the errors of hooks inside a `describe`, which vitest's JSON leaves out. `errors`: by path of the file. */
+export function addHookErrors(
+  { testResults }: VitestReport,
+  errors: ReadonlyMap<string, string>,
+): VitestReport {
+  return {
+    testResults: testResults.map((file) => ({
+      ...file,
+      message: file.message === "" ? (errors.get(file.name) ?? "") : file.message,
+    })),
+  };
+}
+
 /** Lists the tests and errors of a file that did not pass. */
 function judgeFile(
   { name, status, message, assertionResults }: VitestFile,
@@ -80,14 +93,17 @@ function judgeFile(
   if (status === "failed" && assertionResults.length === 0) {
     return [{ name: `${file}${reasonOf(message === "" ? [] : [message])}`, missing: ofFile }];
   }
+  // A test that did not run because its hook failed has no message of its own.
+  const firstNotRun = assertionResults.find(({ status: ended }) => ended === "skipped");
   return assertionResults
     .filter((test) => test.status !== "passed")
-    .map(({ status: ended, fullName, failureMessages = [] }) => {
+    .map((test) => {
+      const { status: ended, fullName, failureMessages = [] } = test;
       const reasons = failureMessages.map(missingIn);
       const own = reasons.every((reason) => reason !== undefined) ? reasons[0] : undefined;
+      const messages = test === firstNotRun && message !== "" ? [message] : failureMessages;
       return {
-        name: `${file}: ${fullName}${reasonOf(failureMessages)}`,
-        // A test that did not run because its hook failed has no message of its own.
+        name: `${file}: ${fullName}${reasonOf(messages)}`,
         missing: ended === "failed" ? own : ofFile,
       };
     });

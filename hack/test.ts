@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { FILE_TIMES, type FileTime } from "./file-times.ts";
 import { secondsOfEnded, secondsOfMachine } from "./processor-time.ts";
-import { countReport, quoteEnd, type VitestReport } from "./test-report.ts";
+import { addHookErrors, countReport, quoteEnd, type VitestReport } from "./test-report.ts";
 
 const LONG_FLAG = "--long";
 /** Checks the names of suites and runs none. */
@@ -131,7 +131,13 @@ function suite(project: string, part?: Part): Suite {
       const { ok, processorSeconds } = await runProgram(argv, tell, { [FILE_TIMES]: times });
       const files = readWritten<readonly FileTime[]>(times, []);
       const report = readWritten<VitestReport>(output, { testResults: [] });
-      const counts = { ...countReport(report, root, said), files, processorSeconds };
+      const hookErrors = new Map(
+        files.flatMap(({ file: path, hookError }) =>
+          hookError === undefined ? [] : [[join(root, path), hookError]],
+        ),
+      );
+      const whole = addHookErrors(report, hookErrors);
+      const counts = { ...countReport(whole, root, said), files, processorSeconds };
       // Vitest exits with an error if tests were not possible.
       if (ok || counts.failed > 0 || counts.notPossible !== undefined) return counts;
       const failures = [`an error outside of its tests; its output ends with${quoteEnd(said)}`];
