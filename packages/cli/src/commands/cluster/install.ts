@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay install and patchbay uninstall.
+// Commands install and uninstall.
 import type { ObjectResult, Removal } from "@patchbay/manifests";
+import type { ResourceType } from "@patchbay/api";
+import type { KubeObject } from "@patchbay/api/kubernetes";
+import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { waitForObject } from "./wait-for-object.ts";
+import type { Session } from "../../session.ts";
 
 /** Source: net-agent's flag `--mode`. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
@@ -34,6 +37,40 @@ function printObject(result: ObjectResult, dryRun: boolean): string {
   const unchecked = isChecked ? "" : " (not checked: its namespace does not exist yet)";
   const details = differences.map((difference) => `  ${difference}\n`).join("");
   return `${name}: ${text}${unchecked}\n${details}`;
+}
+
+interface ObjectCondition<T extends KubeObject> {
+  readonly type: ResourceType<T>;
+  readonly key: ObjectKey;
+  /** `object` is undefined if it does not exist. */
+  readonly isReached: (object: T | undefined) => boolean;
+}
+
+/** Waits until the object in the cluster meets the condition. Rejects when the user presses Ctrl-C. */
+async function waitForObject<T extends KubeObject>(
+  { client }: Session,
+  { signal, err }: Context,
+  { type, key, isReached }: ObjectCondition<T>,
+): Promise<void> {
+  const { createCache, waitForCaches } = await import("@patchbay/kube");
+  const { createWarningLogger } = await import("../../session.ts");
+  const finished = new AbortController();
+  const ended = AbortSignal.any([signal, finished.signal]);
+  const selection = { fieldSelector: `metadata.name=${key.name}` };
+  const cache = createCache(client.reflect(type, selection), { logger: createWarningLogger(err) });
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const check = (): void => {
+    if (signal.aborted || isReached(cache.find(key))) resolve(undefined);
+  };
+  signal.addEventListener("abort", check, { once: true });
+  cache.start(ended);
+  await waitForCaches([cache], ended);
+  cache.onChange(check);
+  check();
+  await promise;
+  signal.removeEventListener("abort", check);
+  finished.abort();
+  signal.throwIfAborted();
 }
 
 async function runInstall(context: Context, input: Input): Promise<void> {
