@@ -18,6 +18,8 @@ import {
   waitUntilServing,
   type ContainerdLayout,
 } from "@patchbay/containerd";
+import { createContainerRuntime } from "@patchbay/cri";
+import { eventually } from "@patchbay/support";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import {
   createClock,
@@ -75,6 +77,16 @@ const LOOPBACK = JSON.stringify({
   plugins: [{ type: "loopback" }],
 });
 
+/** CRI starts after containerd answers, and rejects calls until then. */
+async function waitForCri(layout: ContainerdLayout): Promise<void> {
+  const runtime = createContainerRuntime({ endpoints: [`unix://${layout.socket}`], clock });
+  try {
+    await eventually(() => runtime.version(), { withinMs: START_MS });
+  } finally {
+    runtime.close();
+  }
+}
+
 async function startContainerd(layout: ContainerdLayout): Promise<ProcessName> {
   await removeDeadSocket(files, layout);
   const started = await startDetached({
@@ -89,6 +101,7 @@ async function startContainerd(layout: ContainerdLayout): Promise<ProcessName> {
   });
   try {
     await waitUntilServing({ runner, layout, clock }, START_MS, ended.signal);
+    await waitForCri(layout);
     return started;
   } catch (error) {
     await endProcess(started, "SIGKILL");

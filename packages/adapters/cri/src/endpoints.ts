@@ -4,7 +4,6 @@ import { AppError, isAppError, messageOf, type Clock } from "@patchbay/base";
 
 import { openEndpoint, type Endpoint } from "./grpc.ts";
 
-/** Sockets of containerd, CRI-O and the containerd of k3s. */
 export const DEFAULT_CRI_ENDPOINTS: readonly string[] = [
   "unix:///run/containerd/containerd.sock",
   "unix:///run/crio/crio.sock",
@@ -18,7 +17,7 @@ export function listDefaultEndpoints(hostProcess: number | undefined): readonly 
   return DEFAULT_CRI_ENDPOINTS.map((endpoint) => endpoint.replace("unix://", root));
 }
 
-const VERSION_TIMEOUT_MS = 5000;
+const VERSION_TIMEOUT_MS = 20_000;
 
 export interface EndpointFinder {
   /** @throws AppError with CRI_UNAVAILABLE while no address answers */
