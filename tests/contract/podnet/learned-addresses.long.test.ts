@@ -14,7 +14,7 @@ import { addGuest, addHost, guestWiring, Namespaces, ping } from "./links.ts";
 const VMI = aVmi();
 const { podInterfaceName, tapName, mac } = guestWiring(1);
 const NIC = { name: "one", podInterfaceName, tapName, tapIndex: 1, mac };
-const WITHIN = { timeout: 10_000 };
+const WITHIN = { timeout: 60_000 };
 /** Source: dnsmasq(8) */
 const DNSMASQ = [
   "--keep-in-foreground",

@@ -423,6 +423,6 @@ test("reconnects to a restarted runtime at the same address", async () => {
   await expect(runtime.version()).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });
   await server.start();
   await expect
-    .poll(() => runtime.version().catch(() => undefined), { timeout: 5000 })
+    .poll(() => runtime.version().catch(() => undefined))
     .toEqual({ name: "scripted", version: "1" });
 });

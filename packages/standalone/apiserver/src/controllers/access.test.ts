@@ -212,13 +212,8 @@ describe("a secret that requests a token", () => {
     return given;
   }
 
-  // Tokens are signed by other threads, whose time turns of the event loop do not measure.
-  const SIGNED = { timeout: 30_000 };
-
   const isFilled = ({ server }: ControllerTest, name = "s"): Promise<void> =>
-    expect
-      .poll(() => server.stored("secrets", name)?.metadata.annotations?.[UID], SIGNED)
-      .toBeDefined();
+    expect.poll(() => server.stored("secrets", name)?.metadata.annotations?.[UID]).toBeDefined();
 
   test("receives the token, the namespace, the CA and the account's uid", async () => {
     await using given = await started(secret("s", { [NAME]: "default" }));
@@ -265,7 +260,7 @@ describe("a secret that requests a token", () => {
     await isFilled(given);
     await isFilled(given, "of-bot");
     await given.server.send("DELETE", "/api/v1/namespaces/default/serviceaccounts/default");
-    await expect.poll(() => given.server.stored("secrets", "s"), SIGNED).toBeUndefined();
+    await expect.poll(() => given.server.stored("secrets", "s")).toBeUndefined();
     await runTurns(20);
     const left = ["s", "opaque", "of-bot"].filter(
       (name) => given.server.stored("secrets", name) !== undefined,

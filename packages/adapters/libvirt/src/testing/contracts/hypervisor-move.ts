@@ -68,7 +68,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       bench.hold();
       const failure = source.migrateDomain(NAME, request).catch((error: unknown) => error);
       await expect
-        .poll(() => steering.readJob(NAME), { timeout: 20_000 })
+        .poll(() => steering.readJob(NAME))
         .toMatchObject({ state: "running", move: "out" });
       return { failure };
     }
@@ -118,7 +118,7 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       bench.breakConnection(NAME);
       expect(await failure).toMatchObject({ code: "LIBVIRT_PEER_LOST" });
       expect(await source.findDomain(NAME)).toMatchObject({ state: "running" });
-      await expect.poll(async () => (await states())[1], { timeout: 20_000 }).not.toBe("running");
+      await expect.poll(async () => (await states())[1]).not.toBe("running");
     });
 
     test("rejects a different layout before it sends anything", async () => {

@@ -14,7 +14,7 @@ import type {
 } from "@patchbay/core/interfaces";
 
 /** Wait for a change or a frame, in milliseconds, long enough for a busy machine. */
-const WITHIN = { timeout: 15_000 };
+const WITHIN = { timeout: 60_000 };
 
 /** Two namespaces, each with a link `one` of index 11. */
 export interface LinkWatchBench {

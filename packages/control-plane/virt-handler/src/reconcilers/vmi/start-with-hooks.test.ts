@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts of guests with hooks.
 import { parseDomain } from "@patchbay/domain/parse";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { createBench, type Bench } from "../../testing/bench.ts";
 import { aScheduledVmi, devicesOf, putNic, withCloudInit } from "../../testing/scene.ts";
 
@@ -21,9 +21,7 @@ function hooked(onDefineDomain: (xml: string) => string | Promise<string>): Benc
 /** Runs passes until the hooks have answered in the background. */
 async function settle(bench: Bench): Promise<void> {
   await bench.run();
-  await vi.waitFor(() => {
-    expect(bench.hooks.openCount).toBe(0);
-  });
+  await expect.poll(() => bench.hooks.openCount).toBe(0);
   await bench.resume();
 }
 
@@ -123,8 +121,5 @@ test("notifies the hooks once that the guest has ended", async () => {
   bench.daemon.endDomain(DOMAIN, "stopped");
   await bench.wake();
   await bench.wake();
-  await vi.waitFor(() => {
-    expect(bench.hooks.openCount).toBe(0);
-    expect(ends).toBe(1);
-  });
+  await expect.poll(() => [bench.hooks.openCount, ends]).toEqual([0, 1]);
 });

@@ -98,7 +98,7 @@ export function containerConfigFor(
 }
 
 /** Timeout for `vi.waitFor`, milliseconds. */
-export const SOON = { timeout: 15_000, interval: 20 };
+export const SOON = { timeout: 60_000, interval: 20 };
 
 /** Waits until a runner handles requests to end, or a stubborn program ignores them. */
 export async function untilListening(
