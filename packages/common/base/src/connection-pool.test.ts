@@ -6,6 +6,7 @@ import {
   ConnectionPool,
   limitConnections,
   limitHandshakes,
+  limitPipelining,
 } from "./connection-pool.ts";
 import { SHARE_KEYS } from "./share-pool.ts";
 import { ManualClock } from "./testing.ts";
@@ -176,4 +177,24 @@ test("delays handshakes of an address that opens many connections, and omits tho
   connections[201]?.close();
   await clock.advance(34);
   expect(started.at(-1)).toBe(202);
+});
+
+test("closes a connection that sends more requests than it may have open", () => {
+  const server = new EventEmitter();
+  const handled: unknown[] = [];
+  server.on("request", (request) => handled.push(request));
+  limitPipelining(server);
+  const socket = connectionFrom(1);
+  const ask = (): EventEmitter => {
+    const response = new EventEmitter();
+    server.emit("request", { socket }, response);
+    return response;
+  };
+  const responses = [ask(), ask(), ask(), ask()];
+  responses[0]?.emit("close");
+  ask();
+  expect(closed).toEqual([]);
+  ask();
+  expect(closed).toEqual([`${ATTACKER} 1`]);
+  expect(handled).toHaveLength(5);
 });

@@ -127,20 +127,44 @@ export class ConnectionPool {
   }
 }
 
+type RequestHandler = (
+  request: { readonly socket: Connection },
+  response: { once(event: "close", listener: () => void): unknown },
+) => void;
+
 interface HttpServer {
   on(event: "connection" | "secureConnection", listener: (connection: Connection) => void): unknown;
-  on(
-    event: "request",
-    listener: (
-      request: { readonly socket: Connection },
-      response: { once(event: "close", listener: () => void): unknown },
-    ) => void,
-  ): unknown;
+  on(event: "request", listener: RequestHandler): unknown;
+  listeners(event: "request"): readonly unknown[];
+  removeAllListeners(event: "request"): unknown;
+}
+
+/** Maximum number of open requests of a connection. Clients of Kubernetes send the next request after the response. */
+const OPEN_REQUESTS_MAX = 4;
+
+/** Closes connections with too many open requests, because each takes kilobytes. Must be called after the listeners for requests are added. */
+export function limitPipelining(server: HttpServer): void {
+  const handlers = server.listeners("request") as readonly RequestHandler[];
+  const openRequests = new WeakMap<Connection, number>();
+  server.removeAllListeners("request");
+  server.on("request", (request, response) => {
+    const { socket } = request;
+    const openBefore = openRequests.get(socket) ?? 0;
+    openRequests.set(socket, openBefore + 1);
+    if (openBefore >= OPEN_REQUESTS_MAX) {
+      socket.destroy();
+      return;
+    }
+    response.once("close", () => {
+      openRequests.set(socket, (openRequests.get(socket) ?? 0) - 1);
+    });
+    for (const handle of handlers) handle.call(server, request, response);
+  });
 }
 
 const CERTIFIED = SHARE_KEYS.system("certificate");
 
-/** Limits the connections of an HTTP server. Certified clients may use the reserve. Upgrades must call `beginRequest`. */
+/** Limits the connections of an HTTP server, and their requests. Certified clients may use the reserve. Upgrades must call `beginRequest`. */
 export function limitConnections(
   server: HttpServer,
   limits: PoolLimits,
@@ -156,6 +180,7 @@ export function limitConnections(
   server.on("request", ({ socket }, response) => {
     response.once("close", pool.beginRequest(socket));
   });
+  limitPipelining(server);
   return pool;
 }
 

@@ -5,6 +5,7 @@ export {
   HANDSHAKE_TIMEOUT_MS,
   limitConnections,
   limitHandshakes,
+  limitPipelining,
 } from "./connection-pool.ts";
 export { omitUndefined } from "./omit-undefined.ts";
 export { covers, isEqual } from "./equal.ts";

@@ -7,6 +7,7 @@ import {
   AppError,
   HANDSHAKE_TIMEOUT_MS,
   limitHandshakes,
+  limitPipelining,
   messageOf,
   KeyedMutex,
   type Clock,
@@ -213,6 +214,7 @@ function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
     app,
   );
   limitHandshakes(server, limits.handshakes, deps);
+  limitPipelining(server);
   server.on("connection", (socket: Socket) => {
     quotas.addUnauthenticated(socket);
   });

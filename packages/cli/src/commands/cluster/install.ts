@@ -42,7 +42,6 @@ function printObject(result: ObjectResult, dryRun: boolean): string {
 interface ObjectCondition<T extends KubeObject> {
   readonly type: ResourceType<T>;
   readonly key: ObjectKey;
-  /** `object` is undefined if it does not exist. */
   readonly isReached: (object: T | undefined) => boolean;
 }
 

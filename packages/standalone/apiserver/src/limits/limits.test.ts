@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import { SharePool } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { createFakeClock } from "@patchbay/os/testing";
-import type { User } from "../auth/user.ts";
+import { ANONYMOUS, type User } from "../auth/user.ts";
 import { FairQueue, TimeSlice, isHeavy } from "./fair-queue.ts";
 import { LIMITS, shareKeyOf, UserQuotas, withReserved } from "./limits.ts";
 
@@ -272,4 +272,20 @@ test("requests of a user beyond the rate wait, and others' requests do not", asy
   expect(served.toSorted()).toEqual([A.name, B.name, B.name, NODE.name].toSorted());
   await clock.advance(100);
   expect(served.at(-1)).toBe(A.name);
+});
+
+test("unauthenticated clients have a rate for each address", async () => {
+  const clock = createFakeClock();
+  const quotas = makeQuotas(clock);
+  const served: string[] = [];
+  const ask = (remoteAddress: string): void => {
+    const request = { socket: { remoteAddress } };
+    const response = Object.assign(new EventEmitter(), { req: request });
+    void quotas
+      .waitForRate(ANONYMOUS, response as unknown as ServerResponse)
+      .then(() => served.push(remoteAddress));
+  };
+  for (const address of ["192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2"]) ask(address);
+  await clock.advance(0);
+  expect(served.toSorted()).toEqual(["192.0.2.1", "192.0.2.1", "192.0.2.2"]);
 });

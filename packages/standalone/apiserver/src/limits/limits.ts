@@ -13,7 +13,7 @@ import {
   SharePool,
   signalClose,
 } from "@patchbay/base";
-import type { User } from "../auth/user.ts";
+import { ANONYMOUS, type User } from "../auth/user.ts";
 import { type StatusError, tooManyRequests } from "../meta/status.ts";
 
 export interface Limits {
@@ -90,9 +90,11 @@ export class UserQuotas {
     this.#unauthenticated.remove(socket);
   }
 
-  /** Waits until a request of the user may be served. Returns false if the response closes first. */
+  /** Waits until a request of the user may be served. Unauthenticated clients count by address. Returns false if the response closes first. */
   waitForRate(user: User, response: ServerResponse): Promise<boolean> {
-    return this.#requests.proceed(shareKeyOf(user), signalClose(response));
+    const key =
+      user === ANONYMOUS ? SHARE_KEYS.peer(response.req.socket.remoteAddress) : shareKeyOf(user);
+    return this.#requests.proceed(key, signalClose(response));
   }
 
   /** Counts a watch. Returns a function that decreases the count. Throws a StatusError 429 above the limit. */
@@ -117,8 +119,7 @@ function shortageError(shortage: ReturnType<SharePool["findShortage"]>, what: st
   );
 }
 
-/** Maximum amount that need not be reserved, in bytes. */
-const UNRESERVED_MAX = 16 * 1024;
+const UNRESERVED_MAX_BYTES = 16 * 1024;
 
 /** Reserves the amount for the user while `work` runs. Returns undefined if the client disconnects before the amount is reserved. */
 export async function withReserved<T>(
@@ -127,7 +128,7 @@ export async function withReserved<T>(
   response: ServerResponse,
   work: () => Promise<T>,
 ): Promise<T | undefined> {
-  if (amount <= UNRESERVED_MAX) {
+  if (amount <= UNRESERVED_MAX_BYTES) {
     return work();
   }
   const disconnectController = new AbortController();
