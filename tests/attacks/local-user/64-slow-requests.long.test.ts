@@ -86,11 +86,17 @@ test("attack 65: retains only the newest of 2,000 unauthenticated connections an
   expect(await api.ask("GET", MAPS)).toMatchObject({ code: 200 });
 });
 
-test("attack 84: rejects headers larger than 32 KiB", async () => {
+/** Sends headers of more than 32 KiB, and returns the response. It is empty if Node.js closed the connection before it sent one. */
+async function sendLongHeaders(): Promise<string> {
   const socket = keep(await api.connect());
   let output = "";
   socket.on("data", (chunk: Buffer) => (output += chunk.toString()));
   socket.write(`GET ${MAPS}?timeout=${"1".repeat(33_000)} HTTP/1.1\r\nhost: a\r\n\r\n`);
   await once(socket, "close");
-  expect(output).toContain("431 Request Header Fields Too Large");
+  return output;
+}
+
+test("attack 84: rejects headers larger than 32 KiB", async () => {
+  const response = await eventually(async () => (await sendLongHeaders()) || undefined, TIMEOUT);
+  expect(response).toContain("431 Request Header Fields Too Large");
 });
