@@ -33,6 +33,7 @@ const port = await serveNames(
   {
     address,
     port: 0,
+    clock: createClock(),
     log: createSilentLogger(),
     answer: (bytes, dnsClient) => answerQuery(bytes, dnsClient, deps),
   },

@@ -52,6 +52,9 @@ const POLICIES = "policies";
 const DNS_PORT = 53;
 const ID_COUNT = 65_536;
 
+/** Pause of the loops that write rules, because a tenant can change objects without end. Source of the maximum: kube-proxy, minSyncPeriod */
+const PAUSE = { factor: 4, maxMs: 1000 };
+
 function serviceKey(service: Service): string {
   return printKey(keyOf(service));
 }
@@ -98,7 +101,7 @@ function createPolicyLoop(
     return done();
   };
   const watch = health.watchLoop(POLICIES);
-  const loop = { log, clock, metrics, name: POLICIES, queue, watch, reconcile };
+  const loop = { log, clock, metrics, name: POLICIES, queue, watch, reconcile, pause: PAUSE };
   return { write, run: () => runReconciler(loop, signal) };
 }
 
@@ -128,6 +131,7 @@ async function answerNames(
     {
       address: ownAddress,
       port: DNS_PORT,
+      clock,
       log,
       answer: (bytes, dnsClient) => answerQuery(bytes, dnsClient, deps),
     },
@@ -226,6 +230,7 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
         queue: tableQueue,
         watch: health.watchLoop("forwards"),
         reconcile: writeForwards,
+        pause: PAUSE,
       },
       signal,
     ),

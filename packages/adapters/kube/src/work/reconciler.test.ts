@@ -70,6 +70,35 @@ function start(
   return { clock, add, passes, lines: log.lines, results, seconds, queues, stop };
 }
 
+test("a worker pauses after a pass, in proportion to its duration", async () => {
+  const clock = createFakeClock();
+  const queue = createQueue({ clock });
+  const abort = new AbortController();
+  const startedMs: number[] = [];
+  const durationsMs = [10, 900];
+  const reconcile = async (): Promise<Next> => {
+    startedMs.push(clock.monotonicMs());
+    queue.add("table"); // changed meanwhile
+    const durationMs = durationsMs[startedMs.length - 1] ?? Infinity;
+    await clock.sleep(durationMs, abort.signal).catch(() => undefined);
+    return done();
+  };
+  const pause = { factor: 4, maxMs: 1000 };
+  const loop = { name: "test", queue, log: createFakeLogger(), clock, pause, reconcile };
+  const running = runReconciler(loop, abort.signal);
+  queue.add("table");
+  await settle();
+  for (let ms = 0; ms < 2000; ms += 10) {
+    await clock.advance(10);
+    await new Promise((resolve) => setImmediate(resolve)); // as the worker yields
+  }
+  const [begunMs = 0] = startedMs;
+  expect(startedMs.map((ms) => ms - begunMs)).toEqual([0, 50, 1950]);
+  abort.abort();
+  await clock.advance(0);
+  await running;
+});
+
 test("passes without I/O yield to the event loop, even with a backlog", async () => {
   const BACKLOG = 1000;
   const [abort, timers] = [new AbortController(), createFakeClock()];

@@ -207,7 +207,6 @@ export class Queue {
     return waitMs;
   }
 
-  /** Returns the number of consecutive failures of a key that waits for a retry. */
   countFailures(key: string): number {
     return this.#backoff.findDelay(this.#toStep(key))?.failures ?? 0;
   }
@@ -331,7 +330,6 @@ export function done(): Next {
   return { kind: "done" };
 }
 
-/** Requests that the key is processed again within `ms` milliseconds. */
 export function after(ms: number): Next {
   return { kind: "after", ms };
 }
@@ -363,6 +361,8 @@ export interface Reconciler {
   readonly clock: Clock;
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
+  /** Pause of a worker after a pass: `factor` times the duration of the pass, at most `maxMs`. Default: none. */
+  readonly pause?: { readonly factor: number; readonly maxMs: number };
   /** Reporter of repeated conflicts. If unset, conflicts are only logged. */
   readonly lostWrites?: LostWriteReporter;
 }
@@ -450,7 +450,6 @@ class EventLoopYielder {
     this.#sinceMs = clock.monotonicMs();
   }
 
-  /** Restarts the time limit after the loop was idle. */
   restart(): void {
     this.#sinceMs = this.#clock.monotonicMs();
   }
@@ -464,17 +463,30 @@ class EventLoopYielder {
   }
 }
 
+async function pauseAfter(
+  { clock, pause = { factor: 0, maxMs: 0 } }: Reconciler,
+  passMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const ms = Math.min(pause.factor * passMs, pause.maxMs);
+  if (ms > 0) await clock.sleep(ms, signal).catch(() => undefined);
+}
+
 async function runWorker(
   reconciler: Reconciler,
   yielder: EventLoopYielder,
   signal: AbortSignal,
 ): Promise<void> {
-  const { queue } = reconciler;
+  const { queue, clock } = reconciler;
   while (!signal.aborted) {
     const isIdle = queue.length === 0;
     const key = await queue.take(signal).catch(() => undefined); // Only an abort rejects the promise.
     if (isIdle) yielder.restart();
-    if (key !== undefined) await runPass(reconciler, key, signal);
+    if (key !== undefined) {
+      const startMs = clock.monotonicMs();
+      await runPass(reconciler, key, signal);
+      await pauseAfter(reconciler, clock.monotonicMs() - startMs, signal);
+    }
     if (queue.length > 0) await yielder.yieldIfNeeded();
   }
 }

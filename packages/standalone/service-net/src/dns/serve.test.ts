@@ -3,12 +3,14 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { createFakeClock } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterEach, expect, test } from "vitest";
 import { serveNames, type NameServerDeps } from "./serve.ts";
 
 const ADDRESS = "127.0.0.1";
 
+const clock = createFakeClock();
 const stop = { current: new AbortController() };
 const clients: (UdpSocket | Socket)[] = [];
 
@@ -32,7 +34,10 @@ const echo: NameServerDeps["answer"] = (bytes, { address, isTcp }) => {
 async function serve(port = 0) {
   const log = createFakeLogger();
   const { signal } = stop.current;
-  return { log, port: await serveNames({ address: ADDRESS, port, answer: echo, log }, signal) };
+  return {
+    log,
+    port: await serveNames({ address: ADDRESS, port, answer: echo, clock, log }, signal),
+  };
 }
 
 function udpClient(): UdpSocket {
@@ -71,7 +76,7 @@ test("attack 157: stops answering a TCP client that does not read", async () => 
     return Promise.resolve(Buffer.alloc(60_000));
   };
   const { signal } = stop.current;
-  const deps = { address: ADDRESS, port: 0, answer, log: createFakeLogger() };
+  const deps = { address: ADDRESS, port: 0, answer, clock, log: createFakeLogger() };
   const port = await serveNames(deps, signal);
   const attacker = tcpClient(port);
   await once(attacker, "connect");
@@ -84,6 +89,22 @@ test("attack 157: stops answering a TCP client that does not read", async () => 
   }
   expect(answered).toBeGreaterThan(0);
   expect(answered).toBeLessThan(500);
+});
+
+test("queries of an address over TCP beyond the rate wait", async () => {
+  const { port } = await serve();
+  const client = tcpClient(port);
+  let length = 0;
+  client.on("data", (bytes) => (length += bytes.length));
+  client.write(Buffer.concat(Array.from({ length: 1002 }, () => framed("a"))));
+  const answered = (): number => length / framed("a 127.0.0.1 tcp").length;
+  await expect.poll(answered).toBeGreaterThanOrEqual(999);
+  expect(answered()).toBeLessThan(1002);
+  const advanceAndCount = async (): Promise<number> => {
+    await clock.advance(1);
+    return answered();
+  };
+  await expect.poll(advanceAndCount).toBe(1002);
 });
 
 test("UDP clients get answers, and failed queries are dropped", async () => {

@@ -2,13 +2,24 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
-import { AppError, ConnectionPool, messageOf, type Logger } from "@patchbay/base";
-
+import {
+  AppError,
+  type Clock,
+  ConnectionPool,
+  messageOf,
+  type Logger,
+  type Rate,
+  RateLimiter,
+  SHARE_KEYS,
+  signalClose,
+} from "@patchbay/base";
 import type { DnsClient } from "./answer.ts";
 import { MessageSplitter, QUERY_BYTES_MAX } from "./packets.ts";
 
 const LENGTH_PREFIX_BYTES = 2;
 const CONNECTION_LIMITS = { max: 256, share: 32 };
+/** Queries over TCP of an address. The kernel limits UDP to the same rate. */
+const QUERY_RATE: Rate = { burst: 1000, perSecond: 300 };
 /** Time after which an idle connection is closed. Source: RFC 7766 section 6.2.3, "a few seconds". */
 const IDLE_TIMEOUT_MS = 10_000;
 
@@ -17,6 +28,7 @@ export interface NameServerDeps {
   /** Port of the server; 0 selects a free port. */
   readonly port: number;
   readonly answer: (bytes: Buffer, dnsClient: DnsClient) => Promise<Buffer | undefined>;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
@@ -70,15 +82,17 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
 
 /** Starts to serve DNS over UDP and TCP, and returns the port. @throws AppError with SERVICE_NAMES_FAILED when it cannot listen */
 export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Promise<number> {
-  const { address, log } = deps;
+  const { address, clock, log } = deps;
   const connections = new ConnectionPool(CONNECTION_LIMITS);
+  const queries = new RateLimiter(QUERY_RATE, { clock, stop: signal });
   const tcp = createServer((socket) => {
     connections.add(socket);
-    serveConnection(socket, {
-      ...deps,
-      answer: (bytes, dnsClient) =>
-        deps.answer(bytes, dnsClient).finally(connections.beginRequest(socket)),
-    });
+    const closed = signalClose(socket);
+    const answer: NameServerDeps["answer"] = async (bytes, dnsClient) => {
+      if (!(await queries.proceed(SHARE_KEYS.peer(dnsClient.address), closed))) return undefined;
+      return deps.answer(bytes, dnsClient).finally(connections.beginRequest(socket));
+    };
+    serveConnection(socket, { ...deps, answer });
   });
   const udp = createSocket("udp4");
   signal.addEventListener("abort", () => {

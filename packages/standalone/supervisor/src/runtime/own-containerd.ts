@@ -56,7 +56,7 @@ export function containerdProgram(
   return {
     name: "containerd",
     argv: containerdCommand(layout),
-    niceness: 5,
+    niceness: 10,
     beforeStart: () => removeDeadSocket(files, layout),
     untilReady: (signal) => waitUntilServing({ runner, layout, clock }, READY_TIMEOUT_MS, signal),
   };

@@ -152,14 +152,17 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
       "standalone/node-runtime",
       buildNodeRuntimeFlags(paths, settings),
     ),
-    serviceNet: buildService(paths, "standalone/service-net", [
-      "--service-subnet",
-      settings.serviceSubnet,
-      "--pod-subnet",
-      settings.podSubnet,
-      "--bridge",
-      settings.bridge,
-    ]),
+    serviceNet: {
+      ...buildService(paths, "standalone/service-net", [
+        "--service-subnet",
+        settings.serviceSubnet,
+        "--pod-subnet",
+        settings.podSubnet,
+        "--bridge",
+        settings.bridge,
+      ]),
+      niceness: 0,
+    },
     virtApi: buildService(paths, "control-plane/virt-api", buildVirtApiFlags(paths, settings)),
     netAgent: buildService(paths, "control-plane/net-agent", [
       ...agentFlags,
