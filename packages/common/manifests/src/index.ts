@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 export { buildConditions } from "./conditions.ts";
 export { forServerVersion } from "./install/app-armor.ts";
+export {
+  describeObject,
+  findCompeting,
+  isPatchbayObject,
+  listNamesakes,
+  servesVms,
+} from "./install/foreign-objects.ts";
 export { install, type ObjectResult } from "./install/install.ts";
-export { findSettings } from "./install/preserved-settings.ts";
+export { findSettings, parseSettings } from "./install/preserved-settings.ts";
 export { createKubeVirt, isEstablished } from "./install/kubevirt-object.ts";
-export { withSettings } from "./install/settings.ts";
+export { isWorkload, withSettings, type InstallSettings } from "./install/settings.ts";
 export { uninstall, type Removal } from "./install/uninstall.ts";
 export {
   applyManifests,
@@ -14,4 +21,4 @@ export {
   parseManifests,
   readManifests,
 } from "./manifests.ts";
-export { DEFINITIONS, isRole, type Role } from "./types.ts";
+export { DEFINITIONS, findType, isRole, type Role } from "./types.ts";

@@ -7,7 +7,7 @@ import {
   names,
   VALIDATING_WEBHOOKS,
 } from "@patchbay/api";
-import type { KubeObject, WebhookConfiguration } from "@patchbay/api/kubernetes";
+import type { ApiService, KubeObject, WebhookConfiguration } from "@patchbay/api/kubernetes";
 import type { Store } from "@patchbay/core/interfaces";
 import { DEFINITIONS, findType } from "../types.ts";
 
@@ -39,26 +39,42 @@ function hasPatchbayRules({ webhooks = [] }: WebhookConfiguration): boolean {
   );
 }
 
-/** Lists other installations' CRDs, APIServices and webhook configurations for API groups that only one installation can serve. */
-async function listCompeting(store: Store): Promise<readonly KubeObject[]> {
-  const definitions = await store.list(DEFINITIONS);
-  const services = await store.list(API_SERVICES);
-  const webhooks = [
-    ...(await store.list(MUTATING_WEBHOOKS)).items,
-    ...(await store.list(VALIDATING_WEBHOOKS)).items,
-  ];
+export interface ExclusiveObjects {
+  readonly definitions: readonly KubeObject[];
+  readonly services: readonly ApiService[];
+  readonly webhooks: readonly WebhookConfiguration[];
+}
+
+/** Returns whether the objects define KubeVirt's kinds. An installation that serves only networks can coexist with one that serves VMs. */
+export function servesVms(objects: readonly KubeObject[]): boolean {
+  return objects.some((object) => object.kind === DEFINITIONS.kind && definesExclusiveKind(object));
+}
+
+/** Returns other installations' objects for API groups that only one installation can serve. */
+export function findCompeting({
+  definitions,
+  services,
+  webhooks,
+}: ExclusiveObjects): readonly KubeObject[] {
   return [
-    ...definitions.items.filter(definesExclusiveKind),
+    ...definitions.filter(definesExclusiveKind),
     // Ignores APIServices without a service: the API server itself creates them, one for each group and version of a CRD.
-    ...services.items.filter(
-      ({ spec }) => spec.service !== undefined && GROUPS.includes(spec.group),
-    ),
+    ...services.filter(({ spec }) => spec.service !== undefined && GROUPS.includes(spec.group)),
     ...webhooks.filter(hasPatchbayRules),
   ].filter((object) => !isPatchbayObject(object));
 }
 
-async function listNamesakes(
-  store: Store,
+async function listExclusive(store: Store): Promise<ExclusiveObjects> {
+  const webhooks = [
+    ...(await store.list(MUTATING_WEBHOOKS)).items,
+    ...(await store.list(VALIDATING_WEBHOOKS)).items,
+  ];
+  const definitions = (await store.list(DEFINITIONS)).items;
+  return { definitions, services: (await store.list(API_SERVICES)).items, webhooks };
+}
+
+export async function listNamesakes(
+  store: Pick<Store, "find" | "list">,
   objects: readonly KubeObject[],
 ): Promise<readonly KubeObject[]> {
   const namespaces = new Set(
@@ -80,11 +96,7 @@ export async function findConflicts(
   store: Store,
   objects: readonly KubeObject[],
 ): Promise<readonly string[]> {
-  // If this installation serves only networks, it can coexist with an installation that serves VMs.
-  const isServingVms = objects.some(
-    (object) => object.kind === DEFINITIONS.kind && definesExclusiveKind(object),
-  );
-  const competing = isServingVms ? await listCompeting(store) : [];
+  const competing = servesVms(objects) ? findCompeting(await listExclusive(store)) : [];
   const all = [...competing, ...(await listNamesakes(store, objects))];
   return [...new Set(all.map(describeObject))].sort();
 }

@@ -43,7 +43,7 @@ function listLines(value: unknown, path: string): readonly string[] {
   return value.flatMap((entry: unknown) => {
     const key = findEntryKey(entry);
     if (isArguments) return [`${shortenPath(path.replace(/args$/, ""))}${toText(entry)}`];
-    return key !== undefined && path.endsWith("ontainers")
+    return key !== undefined && /(?:ontainers|versions|webhooks)$/.test(path)
       ? listLines(entry, `${path}[${key}]`)
       : [`${shortenPath(key === undefined ? path : `${path}[${key}]`)}: ${toText(entry)}`];
   });
@@ -54,10 +54,10 @@ function listLines(value: unknown, path: string): readonly string[] {
  * `after` has the prefix `+`, for example `- net-agent: --mode=alone`.
  */
 export function specDifferences(before: JsonObject, after: JsonObject): readonly string[] {
-  const [oldLines, newLines] = [listLines(before, ""), listLines(after, "")];
+  const [oldLines, newLines] = [new Set(listLines(before, "")), new Set(listLines(after, ""))];
   return [
-    ...oldLines.filter((line) => !newLines.includes(line)).map((line) => `- ${line}`),
-    ...newLines.filter((line) => !oldLines.includes(line)).map((line) => `+ ${line}`),
+    ...[...oldLines].filter((line) => !newLines.has(line)).map((line) => `- ${line}`),
+    ...[...newLines].filter((line) => !oldLines.has(line)).map((line) => `+ ${line}`),
   ];
 }
 
@@ -67,16 +67,27 @@ export interface ObjectResult {
   readonly change: "created" | "changed" | "unchanged" | "left alone";
   /** Whether the API server validated the object. Validation is impossible while the namespace or kind does not exist. */
   readonly isChecked: boolean;
-  /** Values removed from (`-`) and added to (`+`) the specification of a workload; unset for an unchanged specification. */
+  /** Removed (`-`) and added (`+`) values with their field paths, for a workload within its specification; unset if there are none. */
   readonly differences?: readonly string[];
 }
 
 type ApplyResult = Pick<ObjectResult, "change" | "differences">;
 
-function workloadDifferences(found: KubeObject, written: KubeObject): readonly string[] {
-  const readSpec = (object: KubeObject & { readonly spec?: unknown }): JsonObject =>
-    isJsonObject(object.spec) ? object.spec : {};
-  return specDifferences(readSpec(found), readSpec(written));
+/** Members that identify an object, that no manifest sets, or that contain secrets. */
+const UNCOMPARED_MEMBERS: ReadonlySet<string> = new Set([
+  "apiVersion",
+  "data",
+  "kind",
+  "metadata",
+  "status",
+  "stringData",
+]);
+
+function readComparedMembers(object: KubeObject & { readonly spec?: unknown }): JsonObject {
+  if (isWorkload(object)) return isJsonObject(object.spec) ? object.spec : {};
+  const { labels = {}, annotations = {} } = object.metadata;
+  const members = Object.entries(object).filter(([name]) => !UNCOMPARED_MEMBERS.has(name));
+  return { metadata: { labels, annotations }, ...Object.fromEntries(members) };
 }
 
 const ATTEMPTS = 5;
@@ -97,7 +108,11 @@ async function applyOnce(
   const written = await store.update(type, buildReplacement(found, object), options);
   if (isEqual(withoutVolatileMetadata(written), withoutVolatileMetadata(found)))
     return { change: "unchanged" };
-  const differences = isWorkload(object) ? workloadDifferences(found, written) : [];
+  const { kind } = object;
+  const differences = specDifferences(
+    readComparedMembers({ ...found, kind }),
+    readComparedMembers({ ...written, kind }),
+  );
   return { change: "changed", ...(differences.length > 0 && { differences }) };
 }
 
@@ -164,11 +179,26 @@ interface Installation {
   readonly objects: readonly KubeObject[];
   readonly dryRun: boolean;
   readonly report: (outcome: ObjectResult) => void;
+  /** Called for each object that the server refuses in a dry run. If unset, the dry run ends with the first of these errors. */
+  readonly reportRefusal?: (name: string, error: unknown) => void;
+}
+
+async function applyListed(
+  store: Store,
+  listed: KubeObject,
+  { dryRun, report }: Pick<Installation, "dryRun" | "report">,
+): Promise<void> {
+  const object = isWorkload(listed) ? withLastInstalled(listed) : listed;
+  const isChecked = !dryRun || (await canValidate(store, object));
+  const applied: ApplyResult = isChecked
+    ? await apply(store, object, { dryRun, isStrict: true })
+    : { change: "created" };
+  report({ name: describeObject(object), ...applied, isChecked });
 }
 
 /** @throws AppError with INSTALL_NOT_OURS before any change, or with the code of a failed request */
 export async function install(store: Store, installation: Installation): Promise<void> {
-  const { dryRun, report } = installation;
+  const { dryRun } = installation;
   const conflicts = await findConflicts(store, installation.objects);
   if (conflicts.length > 0) {
     throw new AppError("INSTALL_NOT_OURS", { objects: conflicts.join(", ") });
@@ -177,11 +207,11 @@ export async function install(store: Store, installation: Installation): Promise
   const isConditioned = await supportsConditions(store, installation.objects);
   const objects = isConditioned ? installation.objects.map(withConditions) : installation.objects;
   for (const listed of sortByType(objects)) {
-    const object = isWorkload(listed) ? withLastInstalled(listed) : listed;
-    const isChecked = !dryRun || (await canValidate(store, object));
-    const applied: ApplyResult = isChecked
-      ? await apply(store, object, { dryRun, isStrict: true })
-      : { change: "created" };
-    report({ name: describeObject(object), ...applied, isChecked });
+    try {
+      await applyListed(store, listed, installation);
+    } catch (error) {
+      if (!dryRun || installation.reportRefusal === undefined) throw error;
+      installation.reportRefusal(describeObject(listed), error);
+    }
   }
 }

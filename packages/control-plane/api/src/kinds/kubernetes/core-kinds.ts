@@ -2,6 +2,7 @@
 // The parts of Kubernetes' own kinds that Patchbay reads or writes. Sources: Kubernetes core/v1, apps/v1,
 // coordination.k8s.io/v1, apiregistration.k8s.io/v1, admissionregistration.k8s.io/v1.
 import type { Condition, KubeObject } from "./meta.ts";
+import type { LabelSelector } from "./network-policy.ts";
 
 export interface NodeCondition extends Condition {
   /** Time in RFC 3339. */
@@ -42,6 +43,7 @@ export interface KubeNode extends KubeObject {
     readonly capacity?: Readonly<Record<string, string>>;
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
     readonly nodeInfo?: NodeSystemInfo;
+    readonly images?: readonly { readonly names?: readonly string[] }[] | null;
     readonly daemonEndpoints?: { readonly kubeletEndpoint?: { readonly Port: number } };
   };
 }
@@ -100,8 +102,16 @@ export interface WebhookConfiguration extends KubeObject {
     readonly clientConfig: {
       /** PEM certificates in base64. */
       readonly caBundle?: string;
+      readonly service?: { readonly namespace: string; readonly name: string };
     };
-    readonly rules?: readonly { readonly apiGroups?: readonly string[] }[];
+    readonly failurePolicy?: string;
+    readonly namespaceSelector?: LabelSelector;
+    readonly objectSelector?: LabelSelector;
+    readonly rules?: readonly {
+      readonly apiGroups?: readonly string[];
+      readonly operations?: readonly string[];
+      readonly resources?: readonly string[];
+    }[];
   }[];
 }
 
@@ -125,11 +135,16 @@ export interface ControllerRevision extends KubeObject {
 
 export interface Deployment extends KubeObject {
   readonly spec?: { readonly replicas?: number };
-  readonly status?: { readonly readyReplicas?: number; readonly updatedReplicas?: number };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly readyReplicas?: number;
+    readonly updatedReplicas?: number;
+  };
 }
 
 export interface DaemonSet extends KubeObject {
   readonly status?: {
+    readonly observedGeneration?: number;
     readonly desiredNumberScheduled?: number;
     readonly numberReady?: number;
     readonly updatedNumberScheduled?: number;
