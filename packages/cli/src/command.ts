@@ -67,6 +67,8 @@ export interface Output {
 export interface Environment {
   readonly kubeconfig?: string;
   readonly home?: string;
+  /** Whether the process runs in a pod of a cluster. Default: false. */
+  readonly isPod?: boolean;
   /** Command and arguments with which a child process starts this program again. If unset, the child starts `patchbay`. */
   readonly program?: readonly string[];
   /** Umask of the process that called patchbay, for programs that write the user's files. Default: 022. */

@@ -12,6 +12,7 @@ export function readEnvironment(): Environment {
   return {
     ...(kubeconfig !== undefined && kubeconfig !== "" && { kubeconfig }),
     ...(home !== undefined && home !== "" && { home }),
+    ...(process.env["KUBERNETES_SERVICE_HOST"] !== undefined && { isPod: true }),
     ...(script !== undefined && { program: [process.execPath, script] }),
   };
 }

@@ -20,18 +20,23 @@ export interface Session {
   readonly config: KubeConfig;
   readonly clock: Clock;
   readonly namespace: string;
+  /** Whether the credentials are those of this pod's service account. Default: false. */
+  readonly isPodAccount?: boolean;
 }
 
-/** Creates a logger that prints warnings and errors as warnings, and discards other messages. */
+/** Creates a logger that prints warnings and errors as warnings, each once, and discards other messages. */
 export function createWarningLogger(err: Output): Logger {
   const ignore = (): void => undefined;
+  const printed = new Set<string>();
   const warn: Logger["warn"] = (message, fields) => {
     const reason = fields?.["reason"];
-    err.write(
-      `warning: ${escapeLine(typeof reason === "string" ? `${message}: ${reason}` : message)}\n`,
-    );
+    const text = typeof reason === "string" ? `${message}: ${reason}` : message;
+    if (printed.has(text)) return;
+    printed.add(text);
+    err.write(`warning: ${escapeLine(text)}\n`);
   };
-  return { debug: ignore, info: ignore, warn, error: warn, child: () => createWarningLogger(err) };
+  const logger: Logger = { debug: ignore, info: ignore, warn, error: warn, child: () => logger };
+  return logger;
 }
 
 async function findExisting(files: Files, paths: readonly string[]): Promise<string | undefined> {
@@ -41,21 +46,30 @@ async function findExisting(files: Files, paths: readonly string[]): Promise<str
   return undefined;
 }
 
-/**
- * Returns the path in --kubeconfig. If it is unset, returns the first existing file of $KUBECONFIG, the data directory and ~/.kube.
- * @throws AppError with KUBE_CONFIG_INVALID if none exists
- */
-export async function chooseKubeConfig(
-  context: Pick<Context, "global" | "environment">,
-  files: Files,
-): Promise<string> {
-  const { global, environment } = context;
-  if (global.kubeconfig !== undefined) return global.kubeconfig;
-  const candidates = [
+type ConfigContext = Pick<Context, "global" | "environment">;
+
+function listKubeConfigs({ global, environment }: ConfigContext): readonly string[] {
+  if (global.kubeconfig !== undefined) return [global.kubeconfig];
+  return [
     ...(environment.kubeconfig?.split(":").filter((path) => path !== "") ?? []),
     join(global.dataDir, "kubeconfig"),
     ...(environment.home === undefined ? [] : [join(environment.home, ".kube", "config")]),
   ];
+}
+
+async function usesPodAccount(context: ConfigContext, files: Files): Promise<boolean> {
+  const { global, environment } = context;
+  if (environment.isPod !== true || global.kubeconfig !== undefined) return false;
+  return (await findExisting(files, listKubeConfigs(context))) === undefined;
+}
+
+/**
+ * Returns the path in --kubeconfig. If it is unset, returns the first existing file of $KUBECONFIG, the data directory and ~/.kube.
+ * @throws AppError with KUBE_CONFIG_INVALID if none exists
+ */
+export async function chooseKubeConfig(context: ConfigContext, files: Files): Promise<string> {
+  if (context.global.kubeconfig !== undefined) return context.global.kubeconfig;
+  const candidates = listKubeConfigs(context);
   const existing = await findExisting(files, candidates);
   if (existing !== undefined) return existing;
   throw new AppError("KUBE_CONFIG_INVALID", {
@@ -69,13 +83,15 @@ export async function withSession(
   context: Context,
   use: (session: Session) => Promise<void>,
 ): Promise<void> {
-  const kubeconfig = await chooseKubeConfig(context, createFiles());
-  const config = await loadKubeConfig({ kubeconfig });
+  const files = createFiles();
+  const isPodAccount = await usesPodAccount(context, files);
+  const source = isPodAccount ? {} : { kubeconfig: await chooseKubeConfig(context, files) };
+  const config = await loadKubeConfig(source);
   const clock = createClock();
   const client = createKubeClient(config, { logger: createWarningLogger(context.err), clock });
   const namespace = context.global.namespace ?? config.namespace ?? "default";
   try {
-    await use({ client, config, clock, namespace });
+    await use({ client, config, clock, namespace, isPodAccount });
   } finally {
     await client.close();
   }

@@ -163,11 +163,14 @@ describe("install", () => {
     // The embedded server warns of kinds without a controller, and of limits of NetworkPolicies.
     const reported =
       /(?:handles|on this machine) a (\w+)(?:, it is only stored: | restricts only )/;
-    const kinds = first.stderr
-      .trim()
-      .split("\n")
-      .map((line) => reported.exec(line)?.[1] ?? line);
+    const lines = first.stderr.trim().split("\n");
+    const kinds = lines.flatMap((line) => reported.exec(line)?.[1] ?? []);
     expect(new Set(kinds)).toEqual(new Set(["NetworkPolicy", "Deployment", "DaemonSet"]));
+    expect(lines.filter((line) => !reported.test(line))).toEqual([
+      expect.stringMatching(/^checked the cluster: (\d+) of \d+ checks are ok$/),
+      "warn   nodes: there is none yet: nothing will run",
+      "there is no node yet; when there is one, check with: patchbay doctor",
+    ]);
     expect(changesIn(first)).toEqual(new Set(["created"]));
     const base = parseManifests(await readManifests(createFiles(), "base"));
     expect(first.lines).toHaveLength(base.length + 1);
@@ -178,7 +181,7 @@ describe("install", () => {
   });
 
   test("updates changed objects and preserves the certificates that virt-api wrote", async () => {
-    await patchbay("install");
+    await patchbay("install", "--skip-checks");
     const operations = [{ op: "add", path: "/webhooks/0/clientConfig/caBundle", value: "eA==" }];
     await api.patch(`${WEBHOOKS}/patchbay`, operations, "application/json-patch+json");
     const secret = "/api/v1/namespaces/patchbay/secrets/virt-api-certificates";
@@ -248,7 +251,7 @@ describe("install", () => {
   });
 
   test("preserves an operator's changes of services over server defaults", async () => {
-    await patchbay("install");
+    await patchbay("install", "--skip-checks");
     const container = {
       name: "net-agent",
       args: ["--mode=multus", "--health-port=8081", "--metrics-port=8082", "--tenant-bridges=br1"],
@@ -298,9 +301,8 @@ describe("install", () => {
     const definitions = await names(DEFINITIONS);
     const output = await patchbay("install");
     expect(output.exitCode).toBe(4);
-    expect(output.stderr).toContain(
-      `objects that Patchbay did not create; nothing was changed: ${what}\n`,
-    );
+    expect(output.stderr).toContain(`WRONG  ${what}: is of another installation, `);
+    expect(output.stderr).toContain("nothing was changed\n");
     expect(await names(DEFINITIONS)).toEqual(definitions);
     expect(await names("/apis/scheduling.k8s.io/v1/priorityclasses")).not.toContain(
       "patchbay-critical",
@@ -356,7 +358,7 @@ describe("install --only net-agent, beside KubeVirt", () => {
 
   test("uninstalls while VMs of KubeVirt exist and leaves them unchanged", async () => {
     const before = await theirs();
-    await patchbay("install", "--only", "net-agent");
+    await patchbay("install", "--only", "net-agent", "--skip-checks");
     const output = await patchbay("uninstall");
     expect(output.exitCode).toBe(0);
     expect(changesIn(output)).toEqual(new Set(["deleted"]));
@@ -405,7 +407,7 @@ describe("uninstall", () => {
 
   test("removes the whole installation and nothing else", async () => {
     const before = await names("/apis/rbac.authorization.k8s.io/v1/clusterroles");
-    await patchbay("install");
+    await patchbay("install", "--skip-checks");
     expect(await ours()).not.toEqual([]);
     const output = await patchbayProcess("uninstall");
     expect(output.stderr).toBe("");
@@ -416,7 +418,7 @@ describe("uninstall", () => {
   });
 
   test("stops while a VM exists, names it and changes nothing", async () => {
-    await patchbay("install");
+    await patchbay("install", "--skip-checks");
     await api.delete(`${WEBHOOKS}/patchbay`); // no server handles them here
     await api.delete(WEBHOOKS.replace("mutating", "validating") + "/patchbay");
     await api.post(VMS, {
@@ -435,7 +437,7 @@ describe("uninstall", () => {
   });
 
   test("preserves networks and their kind, also with --with-objects", async () => {
-    await patchbay("install");
+    await patchbay("install", "--skip-checks");
     await api.post(NADS, {
       apiVersion: "k8s.cni.cncf.io/v1",
       kind: "NetworkAttachmentDefinition",
@@ -455,7 +457,7 @@ describe("uninstall", () => {
   });
 
   test("preserves another kind with objects unless --with-objects is given", async () => {
-    await patchbay("install");
+    await patchbay("install", "--skip-checks");
     const policies = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies";
     const policy = { apiVersion: "migrations.kubevirt.io/v1alpha1", kind: "MigrationPolicy" };
     await api.post(policies, { ...policy, metadata: { name: "slow" }, spec: { selectors: {} } });

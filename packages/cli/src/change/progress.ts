@@ -16,7 +16,6 @@ export interface Observation {
   readonly vmi: VirtualMachineInstance | undefined;
   /** Migrations of the VMI in the order in which they were first observed; unset if they are not watched. */
   readonly migrations?: readonly VirtualMachineInstanceMigration[];
-  /** Milliseconds since the watches started. */
   readonly elapsedMs: number;
 }
 
@@ -32,7 +31,6 @@ export interface Step {
 /** Step without its time; undefined if the changed object does not exist. */
 export type Stage = Omit<Step, "elapsedMs"> | undefined;
 
-/** Returns the phase of an interface and, if it is reported, the reason. Returns undefined if the VMI's status reports no phase. */
 export function findIfaceStage(vmi: VirtualMachineInstance | undefined, name: string): Stage {
   const hotplug = vmi?.status?.interfaces?.find((iface) => iface.name === name)?.hotplug;
   if (hotplug === undefined) return undefined;
@@ -44,7 +42,6 @@ export function findIfaceStage(vmi: VirtualMachineInstance | undefined, name: st
   };
 }
 
-/** Returns whether the interface has no status, no attachment and no entry in the specification. */
 export function isIfaceGone(vmi: VirtualMachineInstance | undefined, name: string): boolean {
   const isNamed = (entry: { readonly name?: string }): boolean => entry.name === name;
   return ![
@@ -153,7 +150,6 @@ function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
 
-/** Values of printableStatus for a VM that is healthy or in transition. */
 const HEALTHY_STATUSES: readonly (string | undefined)[] = [
   undefined,
   "Starting",

@@ -69,7 +69,6 @@ class TargetFollower {
   readonly #first = Promise.withResolvers<Observation>();
   readonly #pending: Observation[] = [];
   readonly #unsubscribers: (() => void)[] = [];
-  /** Kinds whose objects have not been listed yet. */
   readonly #unlisted = new Set<string>();
   readonly #migrations = new Map<string, VirtualMachineInstanceMigration>();
   #vm: VirtualMachine | undefined;
@@ -169,7 +168,6 @@ class TargetFollower {
 
 const TIME_WIDTH = 9;
 
-/** Returns a line with the time of the step in seconds, the phase, and the reason why the phase is blocked. */
 function printStep(step: Step): string {
   const seconds = (step.elapsedMs / 1000).toFixed(3).padStart(TIME_WIDTH);
   return `${seconds} s  ${escapeLine(printStage(step))}\n`;
@@ -191,7 +189,6 @@ export interface Change {
   /** Description of the change in messages, for example `interface blue: plug`. */
   readonly what: string;
   readonly inspectCommand: string;
-  /** Additional fields of the JSON and YAML output. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly findStage: FindStage;
   /** Returns the verdict on the change. `first` is the state before the request. */
@@ -211,7 +208,6 @@ export interface ChangeResult {
   readonly warnings?: readonly string[];
 }
 
-/** Time limit of the request itself, including admission, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 function toCall({ target, request }: Change): RawRequest {

@@ -78,7 +78,7 @@ const SUBRESOURCES: WantedApi = {
 const SELINUX_DIR = "/sys/fs/selinux";
 const STANDALONE_SUFFIX = "+patchbay";
 
-async function observe<T>(request: Promise<T>): Promise<Observed<T>> {
+export async function observe<T>(request: Promise<T>): Promise<Observed<T>> {
   try {
     return { value: await request };
   } catch (error) {
@@ -90,7 +90,7 @@ interface StoreSession {
   readonly client: { readonly store: Pick<Store, "list"> };
 }
 
-function list<T extends KubeObject>(
+export function list<T extends KubeObject>(
   { client }: StoreSession,
   type: ResourceType<T>,
   options: ListOptions = {},
@@ -251,12 +251,13 @@ async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
 }
 
 async function readProcesses(
-  version: Observed<string>,
+  { serverVersion, nodes }: Pick<Facts, "serverVersion" | "nodes">,
   context: Context,
   session: Session,
 ): Promise<Pick<Facts, "processes" | "selinux" | "podTrial">> {
-  const isMachine = "value" in version && version.value.endsWith(STANDALONE_SUFFIX);
+  const isMachine = "value" in serverVersion && serverVersion.value.endsWith(STANDALONE_SUFFIX);
   if (!isMachine) return {};
+  const hasNode = "value" in nodes && nodes.value.length > 0;
   const selinux = Promise.resolve().then(() => readSelinux(SELINUX_DIR));
   const files = createFiles();
   const kubeconfig = await chooseKubeConfig(context, files);
@@ -272,7 +273,9 @@ async function readProcesses(
   return {
     processes,
     selinux: await observe(selinux),
-    podTrial: await observe(tryPod(session, context.signal)),
+    podTrial: hasNode
+      ? await observe(tryPod(session, context.signal))
+      : { failure: "there is no node that could start one" },
   };
 }
 
@@ -286,6 +289,7 @@ export async function collectFacts(context: Context, session: Session): Promise<
   const serverVersion = await observe(
     readJson(session, "/version").then(({ gitVersion }) => String(gitVersion)),
   );
+  const nodes = await list(session, NODES);
   const leaseKey = { namespace: names.SERVICES_NAMESPACE, name: "virt-controller" };
   const serviceSelection = { ...PATCHBAY_OBJECTS, namespace: names.SERVICES_NAMESPACE };
   return {
@@ -297,9 +301,9 @@ export async function collectFacts(context: Context, session: Session): Promise<
     certificates: await readCertificates(session, { apiServices, webhooks }),
     deployments: await list(session, DEPLOYMENTS, serviceSelection),
     daemonSets: await list(session, DAEMON_SETS, serviceSelection),
-    ...(await readProcesses(serverVersion, context, session)),
+    ...(await readProcesses({ serverVersion, nodes }, context, session)),
     leader: await observe(store.find(LEASES, leaseKey)),
-    nodes: await list(session, NODES),
+    nodes,
     nodeLeases: await list(session, LEASES, { namespace: NODE_LEASES }),
     useEmulation: "value" in kubevirts && usesEmulation(kubevirts.value[0]),
     offersDataplane: "value" in kubevirts && isDataplaneEnabled(kubevirts.value[0]),

@@ -17,6 +17,11 @@ export interface Finding {
 /** Observed value, or the reason why the observation failed. */
 export type Observed<T> = { readonly value: T } | { readonly failure: string };
 
+/** Converts a finding to its JSON output. In the output, `says` is the name of the field `message`. */
+export function toFindingJson({ check, verdict, message, fix }: Finding): object {
+  return { check, verdict, says: message, ...(fix !== undefined && { fix }) };
+}
+
 export function ok(check: string, message: string): Finding {
   return { check, verdict: "ok", message };
 }

@@ -24,6 +24,7 @@ const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
   IMAGE_IN_USE: CONFLICT,
   STANDALONE_RUNS_ALREADY: CONFLICT,
   INSTALL_NOT_OURS: CONFLICT,
+  INSTALL_CHECKS_FAILED: CONFLICT,
   INSTALL_IN_USE: CONFLICT,
   KUBE_UNREACHABLE: UNREACHABLE,
   RUNTIME_NOT_RUNNING: UNREACHABLE,
@@ -54,6 +55,10 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   STANDALONE_NOT_FOUND: "name the machine's directory with --data-dir",
   INSTALL_NOT_OURS:
     "another installation, KubeVirt for example, serves these kinds; objects of Patchbay are labelled app.kubernetes.io/part-of=patchbay",
+  INSTALL_CHECKS_FAILED:
+    "correct what the report names, or install in spite of it with --skip-checks",
+  INSTALL_NOT_READY:
+    "find the cause with: patchbay doctor; for a bug report: patchbay doctor --bundle",
   INSTALL_IN_USE: "delete them first, and wait until they are gone: kubectl get vm,vmi -A",
   RUNTIME_NOT_RUNNING: "start it with: patchbay up",
 };
@@ -79,7 +84,6 @@ function printHead(error: AppError): string {
     : error.message;
 }
 
-/** Returns the messages of the causes without repetitions, outermost first. */
 function listCauseMessages(error: unknown, messages: readonly string[] = []): readonly string[] {
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause === undefined || messages.length > 8) return messages;

@@ -24,7 +24,6 @@ export interface ExplainedVm {
   readonly title: string;
   readonly isRunning: boolean;
   readonly node?: string;
-  /** Reason why virt-handler cannot manage the VM. */
   readonly blockedReason?: string;
   /** Reason why the VM does not start, as text. */
   readonly problem?: string;

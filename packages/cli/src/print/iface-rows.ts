@@ -86,7 +86,6 @@ export function networkOf(row: IfaceRow): string | undefined {
   return multus?.networkName ?? (pod === undefined ? undefined : "pod");
 }
 
-/** Returns whether the VMI's guest runs or will start. */
 export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   return vmi !== undefined && !isVmiFinal(vmi);
 }

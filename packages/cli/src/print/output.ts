@@ -10,7 +10,6 @@ export interface Result {
   readonly names: readonly string[];
 }
 
-/** Prints the result. Loads the YAML printer only if it is needed. */
 export async function printResult(
   context: Pick<Context, "out" | "global">,
   result: Result,

@@ -15,7 +15,6 @@ function escape(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** Escapes all control characters except line ends and tabs. */
 function escapeControls(text: string): string {
   return text.replace(CONTROL_CHARACTERS, (character) =>
     LAYOUT_ESCAPES[character] === undefined ? escape(character) : character,

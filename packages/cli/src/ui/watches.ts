@@ -12,7 +12,6 @@ import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Clock } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 
-/** Resource types that the panel watches, by their names in the JSON lines. */
 const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
   vms: VIRTUAL_MACHINES,
   vmis: VIRTUAL_MACHINE_INSTANCES,
@@ -69,7 +68,6 @@ export interface WatchDeps {
 
 type SendLine = (line: object) => void;
 
-/** Reports to the page at intervals whether the API server responds. */
 async function streamPulses(
   { client, clock }: WatchDeps,
   send: SendLine,

@@ -6,7 +6,6 @@ import { retry } from "./timing.ts";
 export interface Session {
   readonly key: string;
   readonly server: string;
-  /** Default namespace of a new VM. */
   readonly namespace: string;
 }
 

@@ -20,7 +20,6 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/** Timer that calls `onMissed` unless it is restarted in time. */
 export class Deadline {
   readonly #ms: number;
   readonly #onMissed: () => void;

@@ -10,7 +10,6 @@ export interface CableRun {
   readonly trayDepth: number;
   /** X coordinate of the gap between the plugs in the rows below; undefined if there is no row below. */
   readonly gapX: number | undefined;
-  /** X coordinate of the right edge of the rack. */
   readonly rackEdgeX: number;
   readonly to: Point;
 }

@@ -26,7 +26,6 @@ export interface Objects {
   readonly vms: Keyed<VirtualMachine>;
   readonly vmis: Keyed<VirtualMachineInstance>;
   readonly networks: Keyed<NetworkAttachmentDefinition>;
-  /** Kinds whose objects were listed. */
   readonly listed: ReadonlySet<Watched>;
   /** The only namespace that the user sees; unset if the user sees all namespaces. */
   readonly onlyIn?: string;

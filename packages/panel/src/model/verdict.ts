@@ -5,7 +5,6 @@ import { toLongText } from "./shown.ts";
 
 export interface Answer {
   readonly status: number;
-  /** Body of the response, usually JSON. */
   readonly text: string;
   readonly warnings: readonly string[];
 }
@@ -30,7 +29,6 @@ function parseStatus(text: string): Status {
   }
 }
 
-/** Returns the message of an answer, followed by causes that the message does not contain. */
 export function printMessage({ text }: Answer): string {
   const { kind, message = "", details } = parseStatus(text);
   if (kind !== undefined && kind !== "Status") return "";

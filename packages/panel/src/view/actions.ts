@@ -38,7 +38,6 @@ import {
   type SentState,
 } from "./state.ts";
 
-/** Maximum time to wait until a plugged interface is in use, in milliseconds. */
 const IN_USE_TIMEOUT_MS = 60_000;
 /** Time for the guest to start using the plugged interface, in milliseconds. Lost frames do not count during this time. */
 const GRACE_MS = 15_000;

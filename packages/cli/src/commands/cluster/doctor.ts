@@ -1,31 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay doctor: checks an installation, or finds where frames of a VM's interfaces are lost.
 import type { Command, Context } from "../../command.ts";
-import type { Input } from "../../input.ts";
+import { hasFlag, textOption, type Input } from "../../input.ts";
 import type { DoctorReport } from "@patchbay/core/doctor";
-import type { Finding } from "../../doctor/finding.ts";
+import { toFindingJson, type Finding } from "../../doctor/finding.ts";
 import { printResult } from "../../print/output.ts";
+import { escapeLine } from "../../print/safe.ts";
+import { readWanted, TARGET_FLAGS } from "./install.ts";
 
-/** Converts a finding to its JSON output. In the output, `says` is the name of the field `message`. */
-function toJson({ check, verdict, message, fix }: Finding): object {
-  return { check, verdict, says: message, ...(fix !== undefined && { fix }) };
+async function printExamination(context: Context, findings: readonly Finding[]): Promise<void> {
+  const { AppError } = await import("@patchbay/base");
+  const { printFindings } = await import("../../print/doctor-report.ts");
+  const wrong = findings.filter(({ verdict }) => verdict === "wrong");
+  await printResult(context, {
+    table: () => printFindings(findings),
+    data: { findings: findings.map(toFindingJson) },
+    names: wrong.map(({ check }) => check),
+  });
+  if (wrong.length > 0)
+    throw new AppError("DOCTOR_FOUND", { wrong: wrong.length, all: findings.length });
 }
 
 async function examineInstallation(context: Context): Promise<void> {
-  const { AppError } = await import("@patchbay/base");
   const { withSession } = await import("../../session.ts");
   const { collectFacts } = await import("../../doctor/collect.ts");
   const { judgeInstallation } = await import("../../doctor/judge.ts");
-  const { printFindings } = await import("../../print/doctor-report.ts");
   await withSession(context, async (session) => {
-    const findings = judgeInstallation(await collectFacts(context, session));
+    await printExamination(context, judgeInstallation(await collectFacts(context, session)));
+  });
+}
+
+async function examineCluster(context: Context, input: Input): Promise<void> {
+  const { withSession } = await import("../../session.ts");
+  const { collectInstallFacts } = await import("../../doctor/before-install.ts");
+  const { judgeBeforeInstall } = await import("../../doctor/checks/before-install.ts");
+  await withSession(context, async ({ client, isPodAccount = false }) => {
+    const wanted = await readWanted(client, input);
+    const facts = await collectInstallFacts(client, wanted, isPodAccount);
+    await printExamination(context, judgeBeforeInstall(facts));
+  });
+}
+
+async function writeBundle(context: Context, input: Input): Promise<void> {
+  const { Readable } = await import("node:stream");
+  const { pipeline } = await import("node:stream/promises");
+  const { printTime } = await import("@patchbay/kube");
+  const { openNewFile } = await import("@patchbay/os");
+  const { withSession } = await import("../../session.ts");
+  const { collectBundle, packArchive } = await import("../../doctor/bundle/bundle.ts");
+  await withSession(context, async (session) => {
+    const time = printTime(session.clock.now()).slice(0, 19).replaceAll(":", "-");
+    const file = textOption(input, "bundle") ?? `patchbay-bundle-${time}.tar.gz`;
+    const bundle = await collectBundle(context, session, input.args[0]);
+    const archive = await packArchive(bundle.files());
+    await pipeline(Readable.from([archive]), openNewFile(file));
+    const { missing } = bundle;
     await printResult(context, {
-      table: () => printFindings(findings),
-      data: { findings: findings.map(toJson) },
-      names: findings.filter(({ verdict }) => verdict === "wrong").map(({ check }) => check),
+      table: () =>
+        [
+          `${file}: ${String(archive.length)} bytes; read it before you send it`,
+          ...missing.map((line) => `missing: ${escapeLine(line)}`),
+          "",
+        ].join("\n"),
+      data: { file, bytes: archive.length, missing },
+      names: [file],
     });
-    const wrong = findings.filter(({ verdict }) => verdict === "wrong").length;
-    if (wrong > 0) throw new AppError("DOCTOR_FOUND", { wrong, all: findings.length });
   });
 }
 
@@ -63,6 +102,14 @@ async function examineVm(context: Context, { args }: Input): Promise<void> {
 }
 
 async function run(context: Context, input: Input): Promise<void> {
+  if (input.options["bundle"] !== undefined) {
+    await writeBundle(context, input);
+    return;
+  }
+  if (hasFlag(input, "beforeInstall")) {
+    await examineCluster(context, input);
+    return;
+  }
   if (input.args.length === 0) {
     await examineInstallation(context);
     return;
@@ -70,13 +117,24 @@ async function run(context: Context, input: Input): Promise<void> {
   await examineVm(context, input);
 }
 
-/** Checks an installation or a VM without lasting changes. On a standalone machine, starts a test pod and deletes it. */
 export const doctor: Command = {
   name: "doctor",
   args: ["[vm]", "[interface]"],
   values: ["vms", "interfaces"],
   summary:
     "Check the installation, or find where a VM's interfaces lose frames, and say what to do",
-  flags: [],
+  flags: [
+    {
+      flags: "--before-install",
+      description: "check whether the cluster is ready for patchbay install, with its flags below",
+      conflicts: ["bundle"],
+    },
+    ...TARGET_FLAGS,
+    {
+      flags: "--bundle [file]",
+      description:
+        "write an archive for a bug report, without secrets (default: patchbay-bundle-TIME.tar.gz)",
+    },
+  ],
   run,
 };

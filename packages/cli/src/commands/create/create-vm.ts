@@ -83,7 +83,6 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Creates a VM. With `-o yaml` or `-o json`, only prints the manifest. */
 export const createVm: Command = {
   name: "create vm",
   args: ["<name>"],

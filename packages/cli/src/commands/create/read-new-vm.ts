@@ -100,7 +100,6 @@ async function readUserData(files: Files, input: Input): Promise<string> {
 
 type VmParts = Pick<NewVm, "volumes" | "rootSize" | "size" | "instancetype" | "preference">;
 
-/** @throws AppError with FLAG_INVALID */
 function readRootSize(input: Input): Pick<NewVm, "rootSize"> {
   const rootSize = textOption(input, "root");
   if (rootSize === undefined) return {};
@@ -109,7 +108,6 @@ function readRootSize(input: Input): Pick<NewVm, "rootSize"> {
   throw new AppError("FLAG_INVALID", { flag: "--root", reason });
 }
 
-/** @throws AppError with FLAG_INVALID */
 function readMachine(input: Input): VmParts {
   const image = textOption(input, "image");
   const values = {

@@ -16,7 +16,6 @@ function isParameter(text: string): text is Parameter {
   return PARAMETERS.some((parameter) => parameter === text);
 }
 
-/** @throws AppError with FLAG_INVALID */
 function readParameters(flag: string, text: string): Readonly<Partial<Record<Parameter, string>>> {
   const parameters: Partial<Record<Parameter, string>> = {};
   for (const pair of text.split(",")) {
@@ -108,7 +107,6 @@ export interface MatcherFlag {
   readonly boot: NewVolume | undefined;
 }
 
-/** @throws AppError with FLAG_INVALID */
 function readPartName(part: MatcherFlag["part"], text: string): Matcher {
   const kinds = [`virtualmachine${part}`, `virtualmachinecluster${part}`];
   const [name = "", kind, ...more] = text.split("/").reverse();

@@ -5,7 +5,6 @@ import type { Input } from "../../input.ts";
 
 interface GuestCommandSpec {
   readonly name: string;
-  /** Last part of the subresource's path. */
   readonly subresource: string;
   readonly method: "GET" | "PUT";
   readonly summary: string;

@@ -51,7 +51,6 @@ async function runImageList(context: Context): Promise<void> {
   });
 }
 
-/** Lists the images of a standalone machine, even if the machine is stopped. */
 export const imageList: Command = {
   name: "image list",
   args: [],

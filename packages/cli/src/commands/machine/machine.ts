@@ -114,7 +114,6 @@ export const restore: Command = {
   run: runRestore,
 };
 
-/** Default port of kube-apiserver. */
 const DEFAULT_PORT = 6443;
 
 async function runApiserver(context: Context, input: Input): Promise<void> {

@@ -62,7 +62,6 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Creates the Service without changing the VM, which may be stopped. */
 export const expose: Command = {
   name: "expose",
   args: ["<type>", "<name>"],

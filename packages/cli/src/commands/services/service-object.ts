@@ -5,9 +5,7 @@ import type { Service, ServicePort } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { toLabelValue } from "@patchbay/core/vm";
 
-/** Settings of the Service, as the user typed them. */
 export interface ExposeSettings {
-  /** Name of the VM or VMI. */
   readonly target: string;
   readonly namespace: string;
   readonly spec: VirtualMachineInstance["spec"] | undefined;

@@ -18,7 +18,6 @@ function takesValue({ flags }: FlagSpec): boolean {
   return flags.includes("<");
 }
 
-/** Shell commands that print the possible values of a flag or argument. */
 const SOURCES: Readonly<Record<ValueSource, string>> = {
   vms: "_patchbay_ask vms",
   networks: "_patchbay_ask networks",

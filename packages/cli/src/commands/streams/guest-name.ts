@@ -50,7 +50,6 @@ function splitNamespace([name = "", namespace]: readonly string[]): readonly [
   return more.length > 0 ? [name, undefined] : [first, second];
 }
 
-/** @throws AppError with FLAG_INVALID */
 export function parseGuestName(text: string): GuestName {
   const [user, rest] = splitUser(text);
   const [kind, parts] = splitKind(text, rest);

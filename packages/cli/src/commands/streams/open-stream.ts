@@ -10,7 +10,6 @@ import { type Session, subresourcePath, type Target } from "../../session.ts";
 interface StreamOptions {
   readonly subresource: readonly string[];
   readonly takesOver?: boolean;
-  /** Additional query parameters of the URL. */
   readonly query?: string;
 }
 

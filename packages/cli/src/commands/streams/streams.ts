@@ -21,7 +21,6 @@ async function runConsole(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Connects to the console, which one client can use at a time. */
 export const guestConsole: Command = {
   name: "console",
   args: ["<vm>"],
@@ -111,7 +110,6 @@ async function runVnc(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Forwards the screen to one viewer at a time. Fails when the guest ends. */
 export const vnc: Command = {
   name: "vnc",
   args: ["<vm>"],
@@ -125,7 +123,6 @@ export const vnc: Command = {
   run: runVnc,
 };
 
-/** Captures packets until the time limit or the size limit is reached. */
 export const capture: Command = {
   name: "capture",
   args: ["<vm>", "<interface>", "[filter...]"],

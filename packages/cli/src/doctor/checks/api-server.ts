@@ -8,10 +8,9 @@ import { printTime } from "@patchbay/kube";
 /** Oldest supported version. Source: docs/install.md */
 const MIN_VERSION = { major: 1, minor: 26 };
 export const SERVER_CLOCK = "clock of the API server";
-/** Maximum accepted difference between the clocks of the server and this computer, in milliseconds. */
 const SKEW_MAX_MS = 5_000;
 
-function judgeVersion(version: string): readonly Finding[] {
+export function judgeVersion(version: string): readonly Finding[] {
   const check = "API server";
   const [, major = "0", minor = "0"] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
   const isSupported =
@@ -107,7 +106,6 @@ export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[
 }
 
 const DAY_MS = 86_400_000;
-/** Remaining lifetime below which a certificate is reported, in days. */
 const REMAINING_MIN_DAYS = 14;
 
 function printDay(ms: number): string {

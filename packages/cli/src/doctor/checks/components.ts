@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of Patchbay's pods or processes, and of the leader.
 import { names } from "@patchbay/api";
-import type { DaemonSet, Deployment, Lease } from "@patchbay/api/kubernetes";
+import type { DaemonSet, Deployment, KubeObject, Lease, Pod } from "@patchbay/api/kubernetes";
 import { parseTime } from "@patchbay/kube";
 import type { MachineProcesses, MachineProcess } from "@patchbay/supervisor";
 import { serverNowMs, type Facts } from "../facts.ts";
@@ -18,23 +18,37 @@ interface Workload {
   readonly ready: number;
   /** Number of pods of the current version. */
   readonly updated: number;
+  /** Whether the status describes the current specification. */
+  readonly isCurrent: boolean;
 }
 
-function fromDeployment({ metadata, spec, status }: Deployment): Workload {
+interface Generations extends KubeObject {
+  readonly status?: { readonly observedGeneration?: number };
+}
+
+function isCurrent({ metadata, status }: Generations): boolean {
+  return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+}
+
+function fromDeployment(deployment: Deployment): Workload {
+  const { metadata, spec, status } = deployment;
   return {
     check: `Deployment ${metadata.name}`,
     wanted: spec?.replicas ?? 1,
     ready: status?.readyReplicas ?? 0,
     updated: status?.updatedReplicas ?? 0,
+    isCurrent: isCurrent(deployment),
   };
 }
 
-function fromDaemonSet({ metadata, status }: DaemonSet): Workload {
+function fromDaemonSet(daemonSet: DaemonSet): Workload {
+  const { metadata, status } = daemonSet;
   return {
     check: `DaemonSet ${metadata.name}`,
     wanted: status?.desiredNumberScheduled ?? 0,
     ready: status?.numberReady ?? 0,
     updated: status?.updatedNumberScheduled ?? 0,
+    isCurrent: isCurrent(daemonSet),
   };
 }
 
@@ -58,7 +72,6 @@ function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
   return ok(check, `${String(ready)} of ${String(wanted)} pods are ready${outdatedNote}`);
 }
 
-/** Checks each workload. The absence of workloads is a fault. */
 function judgeWorkloads(kind: string, workloads: readonly Workload[]): readonly Finding[] {
   if (workloads.length > 0) return workloads.map(judgeWorkload);
   return [
@@ -107,7 +120,6 @@ function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[
   return [ok(LEADER, `is ${holderIdentity}`)];
 }
 
-/** Checks the pods and the leader in a cluster, or the processes of a standalone machine. */
 export function judgeComponents(facts: Facts): readonly Finding[] {
   const { deployments, daemonSets, processes, leader } = facts;
   if (processes !== undefined) return ifObserved(PROCESSES, processes, judgeProcesses);
@@ -118,4 +130,53 @@ export function judgeComponents(facts: Facts): readonly Finding[] {
     ...ifObserved("DaemonSets of Patchbay", daemonSets, judgeDaemonSets),
     ...ifObserved(LEADER, leader, (value) => judgeLeader(value, serverNowMs(facts))),
   ];
+}
+
+/** Reasons of waiting containers that do not end without a user's action. Source: kubelet, images and container states. */
+const STUCK_REASONS: ReadonlySet<string> = new Set([
+  "CrashLoopBackOff",
+  "CreateContainerConfigError",
+  "CreateContainerError",
+  "ErrImageNeverPull",
+  "ErrImagePull",
+  "ImagePullBackOff",
+  "InvalidImageName",
+]);
+
+function findPodProblem({ metadata, status }: Pod): string | undefined {
+  const stuck = status?.containerStatuses?.find(({ state }) =>
+    STUCK_REASONS.has(state.waiting?.reason ?? ""),
+  );
+  const waiting = stuck?.state.waiting;
+  if (waiting === undefined) return undefined;
+  const detail = waiting.message === undefined ? "" : `: ${waiting.message}`;
+  return `pod ${metadata.name}: ${waiting.reason}${detail}`;
+}
+
+export interface RolloutObjects {
+  readonly deployments: readonly Deployment[];
+  readonly daemonSets: readonly DaemonSet[];
+  readonly pods: readonly Pod[];
+}
+
+export interface Rollout {
+  readonly lines: readonly string[];
+  /** Those of `lines` for which an installation waits. */
+  readonly pending: readonly string[];
+}
+
+export function judgeRollout({ deployments, daemonSets, pods }: RolloutObjects): Rollout {
+  const workloads = [...deployments.map(fromDeployment), ...daemonSets.map(fromDaemonSet)];
+  const states = workloads.map((workload) => {
+    const { check, wanted } = workload;
+    const ready = workload.isCurrent ? Math.min(workload.ready, workload.updated) : 0;
+    const line = `${check}: ${String(ready)} of ${String(wanted)} pods are ready`;
+    return { line, isReady: workload.isCurrent && ready >= wanted };
+  });
+  const problems = pods.flatMap((pod) => findPodProblem(pod) ?? []);
+  const waiting = states.filter(({ isReady }) => !isReady).map(({ line }) => line);
+  return {
+    lines: [...states.map(({ line }) => line), ...problems],
+    pending: waiting.length === 0 ? [] : [...waiting, ...problems],
+  };
 }

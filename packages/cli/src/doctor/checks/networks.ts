@@ -55,7 +55,6 @@ function judgeByEvents(
   );
 }
 
-/** Returns one finding for all networks without problems, and one finding for each problem on a node. */
 export function judgeNetworks(facts: Facts): readonly Finding[] {
   return ifObserved("networks", facts.networks, (value) => {
     const { networkEvents } = facts;

@@ -32,7 +32,6 @@ export function judgeSelinux({ selinux }: Facts): readonly Finding[] {
 
 const POD_START = "start of a pod";
 
-/** Checks whether a pod starts. Returns no findings on a cluster, where kubelets start the pods. */
 export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
   if (podTrial === undefined) return [];
   return ifObserved(POD_START, podTrial, ({ problem }) => [
@@ -49,7 +48,6 @@ export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
 const MIN_KERNEL = { major: 5, minor: 6 };
 /** Time after which a node that does not renew its lease counts as lost, in seconds. Source: Kubernetes node-monitor-grace-period. */
 const GRACE_SECONDS = 40;
-/** Maximum time by which a node's clock may be ahead of the API server's, in milliseconds. */
 const AHEAD_MAX_MS = 2_000;
 
 interface NodeProblem {
@@ -70,7 +68,7 @@ function offersNone(node: KubeNode, resource: string): boolean {
   return Number(node.status?.allocatable?.[resource] ?? "0") === 0;
 }
 
-function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
+export function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
   if (ready?.status === "True") return [];
   return [
@@ -87,7 +85,7 @@ function offersDevices({ daemonSets, processes }: Facts): boolean {
   return daemonSets.value.some(({ metadata }) => metadata.name === "virt-handler");
 }
 
-function findVersionProblems(node: KubeNode): readonly NodeProblem[] {
+export function findVersionProblems(node: KubeNode): readonly NodeProblem[] {
   const { kernelVersion = "", containerRuntimeVersion = "" } = node.status?.nodeInfo ?? {};
   const problems: NodeProblem[] = [];
   if (hasOldKernel(kernelVersion)) {

@@ -34,7 +34,6 @@ export interface DoctorReport {
   readonly milliseconds: number;
 }
 
-/** Values for the placeholders in the commands of a fix. */
 export type FixValues = Readonly<Partial<Record<FixWord, string>>>;
 
 type FixWord =

@@ -26,7 +26,6 @@ import {
 import { DEFAULT_POD_INTERFACE, buildPodInterfaceName, isOwnLinkName } from "./names.ts";
 import { findByName, ifacesOf, networksOf } from "./nics.ts";
 
-/** Device that a driver moved into the pod. */
 interface ClaimedDevice {
   readonly podInterfaceName: string;
   readonly mac?: string;

@@ -17,7 +17,6 @@ export interface OperationRow {
   /** Duration; unset while the operation is in progress. */
   readonly duration?: string;
   readonly end: string;
-  /** Phases with their durations, in order. */
   readonly phases: string;
 }
 
@@ -65,7 +64,6 @@ function toRow(operation: IfaceOperation): OperationRow {
   };
 }
 
-/** Lists the operations by NIC name, newest first. */
 export function listOperations(objects: VmObjects): ReadonlyMap<string, readonly OperationRow[]> {
   return new Map(
     mergeVmHistory(objects).map(({ name, operations }) => [

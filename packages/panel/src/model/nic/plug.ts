@@ -33,7 +33,6 @@ export interface Plug {
   readonly mtu?: number;
   readonly binding: string;
   readonly model: string;
-  /** Whether the spec sets the link down. */
   readonly isDown: boolean;
   /** Whether the NIC cannot be changed, for example because it is on the pod network. */
   readonly isFixed: boolean;
@@ -191,7 +190,6 @@ function find<T extends { readonly name?: string }>(
   return list.find((entry) => entry.name === name);
 }
 
-/** Returns whether a guest runs or starts. */
 export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   const phase = vmi?.status?.phase;
   return vmi !== undefined && phase !== "Succeeded" && phase !== "Failed";

@@ -43,7 +43,6 @@ async function runSsh(context: Context, input: Input): Promise<void> {
   ]);
 }
 
-/** Runs ssh, and exits with the exit code of ssh. */
 export const ssh: Command = {
   name: "ssh",
   args: ["<vm>"],

@@ -230,6 +230,18 @@ export const MANIFESTS_ERRORS = {
     retry: "never",
     http: 409,
   },
+  INSTALL_CHECKS_FAILED: {
+    summary: "the cluster fails {wrong} of {all} checks; nothing was changed",
+    owner: "environment",
+    retry: "on-change",
+    http: 409,
+  },
+  INSTALL_NOT_READY: {
+    summary: "everything is installed, but not ready after {seconds} s: {reason}",
+    owner: "environment",
+    retry: "on-change",
+    http: 500,
+  },
   INSTALL_IN_USE: {
     summary: "the cluster still has virtual machines; nothing was changed: {objects}",
     owner: "user",

@@ -11,11 +11,9 @@ import {
 export interface NicRoute {
   /** Destination as ADDRESS/LENGTH. The default route has length 0. */
   readonly destination: string;
-  /** Address of the gateway. Unset for an on-link route. */
   readonly gateway?: string;
 }
 
-/** Neighbor with a fixed MAC. */
 export interface NicNeighbor {
   /** IPv4 or IPv6 address, without prefix length. */
   readonly address: string;
@@ -67,7 +65,6 @@ interface Ipv6Address {
 
 interface Ipv6Lease {
   readonly addresses: readonly Ipv6Address[];
-  /** Whether the bridge is the guest's default router. */
   readonly isRouter: boolean;
 }
 

@@ -27,7 +27,6 @@ import {
 } from "./wanted-attachments.ts";
 import { isEqual } from "@patchbay/base";
 
-/** An attachment in net-agent's journal. */
 export interface OwnedAttachment {
   readonly network: string;
   readonly interfaceName: string;

@@ -58,7 +58,6 @@ export interface NamedValue {
 
 export interface ConfigMember {
   readonly field: string;
-  /** Name of the member. If the value is a list item, name of the list. */
   readonly member: string;
   readonly value: unknown;
 }

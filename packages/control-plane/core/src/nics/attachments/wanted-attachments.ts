@@ -33,7 +33,6 @@ function qualifySelection(
 interface ExistingAttachments {
   /** Attachments that other components created, even if net-agent adopted them. */
   readonly foreign: readonly PresentAttachment[];
-  /** Attachments in net-agent's journal, including adopted ones. */
   readonly requested: readonly PresentAttachment[];
 }
 

@@ -188,7 +188,6 @@ function buildMasqueradeWiring(facts: WiringFacts): Omit<MasqueradeWiring, "owne
   };
 }
 
-/** Binding in which the guest's addresses are translated to the pod's. */
 const MASQUERADE: BindingModule = {
   kind: "masquerade",
   buildWiring: buildMasqueradeWiring,

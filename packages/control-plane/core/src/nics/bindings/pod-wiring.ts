@@ -35,7 +35,6 @@ export interface PodReplies {
 
 export interface TokenBucket {
   readonly bytesPerSecond: number;
-  /** Size of the bucket, at least one frame. */
   readonly burstBytes: number;
 }
 

@@ -17,7 +17,6 @@ export interface AddressPool {
 }
 
 export interface DefinitionNeeds {
-  /** Programs of plugins and IPAM plugins, without duplicates. */
   readonly plugins: readonly string[];
   readonly links: readonly NamedField[];
   /** Links that must be bridges if they exist. */

@@ -93,7 +93,6 @@ export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): re
 export interface DefinitionFacts {
   readonly network: string;
   readonly needs: DefinitionNeeds;
-  /** Required plugin programs that exist on the node. */
   readonly plugins: ReadonlySet<string>;
   readonly pluginPath: string;
   /** Kinds of the node's links by name; undefined if the links were not read because the definition requires none. */
