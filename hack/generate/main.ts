@@ -7,6 +7,7 @@ import { renderReadme } from "./not-built.ts";
 import { INSTALLATIONS, renderPodCreation } from "./pod-creation.ts";
 import { renderApiReference, renderReference } from "./reference.ts";
 import { renderShapes } from "./shapes.ts";
+import { renderVersion } from "./version.ts";
 
 process.umask(0o022); // The caller's umask must not hide files from other users.
 
@@ -21,6 +22,7 @@ interface Output {
 }
 
 const OUTPUTS: readonly Output[] = [
+  { folder: ".", render: () => Promise.resolve(renderVersion(ROOT)), isOursAlone: false },
   { folder: "crds", render: () => Promise.resolve(renderCrds()), isOursAlone: true },
   { folder: "crds/networks", render: () => Promise.resolve(renderNetworks()), isOursAlone: true },
   {

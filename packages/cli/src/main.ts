@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry point of patchbay. Must not import large modules, because they would slow the start of every command.
-import { readEnvironment, readVersion } from "./config.ts";
+import { VERSION } from "@patchbay/base/version";
+import { readEnvironment } from "./config.ts";
 import type { ProcessContext } from "./program.ts";
 import { runCall } from "./run-call.ts";
 
@@ -18,7 +19,7 @@ function createProcessContext(): ProcessContext {
     out: process.stdout,
     err: process.stderr,
     environment: { ...readEnvironment(), callersUmask },
-    version: readVersion(),
+    version: VERSION,
     signal: interrupted.signal,
   };
 }

@@ -89,6 +89,12 @@ describe("the output format", () => {
   });
 });
 
+test("--version prints the version and succeeds", async () => {
+  const { out, error } = await patchbay("--version");
+  expect(out).toBe("patchbay 1.2.3\n");
+  expect(error).toMatchObject({ exitCode: 0 });
+});
+
 test("-o of the local ssh client is not mistaken for the output format", async () => {
   const words = ["-t", "-o StrictHostKeyChecking=no", "--kubeconfig", join(directory, "none")];
   const { error } = await patchbay("ssh", ...words, "vm/web");

@@ -94,6 +94,7 @@ class Program extends ParsedCommand {
 export function createProgram(processContext: ProcessContext): ParsedCommand {
   const program = new Program("patchbay")
     .description("Plugs network interfaces into running virtual machines")
+    .version(`patchbay ${processContext.version}`, "--version", "print the version")
     .exitOverride()
     .configureOutput({
       writeOut: (text) => {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failed starts and readiness of services.
+// Failed starts, readiness and versions of services.
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FakeCriSandboxes } from "@patchbay/cri/testing";
-import { eventually, type ProgramName } from "@patchbay/support";
+import { VERSION } from "@patchbay/base/version";
+import { PLUGIN_PROGRAM } from "@patchbay/cni";
+import { eventually, executableOf, type ProgramName } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
 import { NAD_DEFINITION } from "../net-agent/nad-definition.ts";
@@ -53,6 +56,18 @@ afterAll(async () => {
   runtime.close();
   await api.close();
   rmSync(directory, { recursive: true });
+});
+
+test("every program prints the version of the release", () => {
+  const services = ["virt-api", "virt-controller", "virt-handler", "net-agent"] as const;
+  const programs = [...services, "node-runtime", "service-net"] as const;
+  const vhostUser = join(PLUGIN_PROGRAM, "../patchbay-vhost-user");
+  for (const program of [...programs.map(executableOf), PLUGIN_PROGRAM, vhostUser]) {
+    const printed = execFileSync(program, ["--version"], { encoding: "utf8" });
+    expect({ program, printed }).toEqual({ program, printed: `${VERSION}\n` });
+  }
+  const printed = execFileSync(executableOf("patchbay"), ["--version"], { encoding: "utf8" });
+  expect(printed).toBe(`patchbay ${VERSION}\n`);
 });
 
 test.each(["virt-api", "virt-controller", "virt-handler", "net-agent", "node-runtime"] as const)(

@@ -302,7 +302,11 @@ static int print_answer(const struct text *answer, const char *path) {
   return status == 200 ? 0 : 1;
 }
 
-int main(void) {
+int main(int count, char **words) {
+  if (count == 2 && strcmp(words[1], "--version") == 0) {
+    puts(PATCHBAY_VERSION);
+    return 0;
+  }
   signal(SIGPIPE, SIG_IGN);
   command = getenv("CNI_COMMAND");
   bool is_known = false;

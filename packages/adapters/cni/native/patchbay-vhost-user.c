@@ -252,7 +252,11 @@ static int check(const char *config) {
   return 0;
 }
 
-int main(void) {
+int main(int count, char **words) {
+  if (count == 2 && strcmp(words[1], "--version") == 0) {
+    puts(PATCHBAY_VERSION);
+    return 0;
+  }
   const char *command = variable("CNI_COMMAND");
   if (strcmp(command, "VERSION") == 0) {
     puts("{\"cniVersion\":\"1.1.0\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { VERSION } from "@patchbay/base/version";
 import { LOG_LEVELS, type LogLevel } from "@patchbay/telemetry";
 import { InvalidArgumentError, Option, type Command } from "commander";
 
@@ -29,6 +30,7 @@ export function toPort(text: string): number {
 
 export function addCommonFlags(command: Command): Command {
   return command
+    .version(VERSION, "--version", "print the version")
     .option(
       "--kubeconfig <file>",
       "kubeconfig of the API server (default: in-cluster configuration)",

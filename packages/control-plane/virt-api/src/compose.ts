@@ -9,6 +9,7 @@ import {
 } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf, type Logger, KeyedMutex, RateLimiter } from "@patchbay/base";
+import { VERSION } from "@patchbay/base/version";
 import {
   type KubeClient,
   createCachedReader,
@@ -52,7 +53,7 @@ import {
   listMacOwners,
   type Caches,
 } from "./caches.ts";
-import { readVersion, type Flags } from "./config.ts";
+import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createAccessReview } from "./networks.ts";
 import { createTakeScreenshot, SCREENSHOT_RATE } from "./screen/screenshot.ts";
@@ -130,7 +131,7 @@ function createDeps(
   const { store } = client;
   const mutationCache = createMutationCache(caches.vms, caches.vmis);
   return {
-    release: `v${readVersion()}`,
+    release: `v${VERSION}`,
     store,
     cachedReader: createCachedReader(store, mutationCache, listCachedKinds(caches)),
     mutationCache,

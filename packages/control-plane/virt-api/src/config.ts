@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createRequire } from "node:module";
 import { addCommonFlags, toPort, type CommonFlags } from "@patchbay/daemon";
 import type { HandlerAddress } from "./handlers/client.ts";
 import { Command, InvalidArgumentError } from "commander";
@@ -101,11 +100,4 @@ export function parseFlags(argv: readonly string[]): Flags {
     command.error("error: --tls-cert-file and --tls-private-key-file must be set together");
   }
   return flags;
-}
-
-// The relative path to package.json is the same for sources and compiled files.
-const loadJson = createRequire(import.meta.url) as (path: string) => { readonly version: string };
-
-export function readVersion(): string {
-  return loadJson("../package.json").version;
 }

@@ -45,6 +45,7 @@ import {
   withTrimmedAnnotations,
 } from "@patchbay/core/vm";
 import { isEqual, KeyedMutex, type Clock } from "@patchbay/base";
+import { VERSION } from "@patchbay/base/version";
 import { isNodeUnresponsive, isSchedulable, trimDefinition, trimNode } from "@patchbay/core/node";
 import { listMacs } from "@patchbay/core/nics";
 import {
@@ -80,7 +81,7 @@ import {
   type StartableCache,
 } from "@patchbay/kube";
 import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
-import { readVersion, type Flags } from "./config.ts";
+import type { Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";
 import {
@@ -380,7 +381,7 @@ async function runInstallationLoop(
   apiServices.start(signal);
   await waitForCaches([apiServices], signal);
   queue.add(KUBEVIRTS.kind);
-  const deps = { kubevirts, apiServices, store, clock, version: readVersion() };
+  const deps = { kubevirts, apiServices, store, clock, version: VERSION };
   const reconcileOne = (): Promise<Next> => reconcileInstallation(deps);
   await runReconciler(
     { name: "installation", queue, reconcile: reconcileOne, log, clock, watch },

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createRequire } from "node:module";
 import { names } from "@patchbay/api";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
@@ -47,11 +46,4 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
-}
-
-// The relative path to package.json is the same for sources and compiled files.
-const loadJson = createRequire(import.meta.url) as (path: string) => { readonly version: string };
-
-export function readVersion(): string {
-  return loadJson("../package.json").version;
 }

@@ -8,6 +8,7 @@ const ROOT = join(import.meta.dirname, "../../../..");
 const FOLDERS = {
   patchbay: "cli",
   "node-runtime": "standalone/node-runtime",
+  "service-net": "standalone/service-net",
   "net-agent": "control-plane/net-agent",
   "virt-api": "control-plane/virt-api",
   "virt-controller": "control-plane/virt-controller",
