@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the settings of an existing installation. A repeated `install` preserves them unless its options override them.
+import { names } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Store } from "@patchbay/core/interfaces";
@@ -51,6 +52,20 @@ function findRootDir(workloads: readonly KubeObject[]): string | undefined {
   return typeof path === "string" ? path.slice(0, -end.length) : undefined;
 }
 
+function splitImage(reference: string): readonly [repository: string, digest: string | undefined] {
+  const [name = "", digest] = reference.split("@");
+  const colon = name.indexOf(":", name.lastIndexOf("/") + 1);
+  return [colon === -1 ? name : name.slice(0, colon), digest];
+}
+
+/** Moves an installation by digest to the image of this release, in the repository that the installation uses. */
+export function chooseImage(existing: string, released: string): string {
+  const [repository, before] = splitImage(existing);
+  const [releasedRepository, after] = splitImage(released);
+  if (before === undefined || after === undefined) return existing;
+  return repository + released.slice(releasedRepository.length);
+}
+
 export function parseSettings(workloads: readonly KubeObject[]): InstallSettings {
   const [image] = findTexts(workloads, "image");
   const args = findTexts(workloads, "args");
@@ -60,9 +75,13 @@ export function parseSettings(workloads: readonly KubeObject[]): InstallSettings
   const dataplaneGroup = findFlagValue(args, SETTING_FLAGS.dataplaneGroup);
   const kubeletRootDir = findRootDir(workloads);
   return {
-    ...(image !== undefined && { image }),
-    ...(launcherImage !== undefined && { launcherImage }),
-    ...(sidecarShimImage !== undefined && { sidecarShimImage }),
+    ...(image !== undefined && { image: chooseImage(image, names.PATCHBAY_IMAGE) }),
+    ...(launcherImage !== undefined && {
+      launcherImage: chooseImage(launcherImage, names.LAUNCHER_IMAGE),
+    }),
+    ...(sidecarShimImage !== undefined && {
+      sidecarShimImage: chooseImage(sidecarShimImage, names.SIDECAR_SHIM_IMAGE),
+    }),
     ...(mode !== undefined && { mode }),
     ...(dataplaneGroup !== undefined && { dataplaneGroup: Number(dataplaneGroup) }),
     ...(kubeletRootDir !== undefined && { kubeletRootDir }),

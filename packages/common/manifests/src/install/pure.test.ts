@@ -5,7 +5,7 @@ import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseManifests, readManifests } from "../manifests.ts";
 import { buildReplacement, withoutVolatileMetadata } from "./merge-objects.ts";
-import { parseSettings } from "./preserved-settings.ts";
+import { chooseImage, parseSettings } from "./preserved-settings.ts";
 import { isEstablished } from "./kubevirt-object.ts";
 import { isPodCreation } from "./pod-creation.ts";
 import { isWorkload, withSettings, type InstallSettings } from "./settings.ts";
@@ -108,6 +108,28 @@ describe("settings of an installed cluster", () => {
   test("are empty for an unchanged installation", () => {
     const workloads = objects.filter(isWorkload);
     expect(withSettings(objects, parseSettings(workloads))).toEqual(objects);
+  });
+
+  const RELEASED = "registry.example/patchbay/patchbay:0.3.0@sha256:03";
+  test.each([
+    {
+      name: "of an earlier release in another registry",
+      given: ["r:5000/p/patchbay:0.2.0@sha256:02", RELEASED],
+      want: "r:5000/p/patchbay:0.3.0@sha256:03",
+    },
+    {
+      name: "by digest alone",
+      given: ["r:5000/other@sha256:02", RELEASED],
+      want: "r:5000/other:0.3.0@sha256:03",
+    },
+    { name: "by tag", given: ["r:5000/p:own", RELEASED], want: "r:5000/p:own" },
+    {
+      name: "by digest, with a build that has none",
+      given: ["r/p@sha256:02", "localhost/p:dev"],
+      want: "r/p@sha256:02",
+    },
+  ])("an image $name becomes $want", ({ given: [existing = "", released = ""], want }) => {
+    expect(chooseImage(existing, released)).toBe(want);
   });
 
   test("are empty without an installation", () => {
