@@ -53,5 +53,5 @@ test.each(["12", "13"])("updates the apt package lists first on Debian %s", (ver
 test("an unknown argument changes nothing", () => {
   const { code, stderr, calls } = runInstall('ID=debian\nVERSION_ID="13"\n', "--all");
   expect({ code, calls }).toEqual({ code: 2, calls: "" });
-  expect(stderr).toContain("usage: install [--tests]");
+  expect(stderr).toContain("usage: install [--tests] [--release]");
 });

@@ -9,6 +9,8 @@ import type { DebianPackage } from "./debian.ts";
 export type NpmPackage = Contrib.FromNodePackageJson.Types.NodePackageJson;
 
 export interface Materials {
+  /** Defaults to an image. */
+  readonly type?: "application";
   readonly reference: string;
   readonly digest: string;
   readonly debian: readonly (DebianPackage & { readonly licences: readonly string[] })[];
@@ -55,12 +57,14 @@ function onlyOnce(components: readonly Models.Component[]): readonly Models.Comp
   return [...new Map(components.map((component) => [component.purl, component])).values()];
 }
 
-export function makeBom({ reference, digest, debian, npm }: Materials): string {
-  const image = new Models.Component(Enums.ComponentType.Container, reference, {
+export function makeBom({ type, reference, digest, debian, npm }: Materials): string {
+  const kind =
+    type === "application" ? Enums.ComponentType.Application : Enums.ComponentType.Container;
+  const described = new Models.Component(kind, reference, {
     version: digest,
     bomRef: reference,
   });
-  const bom = new Models.Bom({ metadata: new Models.Metadata({ component: image }) });
+  const bom = new Models.Bom({ metadata: new Models.Metadata({ component: described }) });
   for (const component of onlyOnce([
     ...debian.map(debianComponent),
     ...npm.flatMap(npmComponent),

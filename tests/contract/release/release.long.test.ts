@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of a release, made twice with the smallest image, and used without the repository.
+import { execFileSync, spawnSync } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { needProgram } from "@patchbay/support";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { VERSION } from "@patchbay/base/version";
+import { makeManifests } from "../../../hack/releasing/cluster-manifests.ts";
+import { makeCommandLine } from "../../../hack/releasing/command-line.ts";
+import { IMAGES, toReference, type ReleasedImages } from "../../../hack/releasing/image-names.ts";
+import { makeImages, readImages } from "../../../hack/releasing/images.ts";
+import { ARCHITECTURES, ROOT, type Release } from "../../../hack/releasing/release.ts";
+import { seal, writeSignature } from "../../../hack/releasing/seal.ts";
+import { startKubectlSession } from "../apiserver/kubectl/session.ts";
+import { startContainerdBench } from "../containerd/bench.ts";
+
+needProgram("/usr/bin/aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu");
+needProgram("/usr/bin/qemu-aarch64-static", "qemu-user-static");
+
+const MACHINE = process.arch === "arm64" ? "arm64" : "amd64";
+const REGISTRY = "registry.example/patchbay";
+const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+let directory = "";
+let output = "";
+
+function run(cwd: string, program: string, ...args: readonly string[]): string {
+  return execFileSync(program, [...args], { cwd, encoding: "utf8", maxBuffer: 1 << 28 });
+}
+
+/** Only the pause image is made. The others get made-up digests, because the launcher's image takes a minute. */
+function addOtherImages(release: Release): void {
+  const made = readImages(release);
+  const others = IMAGES.filter((image) => image !== "pause").map((image) => [
+    image,
+    { tag: `${REGISTRY}/${image}:${VERSION}`, digest: `sha256:${"0".repeat(64)}`, bytes: {} },
+  ]);
+  const all = { ...made, ...(Object.fromEntries(others) as ReleasedImages) };
+  writeFileSync(join(release.output, "images.json"), JSON.stringify(all));
+}
+
+async function make(name: string): Promise<string> {
+  const release: Release = {
+    version: VERSION,
+    commit: run(ROOT, "git", "rev-parse", "HEAD").trim(),
+    architectures: ARCHITECTURES,
+    registry: REGISTRY,
+    url: "https://releases.example",
+    epoch: 1_780_000_000,
+    output: join(directory, name),
+    work: join(directory, `${name}.work`),
+  };
+  for (const path of [release.output, release.work]) mkdirSync(path);
+  makeImages(release, ["pause"]);
+  addOtherImages(release);
+  await makeManifests(release);
+  makeCommandLine(release);
+  seal(release);
+  writeSignature(release, privateKey);
+  return release.output;
+}
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "release-"));
+  output = await make("first");
+}, 900_000);
+afterAll(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+test("a second release has the same bytes", { timeout: 900_000 }, async () => {
+  const again = await make("second");
+  const sums = (folder: string): string => run(folder, "sh", "-c", "sha256sum *");
+  expect(sums(again)).toBe(sums(output));
+});
+
+test("the documented commands accept the release, and reject a changed one", () => {
+  const check = join(directory, "check");
+  run(directory, "cp", "-r", output, check);
+  const verify = (): string => {
+    run(check, "sh", "-c", "openssl base64 -d -A -in SHA256SUMS.sig -out SHA256SUMS.der");
+    const openssl = ["dgst", "-sha256", "-verify", "cosign.pub", "-signature", "SHA256SUMS.der"];
+    return run(check, "openssl", ...openssl, "SHA256SUMS");
+  };
+  expect(verify()).toBe("Verified OK\n");
+  expect(run(check, "sha256sum", "--check", "--quiet", "SHA256SUMS")).toBe("");
+  writeFileSync(join(check, "patchbay.yaml"), "other");
+  expect(() => run(check, "sha256sum", "--check", "--quiet", "SHA256SUMS")).toThrow(
+    "patchbay.yaml",
+  );
+  writeFileSync(join(check, "SHA256SUMS"), "other");
+  expect(verify).toThrow("Verification failure");
+});
+
+test("containerd imports an image's archive under the reference of the manifests", async () => {
+  const reference = `${REGISTRY}/pause`;
+  const archive = join(output, `image-pause-${VERSION}.tar`);
+  const bench = await startContainerdBench();
+  try {
+    await bench.ctr("images", "import", "--digests", "--base-name", reference, archive);
+    const listed = (await bench.ctr("images", "ls", "-q")).trim().split("\n");
+    const { pause } = JSON.parse(
+      readFileSync(join(output, "images.json"), "utf8"),
+    ) as ReleasedImages;
+    expect(listed).toEqual([pause.tag, `${reference}@${pause.digest}`].sort());
+    expect(toReference(pause)).toBe(`${pause.tag}@${pause.digest}`);
+    // Shows the platforms of the index whose content exists.
+    const platforms = await bench.ctr("images", "ls", `name==${pause.tag}`);
+    expect(platforms).toMatch(/linux\/amd64.*linux\/arm64/);
+  } finally {
+    await bench.close();
+  }
+});
+
+test("kubectl applies each manifest at once", async () => {
+  for (const file of ["patchbay.yaml", "net-agent.yaml"]) {
+    const session = await startKubectlSession();
+    try {
+      const path = join(output, file);
+      const { code, err } = await session.kubectl("apply -f", path);
+      expect({ code, err: code === 0 ? "" : err }).toEqual({ code: 0, err: "" });
+      const objects = parseAllDocuments(readFileSync(path, "utf8")).length;
+      const { out } = await session.kubectl("get -o name --ignore-not-found -f", path);
+      expect(out.trim().split("\n")).toHaveLength(objects);
+    } finally {
+      await session.close();
+    }
+  }
+});
+
+test("the command line runs where the repository does not exist", async () => {
+  const session = await startKubectlSession();
+  try {
+    const archive = join(output, `patchbay-cli-${VERSION}-linux-${MACHINE}.tar.gz`);
+    const target = join(directory, "command-line");
+    mkdirSync(target);
+    run(target, "tar", "-xf", archive);
+    expect(run(target, "find", ".", "-type", "l")).toBe("");
+    const program = join(target, `patchbay-${VERSION}`, "patchbay");
+    const patchbay = (...args: readonly string[]) => {
+      // The mount hides the repository from this process only.
+      const script = 'mount -t tmpfs none "$1"; shift; exec "$@"';
+      const argv = ["--mount", "sh", "-euc", script, "sh", ROOT, program, ...args];
+      return spawnSync("unshare", argv, { cwd: "/", env: session.env, encoding: "utf8" });
+    };
+    expect(patchbay("--version")).toMatchObject({ status: 0, stdout: `patchbay ${VERSION}\n` });
+    expect(patchbay("install")).toMatchObject({ status: 0 });
+    const { out } = await session.kubectl("get -n patchbay -o json deployment virt-api");
+    expect(out).toContain(`${REGISTRY}/patchbay:${VERSION}@sha256:`);
+  } finally {
+    await session.close();
+  }
+});
