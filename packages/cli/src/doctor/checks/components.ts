@@ -26,30 +26,32 @@ interface Generations extends KubeObject {
   readonly status?: { readonly observedGeneration?: number };
 }
 
-function isCurrent({ metadata, status }: Generations): boolean {
-  return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+type Counts = readonly [wanted: number, ready: number, updated: number];
+
+function toWorkload(
+  kind: string,
+  { metadata, status }: Generations,
+  [wanted, ready, updated]: Counts,
+): Workload {
+  const isCurrent = (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+  return { check: `${kind} ${metadata.name}`, wanted, ready, updated, isCurrent };
 }
 
 function fromDeployment(deployment: Deployment): Workload {
-  const { metadata, spec, status } = deployment;
-  return {
-    check: `Deployment ${metadata.name}`,
-    wanted: spec?.replicas ?? 1,
-    ready: status?.readyReplicas ?? 0,
-    updated: status?.updatedReplicas ?? 0,
-    isCurrent: isCurrent(deployment),
-  };
+  const { spec = {}, status = {} } = deployment;
+  const { replicas = 1 } = spec;
+  const { readyReplicas = 0, updatedReplicas = 0 } = status;
+  return toWorkload("Deployment", deployment, [replicas, readyReplicas, updatedReplicas]);
 }
 
 function fromDaemonSet(daemonSet: DaemonSet): Workload {
-  const { metadata, status } = daemonSet;
-  return {
-    check: `DaemonSet ${metadata.name}`,
-    wanted: status?.desiredNumberScheduled ?? 0,
-    ready: status?.numberReady ?? 0,
-    updated: status?.updatedNumberScheduled ?? 0,
-    isCurrent: isCurrent(daemonSet),
-  };
+  const {
+    desiredNumberScheduled = 0,
+    numberReady = 0,
+    updatedNumberScheduled = 0,
+  } = daemonSet.status ?? {};
+  const counts = [desiredNumberScheduled, numberReady, updatedNumberScheduled] as const;
+  return toWorkload("DaemonSet", daemonSet, counts);
 }
 
 function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
