@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Match conditions of webhooks, which avoid unnecessary calls of virt-api. Source: KEP-3716.
 import { names } from "@patchbay/api";
+import type { KubeObject, WebhookConfiguration } from "@patchbay/api/kubernetes";
 
-/** Condition of a webhook. The API server calls a webhook only if all its conditions are true. */
 export interface MatchCondition {
   readonly name: string;
   /** CEL expression over `object`, `oldObject` and `request`. */
@@ -63,4 +63,17 @@ const CONDITIONS: Readonly<Record<string, readonly MatchCondition[]>> = {
 /** Returns the conditions of the webhook with this name, for example `mutate.virt-api.patchbay.io`. */
 export function buildConditions(webhook: string): readonly MatchCondition[] {
   return CONDITIONS[webhook.split(".", 1)[0] ?? ""] ?? [];
+}
+
+/** Adds the conditions to the webhooks of an object, for API servers that support them. */
+export function withConditions(object: KubeObject): KubeObject {
+  // The cast is safe: other kinds have no webhooks.
+  const { webhooks } = object as WebhookConfiguration;
+  if (webhooks === undefined) return object;
+  const changedWebhooks = webhooks.map((webhook) => {
+    const matchConditions = buildConditions(webhook.name);
+    return matchConditions.length === 0 ? webhook : { ...webhook, matchConditions };
+  });
+  const changed: WebhookConfiguration = { ...object, webhooks: changedWebhooks };
+  return changed;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-export { buildConditions } from "./conditions.ts";
+export { buildConditions, withConditions } from "./conditions.ts";
 export { forServerVersion } from "./install/app-armor.ts";
 export {
   describeObject,

@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import type { KubeObject, WebhookConfiguration } from "@patchbay/api/kubernetes";
 import { AppError, isAppError, isEqual } from "@patchbay/base";
 import type { Store, WriteOptions } from "@patchbay/core/interfaces";
-import { buildConditions } from "../conditions.ts";
+import { withConditions } from "../conditions.ts";
 import { findType, TYPES } from "../types.ts";
 import { buildReplacement, withoutVolatileMetadata, withLastInstalled } from "./merge-objects.ts";
 import { requestPluginRemovalIfUnused } from "./uninstall-plugins.ts";
@@ -130,18 +130,6 @@ async function apply(
       if (!isLost || remaining === 0) throw error;
     }
   }
-}
-
-function withConditions(object: KubeObject): KubeObject {
-  // The cast is safe: other kinds have no webhooks.
-  const { webhooks } = object as WebhookConfiguration;
-  if (webhooks === undefined) return object;
-  const changedWebhooks = webhooks.map((webhook) => {
-    const matchConditions = buildConditions(webhook.name);
-    return matchConditions.length === 0 ? webhook : { ...webhook, matchConditions };
-  });
-  const changed: WebhookConfiguration = { ...object, webhooks: changedWebhooks };
-  return changed;
 }
 
 /** Returns whether the API server supports match conditions. By default, servers before 1.28 reject or drop these conditions. */
