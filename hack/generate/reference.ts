@@ -10,6 +10,8 @@ import { CATALOGUE, type ErrorEntry } from "@patchbay/base";
 import { REASONS, type ReasonEntry } from "@patchbay/core/reasons";
 import { format, type FormatConfig } from "oxfmt";
 import { callPatchbay } from "../../packages/cli/src/testing/run-patchbay.ts";
+import { readBase } from "../chart/base.ts";
+import { listChartValues } from "../chart/chart.ts";
 import { BENCH, STORIES } from "../../tests/contract/net-agent/third-party/table.ts";
 import { renderFields } from "./fields.ts";
 import { renderRights } from "./rights.ts";
@@ -338,6 +340,27 @@ function renderNetworks(): string {
   ].join("");
 }
 
+/** Renders a value's type or the texts that its schema allows. */
+function typeOf({ type, enum: choices }: Readonly<Record<string, unknown>>): string {
+  if (!Array.isArray(choices)) return String(type);
+  return choices.map((choice) => `\`${String(choice)}\``).join(", ");
+}
+
+async function renderHelmValues(): Promise<string> {
+  const rows = listChartValues(await readBase()).map((value) => [
+    `\`${value.name}\``,
+    typeOf(value.schema),
+    `\`${cell(JSON.stringify(value.default))}\``,
+    cell(value.description),
+  ]);
+  return [
+    `# Values of the Helm chart\n\n${NOTE}`,
+    "`helm install --set NAME=VALUE`, or a file for `--values`. The chart's schema rejects unknown names and values of another type.\n",
+    "Helm merges maps such as `nodeSelector` with the default, field by field, and replaces lists. [helm.md](../helm.md) has examples.\n\n",
+    table(["value", "type", "default", "meaning"], rows),
+  ].join("");
+}
+
 export async function renderReference(): Promise<ReadonlyMap<string, string>> {
   const pages = {
     "errors.md": renderErrors(),
@@ -347,6 +370,7 @@ export async function renderReference(): Promise<ReadonlyMap<string, string>> {
     "networks.md": renderNetworks(),
     "vm-fields.md": renderFields(NOTE),
     "rights.md": await renderRights(NOTE),
+    "helm-values.md": await renderHelmValues(),
   };
   return formatPages(pages);
 }
