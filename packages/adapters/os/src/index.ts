@@ -10,6 +10,7 @@ export {
 } from "./processes/process-identity.ts";
 export { createClock } from "./clock.ts";
 export { createFiles, installProgram, openNewFile } from "./files/files.ts";
+export { claimStateFormat } from "./files/state-format.ts";
 export {
   type GrowingFile,
   openGrowingFile,

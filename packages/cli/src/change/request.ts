@@ -32,7 +32,6 @@ interface Goal {
   readonly what: string;
   /** Called with each observation. Returns true to end the wait. */
   readonly visit: (observation: Observation) => boolean;
-  /** Returns the current state for the error message. */
   readonly state: () => string;
   readonly timeoutMs: number;
 }

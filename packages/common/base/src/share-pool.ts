@@ -14,7 +14,6 @@ export interface PoolLimits {
 const SYSTEM_PREFIX = "system ";
 /** Namespaces of Kubernetes and Patchbay. Tenants cannot create pods or service accounts there. */
 const SYSTEM_NAMESPACES: readonly string[] = ["kube-system", "patchbay"];
-/** Groups of administrators and nodes. */
 const SYSTEM_GROUPS: readonly string[] = ["system:masters", "system:nodes"];
 
 interface ObjectName {

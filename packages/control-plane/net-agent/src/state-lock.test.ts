@@ -52,3 +52,14 @@ test("a waiting agent stops when it is aborted", async () => {
   expect(second).toBeUndefined();
   first?.release();
 });
+
+test("an agent refuses the state of a newer version", async () => {
+  const state = join(directory, "state");
+  const files = createFiles();
+  await files.ensureDirectory(state);
+  await files.writeAtomic(join(state, "format.json"), '{"format":2}\n');
+  await expect(hold(new AbortController().signal)).rejects.toMatchObject({
+    code: "FORMAT_TOO_NEW",
+    details: { path: state, found: "2", supported: 1 },
+  });
+});

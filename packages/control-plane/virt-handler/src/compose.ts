@@ -22,6 +22,7 @@ import {
 import { createHookSidecars } from "@patchbay/hooks";
 import { createHypervisor } from "@patchbay/libvirt";
 import {
+  claimStateFormat,
   createChildStarter,
   createDeviceNodes,
   createFiles,
@@ -57,7 +58,7 @@ import type {
   Sandboxes,
   VhostSockets,
 } from "@patchbay/core/interfaces";
-import { createAddressStore } from "./addresses/address-store.ts";
+import { createAddressStore, STATE_FORMAT } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
 import type { NodeDoctor } from "./server/guest-doctor.ts";
 import { connectInPodsDir } from "./server/guest-streams.ts";
@@ -283,6 +284,7 @@ async function serveVirtApi(
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { nodeName, concurrency } = flags;
+  await claimStateFormat(createFiles(), flags.stateDir, STATE_FORMAT);
   const watch = health.watchLoop("vmi");
   const vmis = watchVmis(context, nodeName);
   const kubevirts = createCache(client.reflect(KUBEVIRTS), { logger: log });

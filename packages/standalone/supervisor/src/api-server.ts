@@ -13,7 +13,6 @@ import { readMetrics } from "./metrics.ts";
 import { buildApiServerOptions } from "./settings/api-server-options.ts";
 
 export interface ApiServerRun {
-  /** Absolute path of the data directory. */
   readonly dataDir: string;
   /** TCP port on the loopback address; 0 selects a free port. Defaults to the port in the settings file. */
   readonly port?: number;

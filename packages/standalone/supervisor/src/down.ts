@@ -37,7 +37,6 @@ export async function hasRemains(files: Files, paths: Paths): Promise<boolean> {
 const DOWN_TIMEOUT_MS = 300_000;
 
 export interface DownOptions {
-  /** Absolute path of the data directory. */
   readonly dataDir: string;
   readonly purge?: boolean;
   /** Prints each step. Defaults to standard error. */

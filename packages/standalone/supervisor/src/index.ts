@@ -43,7 +43,7 @@ export async function describeMachine(dataDir: string): Promise<MachineProcesses
 
 /**
  * Runs the API server in this process until it is stopped. Writes the administrator's kubeconfig.
- * @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED, APISERVER_TLS_INVALID
+ * @throws AppError with STORE_UNUSABLE, FORMAT_TOO_NEW, APISERVER_LISTEN_FAILED, APISERVER_TLS_INVALID
  */
 export async function runApiServer(run: ApiServerRun): Promise<void> {
   const module = await import("./api-server.ts");
@@ -52,7 +52,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
 
 /**
  * Replaces all objects with the objects of a backup. The machine's API server must not run.
- * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
+ * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE, FORMAT_TOO_NEW or STORE_WRITE_FAILED
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const module = await import("./restore.ts");

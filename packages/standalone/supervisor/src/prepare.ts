@@ -13,7 +13,8 @@ import {
 import { writeDefaultNetwork } from "./host/cni.ts";
 import { readHostNodeName } from "./config.ts";
 import { listDirectories, type Paths } from "./data-dir/paths.ts";
-import { rejectForeignFiles } from "./data-dir/ownership.ts";
+import { readFields } from "./data-dir/json.ts";
+import { checkDataFormat, rejectForeignFiles } from "./data-dir/ownership.ts";
 import { listLinks } from "./host/bridges.ts";
 import {
   storeSettings,
@@ -63,12 +64,13 @@ export interface Prepared {
   readonly certificates: Certificates;
 }
 
-/** @throws AppError with STANDALONE_NOT_OURS when the data directory contains other files */
+/** @throws AppError with STANDALONE_NOT_OURS when the data directory contains other files, and FORMAT_TOO_NEW */
 export async function makeDirectories({
   files,
   paths,
 }: Pick<PrepareDeps, "files" | "paths">): Promise<void> {
   await rejectForeignFiles(files, paths);
+  checkDataFormat(await readFields(files, paths.settings), paths);
   for (const [path, mode] of listDirectories(paths)) await files.ensureDirectory(path, mode);
 }
 

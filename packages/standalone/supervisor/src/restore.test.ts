@@ -33,3 +33,13 @@ test("only root can read the directory of the objects", async () => {
   await restore({ dataDir, file }).catch(() => undefined);
   expect(statSync(join(dataDir, "apiserver")).mode & 0o777).toBe(0o700);
 });
+
+test("does not restore into the directory of a newer version", async () => {
+  const file = join(directory, "backup.json");
+  writeFileSync(file, "{}");
+  writeFileSync(join(directory, "standalone.json"), '{"kind":"PatchbayStandalone","format":2}');
+  await expect(restore({ dataDir: directory, file })).rejects.toMatchObject({
+    code: "FORMAT_TOO_NEW",
+    details: { path: directory, found: "2", supported: 1 },
+  });
+});

@@ -2,10 +2,11 @@
 import { restoreStore } from "@patchbay/apiserver";
 import { AppError } from "@patchbay/base";
 import { createFiles } from "@patchbay/os";
+import { readFields } from "./data-dir/json.ts";
+import { checkDataFormat } from "./data-dir/ownership.ts";
 import { buildPaths } from "./data-dir/paths.ts";
 
 export interface RestoreOptions {
-  /** Absolute path of the data directory. */
   readonly dataDir: string;
   /** Path of a backup file, which was downloaded from `/backup` of the API server. */
   readonly file: string;
@@ -25,6 +26,7 @@ export async function restore({ dataDir, file }: RestoreOptions): Promise<Restor
     throw new AppError("STORE_BACKUP_INVALID", { path: file, reason: "there is no such file" });
   }
   const paths = buildPaths(dataDir);
+  checkDataFormat(await readFields(files, paths.settings), paths);
   await files.ensureDirectory(paths.dataDir);
   await files.ensureDirectory(paths.storeDir, PRIVATE_MODE);
   return restoreStore(paths.store, { path: file, text });

@@ -10,6 +10,7 @@ import { findType, TYPES } from "../types.ts";
 import { buildReplacement, withoutVolatileMetadata, withLastInstalled } from "./merge-objects.ts";
 import { requestPluginRemovalIfUnused } from "./uninstall-plugins.ts";
 import { isWorkload } from "./settings.ts";
+import { rejectDowngrade } from "./stored-versions.ts";
 import { findConflicts, isPatchbayObject, isShared, describeObject } from "./foreign-objects.ts";
 
 /** Fields that identify a list entry, in order of preference. */
@@ -184,13 +185,14 @@ async function applyListed(
   report({ name: describeObject(object), ...applied, isChecked });
 }
 
-/** @throws AppError with INSTALL_NOT_OURS before any change, or with the code of a failed request */
+/** @throws AppError with INSTALL_NOT_OURS or FORMAT_TOO_NEW before any change, or with the code of a failed request */
 export async function install(store: Store, installation: Installation): Promise<void> {
   const { dryRun } = installation;
   const conflicts = await findConflicts(store, installation.objects);
   if (conflicts.length > 0) {
     throw new AppError("INSTALL_NOT_OURS", { objects: conflicts.join(", ") });
   }
+  await rejectDowngrade(store, installation.objects);
   if (!dryRun) await requestPluginRemovalIfUnused(store, installation.objects);
   const isConditioned = await supportsConditions(store, installation.objects);
   const objects = isConditioned ? installation.objects.map(withConditions) : installation.objects;

@@ -79,7 +79,6 @@ export function isWithin(address: IpPrefix, prefix: IpPrefix): boolean {
   );
 }
 
-/** Returns false if the text is not an address. */
 export function isAddressWithin(text: string, prefixes: readonly IpPrefix[]): boolean {
   const ip = parseIp(text);
   if (ip === undefined) return false;

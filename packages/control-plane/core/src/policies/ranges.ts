@@ -10,7 +10,6 @@ export interface AddressRange extends Range {
   readonly version: 4 | 6;
 }
 
-/** Parses an address or a CIDR block. */
 export function parseRange(text: string): AddressRange | undefined {
   const prefix = parseIp(text);
   if (prefix === undefined) return undefined;

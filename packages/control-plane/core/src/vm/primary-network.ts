@@ -34,7 +34,6 @@ export function findPrimaryNetwork(
     .toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))[0];
 }
 
-/** Returns the network `pod: {}` of the specification. */
 export function findPodNetwork(spec: VmiSpec): Network | undefined {
   return networksOf(spec).find(({ pod }) => pod !== undefined);
 }

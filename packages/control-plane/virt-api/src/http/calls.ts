@@ -240,7 +240,6 @@ export function toAcceptedAnswer(message: string): Answer {
   return toSuccessAnswer(202, message);
 }
 
-/** Builds a 200 response for a completed change. */
 export function toOkAnswer(message: string): Answer {
   return toSuccessAnswer(200, message);
 }

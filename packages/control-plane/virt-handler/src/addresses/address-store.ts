@@ -17,6 +17,8 @@ export interface AddressStore {
 /** Pattern of safe file names. UIDs and NIC names are checked against it, because other components choose them. */
 const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const SUFFIX = ".json";
+/** Format of the state directory. A change needs the steps in docs/upgrade.md. */
+export const STATE_FORMAT = 1;
 const PRIVATE_DIRECTORY_MODE = 0o700;
 
 function checkName(name: string): string {

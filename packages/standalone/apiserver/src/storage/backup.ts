@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError, messageOf } from "@patchbay/base";
+import { AppError, checkFormat, isAppError, messageOf } from "@patchbay/base";
 import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
 import { isKubeObject } from "../objects/object.ts";
 import { type LogRow, RevisionLog } from "./revision-log.ts";
 import type { Store } from "./store.ts";
 import { extractStoredMetadata } from "./text-object.ts";
 
-const FORMAT = "patchbay-backup/1";
+const FORMAT_NAME = "patchbay-backup";
+const FORMAT_VERSION = 1;
 /**
  * Amount by which a restore increases the revision. Must exceed the number of writes since the backup, so that no revision is used twice.
  */
@@ -15,7 +16,7 @@ const REVISION_GAP = 1_000_000_000;
 /** Yields a backup of the state at the time of the first line. The last line marks the backup as complete. */
 export function* backupLines(store: Store): Generator<string> {
   const objects = store.buckets().flatMap((bucket) => store.list({ bucket }));
-  yield `${printJson({ format: FORMAT, revision: store.revision() })}\n`;
+  yield `${printJson({ format: `${FORMAT_NAME}/${String(FORMAT_VERSION)}`, revision: store.revision() })}\n`;
   for (const { address, revision, text } of objects) {
     yield `{"address":${printJson(address)},"revision":${String(revision)},"object":${text}}\n`;
   }
@@ -39,12 +40,24 @@ function toRow(line: string): LogRow {
   };
 }
 
-function readBackup(text: string): { readonly revision: number; readonly rows: readonly LogRow[] } {
+interface BackupFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+function checkHeader(header: unknown, path: string): void {
+  const [name, version] = textAt(header, "format").split("/");
+  if (name !== FORMAT_NAME) throw new TypeError(`its first line is not ${FORMAT_NAME}`);
+  checkFormat(path, Number(version), FORMAT_VERSION);
+}
+
+function readBackup({ path, text }: BackupFile): {
+  readonly revision: number;
+  readonly rows: readonly LogRow[];
+} {
   const [firstLine = "", ...lines] = text.split("\n").filter((line) => line !== "");
   const header = parseJson(firstLine);
-  if (valueAt(header, "format") !== FORMAT) {
-    throw new TypeError(`its first line is not ${FORMAT}`);
-  }
+  checkHeader(header, path);
   const trailer = lines.pop() ?? "{}";
   if (valueAt(parseJson(trailer), "objects") !== lines.length) {
     throw new TypeError("its last line is missing");
@@ -54,16 +67,18 @@ function readBackup(text: string): { readonly revision: number; readonly rows: r
 
 /**
  * Replaces all objects of a store with those of the backup. No server may have the store open. Compacts earlier revisions, so that clients
- * list again instead of resuming watches. Throws an AppError STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED, without changes.
+ * list again instead of resuming watches.
+ * @throws AppError with STORE_BACKUP_INVALID, FORMAT_TOO_NEW, STORE_UNUSABLE or STORE_WRITE_FAILED, without changes
  */
 export function restoreStore(
   storePath: string,
-  backup: { readonly path: string; readonly text: string },
+  backup: BackupFile,
 ): { readonly objects: number; readonly revision: number } {
   let content: ReturnType<typeof readBackup>;
   try {
-    content = readBackup(backup.text);
+    content = readBackup(backup);
   } catch (error) {
+    if (isAppError(error)) throw error;
     const details = { path: backup.path, reason: messageOf(error) };
     throw new AppError("STORE_BACKUP_INVALID", details, { cause: error });
   }

@@ -246,3 +246,13 @@ test.each([
     }),
   );
 });
+
+test("rejects a backup in a newer format, and names both formats", () => {
+  const text = '{"format":"patchbay-backup/2","revision":3}\n{"objects":0}\n';
+  expect(() => restoreStore(":memory:", { path: "b", text })).toThrow(
+    expect.objectContaining({
+      code: "FORMAT_TOO_NEW",
+      details: { path: "b", found: "2", supported: 1 },
+    }),
+  );
+});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log of revisions in SQLite. A write is durable when the call returns.
 import { type SQLOutputValue, type StatementSync, DatabaseSync } from "node:sqlite";
-import { AppError, messageOf } from "@patchbay/base";
+import { AppError, checkFormat, isAppError, messageOf } from "@patchbay/base";
 import { type Reserve, openReserve } from "./reserve.ts";
 import type { StoredMetadata } from "./store.ts";
 
@@ -41,11 +41,9 @@ const MIGRATE_FROM_VERSION_0 = `
   DROP TABLE log;
 `;
 
-function prepareTables(database: DatabaseSync): void {
+function prepareTables(database: DatabaseSync, path: string): void {
   const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
-  if (version > VERSION) {
-    throw new Error(`it was written by a newer version (${String(version)})`);
-  }
+  checkFormat(path, version, VERSION);
   if (version === VERSION) {
     // Does not write, so that the server starts on a full disk.
     return;
@@ -57,18 +55,19 @@ function prepareTables(database: DatabaseSync): void {
   }
 }
 
-/** Opens the database, and locks it until it is closed. @throws AppError with STORE_UNUSABLE */
+/** Opens the database, and locks it until it is closed. @throws AppError with STORE_UNUSABLE, FORMAT_TOO_NEW */
 function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(path, { timeout: LOCK_WAIT_MS });
     database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL");
     database.exec("PRAGMA synchronous = FULL; BEGIN IMMEDIATE");
-    prepareTables(database);
+    prepareTables(database, path);
     database.exec("COMMIT");
     return database;
   } catch (error) {
     database?.close();
+    if (isAppError(error)) throw error;
     throw new AppError("STORE_UNUSABLE", { path, reason: messageOf(error) }, { cause: error });
   }
 }
@@ -158,7 +157,7 @@ export class RevisionLog {
   readonly #compactStatements: readonly StatementSync[];
   readonly #updateMark: StatementSync;
 
-  /** Opens the log. `:memory:` persists nothing. @throws AppError with STORE_UNUSABLE */
+  /** Opens the log. `:memory:` persists nothing. @throws AppError with STORE_UNUSABLE, FORMAT_TOO_NEW */
   constructor(path: string) {
     const database = openDatabase(path);
     this.#database = database;
@@ -191,7 +190,6 @@ export class RevisionLog {
     return Number(row?.["last"] ?? 0);
   }
 
-  /** Returns the highest compacted revision, or 0. */
   compactedRevision(): number {
     const row = this.#database.prepare("SELECT revision FROM marks WHERE name = 'compacted'").get();
     return Number(row?.["revision"] ?? 0);

@@ -247,7 +247,12 @@ test("rejects a file of a newer version, and a file that is not a store", async 
     const newer = new DatabaseSync(path);
     newer.exec("PRAGMA user_version = 2");
     newer.close();
-    expect(() => openStore(path, fail)).toThrow("it was written by a newer version (2)");
+    expect(() => openStore(path, fail)).toThrow(
+      expect.objectContaining({
+        code: "FORMAT_TOO_NEW",
+        details: { path, found: "2", supported: 1 },
+      }),
+    );
     await writeFile(path, "text ".repeat(1000));
     expect(() => openStore(path, fail)).toThrow(
       expect.objectContaining({ code: "STORE_UNUSABLE" }),

@@ -2,18 +2,24 @@
 // Checks and marks the data directory. Only a marked directory may be deleted by `--purge`.
 import { relative, sep, basename, join } from "node:path";
 import type { JsonObject } from "@patchbay/api/json";
-import { AppError } from "@patchbay/base";
+import { AppError, checkFormat, FIRST_FORMAT } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { readFields, readText } from "./json.ts";
 import type { Paths } from "./paths.ts";
 import { isMountPoint, mountsBelow } from "@patchbay/containerd";
 
 export const KIND = "PatchbayStandalone";
+/** Format of the data directory, except the files that have one themselves: the store, and the agents' directories. */
+export const DATA_FORMAT = 1;
 /** Directory in the root of every ext4 file system, and thus in a data directory that is an ext4 mount point. Source: mke2fs(8). */
 const LOST_AND_FOUND = "lost+found";
 
 export function isMarked(fields: JsonObject | undefined): boolean {
   return readText(fields, "kind") === KIND;
+}
+
+export function checkDataFormat(fields: JsonObject | undefined, { dataDir }: Paths): void {
+  checkFormat(dataDir, fields?.["format"] ?? FIRST_FORMAT, DATA_FORMAT);
 }
 
 function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
@@ -36,7 +42,10 @@ export async function rejectForeignFiles(files: Files, paths: Paths): Promise<vo
 /** Marks the directory as Patchbay's data directory. The caller must have acquired the machine's lock. */
 export async function markDirectory(files: Files, { settings }: Paths): Promise<void> {
   if (isMarked(await readFields(files, settings))) return;
-  await files.writeAtomic(settings, `${JSON.stringify({ kind: KIND }, undefined, 2)}\n`);
+  await files.writeAtomic(
+    settings,
+    `${JSON.stringify({ kind: KIND, format: DATA_FORMAT }, undefined, 2)}\n`,
+  );
 }
 
 interface PurgeDeps {

@@ -120,6 +120,22 @@ test("reads and preserves the command of the API server in the file", async () =
   expect(await keep({})).toMatchObject({ apiServerCommand });
 });
 
+test("rejects the settings of a newer version, and preserves them", async () => {
+  const text = JSON.stringify({ kind: KIND, format: 2, apiPort: 7443 });
+  await files.writeAtomic(paths.settings, text);
+  await expect(keep({})).rejects.toMatchObject({
+    code: "FORMAT_TOO_NEW",
+    details: { path: dataDir, found: "2", supported: 1 },
+  });
+  expect(await files.readText(paths.settings)).toBe(text);
+});
+
+test("records the format of settings that version 0.1 wrote", async () => {
+  await files.writeAtomic(paths.settings, JSON.stringify({ kind: KIND, apiPort: 7443 }));
+  expect(await keep({})).toMatchObject({ apiPort: 7443 });
+  expect(await readFields(files, paths.settings)).toMatchObject({ format: 1, apiPort: 7443 });
+});
+
 test.each([{ apiServerCommand: [] }, { apiServerCommand: "node" }, { apiServerCommand: [1] }])(
   "ignores the stored invalid command $apiServerCommand",
   async ({ apiServerCommand }) => {

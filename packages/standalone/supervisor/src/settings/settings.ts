@@ -4,7 +4,7 @@ import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import { readNumber, readFields, readText } from "../data-dir/json.ts";
-import { KIND } from "../data-dir/ownership.ts";
+import { checkDataFormat, DATA_FORMAT, KIND } from "../data-dir/ownership.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { isPort, findSettingProblems, type RequestedSettings } from "./problems.ts";
 import { chooseFreeSubnet, listFreeServiceSubnets } from "./subnet.ts";
@@ -72,6 +72,7 @@ interface SettingsDeps {
 
 export async function readSettings({ files, paths }: SettingsDeps): Promise<Partial<Settings>> {
   const fields = await readFields(files, paths.settings);
+  checkDataFormat(fields, paths);
   const names = [
     "apiPort",
     "apiAddress",
@@ -128,7 +129,7 @@ export async function checkSettings(
 }
 
 async function writeSettings({ files, paths }: SettingsDeps, settings: Settings): Promise<void> {
-  const text = `${JSON.stringify({ kind: KIND, ...settings }, undefined, 2)}\n`;
+  const text = `${JSON.stringify({ kind: KIND, format: DATA_FORMAT, ...settings }, undefined, 2)}\n`;
   if (text === (await files.readText(paths.settings))) return;
   await files.writeAtomic(paths.settings, text);
 }

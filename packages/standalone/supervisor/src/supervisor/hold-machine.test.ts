@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createFiles, readBootId } from "@patchbay/os";
 import { createFakeClock } from "@patchbay/os/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { KIND } from "../data-dir/ownership.ts";
 import { listDirectories, buildPaths } from "../data-dir/paths.ts";
 import { lockMachine } from "./hold-machine.ts";
 import { findSupervisor, type Step } from "./state.ts";
@@ -50,4 +51,25 @@ test("rejects a directory with other files, without changes", async () => {
   await files.writeAtomic(join(paths.dataDir, "notes.txt"), "mine");
   await expect(hold()).rejects.toMatchObject({ code: "STANDALONE_NOT_OURS" });
   expect(await files.list(paths.dataDir)).toEqual(["notes.txt"]);
+});
+
+async function writeSettings(settings: object): Promise<string> {
+  await files.ensureDirectory(paths.dataDir);
+  const text = JSON.stringify(settings);
+  await files.writeAtomic(paths.settings, text);
+  return text;
+}
+
+test("rejects a directory of a newer version, without changes", async () => {
+  const text = await writeSettings({ kind: KIND, format: 2 });
+  const details = { path: paths.dataDir, found: "2", supported: 1 };
+  await expect(hold()).rejects.toMatchObject({ code: "FORMAT_TOO_NEW", details });
+  expect(await files.list(paths.dataDir)).toEqual(["standalone.json"]);
+  expect(await files.readText(paths.settings)).toBe(text);
+});
+
+test("accepts a directory of version 0.1, which recorded no format", async () => {
+  const text = await writeSettings({ kind: KIND });
+  (await hold()).lock.release();
+  expect(await files.readText(paths.settings)).toBe(text);
 });

@@ -21,12 +21,11 @@ export function acquireLock({ dataDir, lock }: Paths): FileLock {
 /** Machine that no other process can supervise until `lock` is released. */
 interface LockedMachine {
   readonly lock: FileLock;
-  /** Id of the current boot. Process records of other boots are invalid. */
   readonly bootId: string;
   readonly state: StateWriter;
 }
 
-/** @throws AppError with STANDALONE_NOT_OURS, and STANDALONE_RUNS_ALREADY when another process has acquired the lock */
+/** @throws AppError with STANDALONE_NOT_OURS, FORMAT_TOO_NEW, and STANDALONE_RUNS_ALREADY when another process has acquired the lock */
 export async function lockMachine(
   deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths },
   onStep?: (step: Step) => void,

@@ -43,6 +43,13 @@ export const STANDALONE_ERRORS = {
 } as const satisfies Record<string, ErrorEntry>;
 
 export const PATCHBAY_ERRORS = {
+  FORMAT_TOO_NEW: {
+    summary:
+      "{path} has format {found}, but this version of Patchbay supports formats up to {supported}; nothing was changed: run the version that wrote it, or a newer one",
+    owner: "user",
+    retry: "never",
+    http: 500,
+  },
   FLAG_INVALID: {
     summary: "{flag}: {reason}",
     owner: "user",

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { checkFormat, FIRST_FORMAT } from "./format.ts";
+
+test.each([FIRST_FORMAT, 2])("accepts format %i if format 2 is supported", (found) => {
+  expect(() => {
+    checkFormat("/state", found, 2);
+  }).not.toThrow();
+});
+
+test.each([{ found: 3 }, { found: "2" }, { found: undefined }, { found: Number.NaN }])(
+  "rejects format $found, and names both formats and the next step",
+  ({ found }) => {
+    expect(() => {
+      checkFormat("/state", found, 2);
+    }).toThrow(
+      expect.objectContaining({
+        code: "FORMAT_TOO_NEW",
+        message: `/state has format ${String(found)}, but this version of Patchbay supports formats up to 2; nothing was changed: run the version that wrote it, or a newer one`,
+      }),
+    );
+  },
+);
