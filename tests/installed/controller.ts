@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The minimum of a cluster's controllers for these tests: pods of Deployments and DaemonSets, and Endpoints of
 // Services. Uses watches.
+import { createHash } from "node:crypto";
 import { PODS, type ResourceType } from "@patchbay/api";
 import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
 import { createCache, createQueue, done, runReconciler, type KubeClient } from "@patchbay/kube";
@@ -10,8 +11,17 @@ const NAMESPACE = "patchbay";
 const NAME_LABEL = "app.kubernetes.io/name";
 const APPS = { group: "apps", version: "v1", namespaced: true } as const;
 
+interface Limits {
+  readonly maxSurge: number;
+  readonly maxUnavailable: number;
+}
+
 interface Workload extends KubeObject {
   readonly spec: {
+    /** Of a Deployment. */
+    readonly strategy?: { readonly rollingUpdate: Limits };
+    /** Of a DaemonSet. */
+    readonly updateStrategy?: { readonly rollingUpdate: Limits };
     /** Of a Deployment. */
     readonly replicas?: number;
     readonly template: {
@@ -38,6 +48,12 @@ const ENDPOINTS: ResourceType<KubeObject> = {
   namespaced: true,
 };
 
+function limitsOf({ spec, metadata }: Workload): Limits {
+  const limits = (spec.strategy ?? spec.updateStrategy)?.rollingUpdate;
+  if (limits === undefined) throw new Error(`${metadata.name} has no limits of updates`);
+  return limits;
+}
+
 function isEnded({ metadata, status }: Pod): boolean {
   const { phase } = status ?? {};
   return metadata.deletionTimestamp !== undefined || phase === "Failed" || phase === "Succeeded";
@@ -47,6 +63,17 @@ function isReady({ status }: Pod): boolean {
   return (
     status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") === true
   );
+}
+
+/** Of a pod: the template from which it was made. */
+const TEMPLATE_ANNOTATION = "patchbay.test/template";
+
+function printTemplate({ spec }: Workload): string {
+  return createHash("sha256").update(JSON.stringify(spec.template)).digest("hex").slice(0, 12);
+}
+
+function isOutdated(pod: Pod, workload: Workload): boolean {
+  return pod.metadata.annotations?.[TEMPLATE_ANNOTATION] !== printTemplate(workload);
 }
 
 /** A workload's pod: a DaemonSet's is assigned to its node, others are bound later. */
@@ -59,6 +86,10 @@ function podOf(workload: Workload, nodeName: string, number: number): Pod {
     kind: "Pod",
     metadata: {
       ...template.metadata,
+      annotations: {
+        ...template.metadata.annotations,
+        [TEMPLATE_ANNOTATION]: printTemplate(workload),
+      },
       name: `${name}-${String(number)}`,
       namespace: NAMESPACE,
       ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: true }],
@@ -91,7 +122,18 @@ export async function runController(deps: ControllerDeps, signal: AbortSignal): 
       if (pod.metadata.deletionTimestamp === undefined)
         await client.store.delete(PODS, pod.metadata);
     }
-    const missing = (workload.spec.replicas ?? 1) - own.filter((pod) => !isEnded(pod)).length;
+    const alive = own.filter((pod) => !isEnded(pod));
+    const replicas = workload.spec.replicas ?? 1;
+    const outdated = alive.filter((pod) => isOutdated(pod, workload));
+    const { maxSurge, maxUnavailable } = limitsOf(workload);
+    const surge = outdated.length > 0 ? Math.min(maxSurge, outdated.length) : 0;
+    // At a time at most one, when the others suffice.
+    const [oldest] = outdated;
+    if (oldest !== undefined && alive.filter(isReady).length > replicas - maxUnavailable) {
+      await client.store.delete(PODS, oldest.metadata);
+      return;
+    }
+    const missing = replicas + surge - alive.length;
     for (let count = 0; count < missing; count += 1) {
       made += 1;
       await client.store.create(PODS, podOf(workload, nodeName, made));
@@ -100,7 +142,8 @@ export async function runController(deps: ControllerDeps, signal: AbortSignal): 
   const keepEndpoints = async (): Promise<void> => {
     const addresses = pods
       .list()
-      .filter((pod) => pod.metadata.labels?.[NAME_LABEL] === "virt-api" && isReady(pod))
+      .filter((pod) => pod.metadata.labels?.[NAME_LABEL] === "virt-api")
+      .filter((pod) => isReady(pod) && !isEnded(pod))
       .flatMap(({ status }) => (status?.podIP === undefined ? [] : [{ ip: status.podIP }]));
     const ports = [{ name: "https", port: 8443, protocol: "TCP" }];
     const subsets = addresses.length === 0 ? [] : [{ addresses, ports }];

@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { IfaceStatus, KubeVirt } from "@patchbay/api";
+import { VIRTUAL_MACHINES, type IfaceStatus, type KubeVirt } from "@patchbay/api";
 import type { Lease, Pod } from "@patchbay/api/kubernetes";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { install, parseManifests, readManifests } from "@patchbay/manifests";
@@ -19,6 +19,7 @@ import {
   type Machine,
 } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Pings } from "../e2e/network/pings.ts";
 import { bringUp, ROOT } from "../e2e/standalone.ts";
 import { askPod, portsOf } from "./ask-pod.ts";
 import { runController } from "./controller.ts";
@@ -290,6 +291,75 @@ test.each(SERVICES)(
     await expectReadyPods();
   },
 );
+
+/** An address on the network's bridge, which the guest pings, and the guest's. */
+const [HOST, GUEST] = ["10.79.9.254", "10.79.9.1"];
+
+/** Sends writes, which the webhooks review, and requests to virt-api, one after another; returns failures. */
+async function askUntil(signal: AbortSignal): Promise<{ count: number; failures: string[] }> {
+  const key = { namespace: "default", name: "alpha" };
+  const failures: string[] = [];
+  let count = 0;
+  while (!signal.aborted) {
+    count += 1;
+    const fields = { metadata: { annotations: { "patchbay.test/write": String(count) } } };
+    const calls = [
+      client.store.patch(VIRTUAL_MACHINES, key, { type: "merge", fields }),
+      client.requestRaw({ method: "GET", path: "/apis/subresources.kubevirt.io/v1/version" }),
+    ];
+    for (const outcome of await Promise.allSettled(calls)) {
+      if (outcome.status === "rejected") failures.push(String(outcome.reason));
+    }
+  }
+  return { count, failures };
+}
+
+/** Changes the pods of every workload, as an installation of another version does. */
+function updateServices(version: string): void {
+  const annotations = { "patchbay.test/version": version };
+  const change = JSON.stringify({ spec: { template: { metadata: { annotations } } } });
+  for (const service of SERVICES) {
+    const kind = REPLICAS[service] === undefined ? "daemonset" : "deployment";
+    machine.kubectl("patch", kind, service, "-n", "patchbay", "--type=merge", "-p", change);
+  }
+}
+
+function updatedPods(service: string, version: string): readonly Pod[] {
+  return podsOf(service).filter(
+    (pod) => isReady(pod) && pod.metadata.annotations?.["patchbay.test/version"] === version,
+  );
+}
+
+test("an update of all services loses no request, and no packet of the guest", async () => {
+  execFileSync("ip", ["address", "add", `${HOST}/24`, "dev", "pbi-blue"]);
+  await plug("rolled");
+  await expectPlugged("rolled");
+  const guest = machine.console("alpha");
+  const mac = ifaceOf("rolled")?.mac ?? "none";
+  const { lines } = await guest.run("report");
+  const nic = lines
+    .map((line) => /^nic (\S+) mac (\S+)/.exec(line))
+    .find((each) => each?.[2] === mac);
+  await guest.run(`address ${nic?.[1] ?? "none"} ${GUEST}/24`);
+  const pings = await Pings.start(guest, HOST);
+  const stop = new AbortController();
+  const asking = askUntil(stop.signal);
+  updateServices("2");
+  for (const service of SERVICES) {
+    const replicas = REPLICAS[service] ?? 1;
+    await eventually(() => updatedPods(service, "2").length === replicas, TIMEOUT);
+    await eventually(() => podsOf(service).length === replicas, TIMEOUT);
+  }
+  stop.abort(new Error("every service is updated"));
+  const { count, failures } = await asking;
+  const sent = await pings.stop(); // passes only if each ping was answered
+  process.stdout.write(`update: ${String(count)} requests, ${String(sent)} pings, none lost\n`);
+  expect(failures).toEqual([]);
+  expect(count).toBeGreaterThan(20);
+  expect(sent).toBeGreaterThan(100);
+  await unplug("rolled");
+  await expectGone("rolled");
+});
 
 test("the NICs leave no traces, and the guest runs undisturbed", () => {
   const journal = join(machine.dataDir, "net-agent/journal");

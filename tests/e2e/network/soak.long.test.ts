@@ -5,13 +5,8 @@ import { Plugger, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inventoryOf, othersHaveLeft } from "../inventory.ts";
 import { machine, setAddress } from "../machine.ts";
-import {
-  heldByServices,
-  noMoreFilesThan,
-  Pings,
-  processorMsOfServices,
-  type Held,
-} from "./soak.ts";
+import { Pings } from "./pings.ts";
+import { heldByServices, noMoreFilesThan, processorMsOfServices, type Held } from "./soak.ts";
 
 const ROUNDS = Number(process.env["SOAK_ROUNDS"] ?? "20");
 /** VMs, and NICs in each of them. */
@@ -104,7 +99,7 @@ test("resources do not grow, other NICs lose no packet, and the last rounds cost
   // Each VM pings or is pinged.
   const pings = await Promise.all(
     VMS.filter((_, index) => index % 2 === 0).map((vm, index) =>
-      Pings.start(vm, `10.80.0.${String(2 * index + 2)}`),
+      Pings.start(machine.console(vm), `10.80.0.${String(2 * index + 2)}`),
     ),
   );
   const rounds: Took[] = [];

@@ -1,74 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The soak's observations: endless pings, and each process's resources.
+// The soak's observations: each process's resources.
 import { readdirSync, readFileSync } from "node:fs";
 import { evaluateIn } from "../../faults/inspector.ts";
 import { eventually } from "@patchbay/support";
 import { expect } from "vitest";
 import { childrenOf } from "../inventory.ts";
-import { CHANGE_MS, machine } from "../machine.ts";
-
-/** Pings per run, and the interval, milliseconds. */
-const GO = { count: 300, intervalMs: 10 };
-
-/** Pings that a guest sent and replies that it received since boot. */
-interface Echoes {
-  readonly sent: number;
-  readonly received: number;
-}
-
-async function echoesOf(vm: string): Promise<Echoes> {
-  const { lines } = await machine.console(vm).run("echoes");
-  const match = /sent (\d+) received (\d+)/.exec(lines.join("\n"));
-  return { sent: Number(match?.[1] ?? "0"), received: Number(match?.[2] ?? "0") };
-}
-
-/**
- * Pings until they are stopped. The guest's kernel counts them, because ping itself ends a second after its last packet
- * and counts late replies as lost.
- */
-export class Pings {
-  #isOver = false;
-  readonly #vm: string;
-  readonly #before: Echoes;
-  readonly #ended: Promise<void>;
-
-  private constructor(
-    vm: string,
-    { ip, before }: { readonly ip: string; readonly before: Echoes },
-  ) {
-    this.#vm = vm;
-    this.#before = before;
-    this.#ended = this.#run(ip);
-  }
-
-  static async start(vm: string, ip: string): Promise<Pings> {
-    return new Pings(vm, { ip, before: await echoesOf(vm) });
-  }
-
-  /** The number sent, if all are answered. */
-  async stop(): Promise<number> {
-    this.#isOver = true;
-    await this.#ended;
-    return eventually(
-      async () => {
-        const { sent, received } = await echoesOf(this.#vm);
-        const isAnswered = sent - this.#before.sent === received - this.#before.received;
-        return isAnswered ? sent - this.#before.sent : undefined;
-      },
-      { withinMs: CHANGE_MS },
-    );
-  }
-
-  async #run(ip: string): Promise<void> {
-    // Requested once, because kubectl blocks this process, and an inspected process waits for its client to leave.
-    const console = machine.console(this.#vm);
-    const { count, intervalMs } = GO;
-    const command = `ping ${ip} ${String(count)} ${String(intervalMs)}`;
-    while (!this.#isOver) {
-      await console.run(command, { timeoutMs: count * intervalMs + CHANGE_MS });
-    }
-  }
-}
+import { machine } from "../machine.ts";
 
 /** A process's resources. */
 export interface Held {

@@ -37,6 +37,7 @@ interface ContainerSpec {
 interface Workload extends KubeObject {
   readonly spec: {
     readonly replicas?: number;
+    readonly updateStrategy?: object;
     readonly strategy?: { readonly type: string };
     readonly template: {
       readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };
@@ -97,6 +98,17 @@ test("has four services, with two replicas each for those that do not run per no
   expect(deployments.map(({ spec }) => [spec.replicas, spec.strategy?.type])).toEqual([
     [2, "RollingUpdate"],
     [2, "RollingUpdate"],
+  ]);
+});
+
+test("updates one node at a time, and a Deployment's new pods before its old ones end", () => {
+  const oneNode = { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: 0 } };
+  const newFirst = { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } };
+  expect(workloads.map(({ spec }) => spec.updateStrategy ?? spec.strategy)).toEqual([
+    oneNode,
+    newFirst,
+    newFirst,
+    oneNode,
   ]);
 });
 
