@@ -165,7 +165,9 @@ module.exports = {
       name: "one-door-sqlite",
       severity: "error",
       comment: "Only apiserver/src/storage knows SQLite.",
-      from: { pathNot: ["^packages/standalone/apiserver/src/storage/", NOT_TEST] },
+      from: {
+        pathNot: ["^packages/standalone/apiserver/src/storage/", "^tests/versions/", NOT_TEST],
+      },
       to: { path: "^node:sqlite$" },
     },
     {

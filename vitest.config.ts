@@ -37,6 +37,7 @@ export default defineConfig({
             "tests/docs/*.test.ts",
             "tests/faults/*.test.ts",
             "tests/growth/*.test.ts",
+            "tests/versions/*.test.ts",
             "hack/**/*.test.ts",
           ],
           // Modules are loaded once per process instead of once per file, which took two thirds of the time. Processes are used, because

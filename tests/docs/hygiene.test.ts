@@ -79,6 +79,7 @@ const KINDS: readonly RegExp[] = [
     `^tests/${FOLDERS}${NAME}\\.(ts|md|yaml|c|sh)$|^tests/${FOLDERS}__golden__/${NAME}\\.json$`,
   ),
   /^tests\/support\/(package|tsconfig)\.json$/,
+  new RegExp(`^tests/fixtures/versions/v[\\d.]+/${FOLDERS}${NAME}\\.(json|jsonl|sql|txt|yaml)$`),
   // Extensionless programs, their C sources, and image content.
   new RegExp(`^hack/${FOLDERS}([\\w-]+|${NAME}\\.(ts|c))$`),
   new RegExp(`^hack/guest/debian/(dpkg\\.cfg|files/${FOLDERS}${NAME})$`),

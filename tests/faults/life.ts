@@ -38,6 +38,8 @@ const MAKERS = new Set(["open", "start", "receive", "send"]);
 export class Fate {
   /** The deadly action, from 1; 0: none. */
   deadly = 0;
+  /** Name of the deadly action; undefined: none. */
+  deadlyName: string | undefined;
   /** Names of the actions so far, in order, as `PROCESS CALL`. */
   readonly actions: string[] = [];
 
@@ -50,7 +52,7 @@ export class Fate {
   /** Whether this action kills. */
   note(action: string): boolean {
     this.actions.push(action);
-    return this.actions.length === this.deadly;
+    return this.actions.length === this.deadly || action === this.deadlyName;
   }
 }
 
@@ -185,11 +187,17 @@ export class Life {
     else this.#ends.push(end);
   }
 
-  #die(): void {
+  /** Ends the process. Ending twice does no harm. */
+  end(): void {
+    if (this.#isOver) return;
     this.#isOver = true;
     for (const end of this.#ends) end();
     // The kernel closes a dead process's handles; closing twice does no harm.
     for (const descriptor of this.#descriptors) descriptor.close();
+  }
+
+  #die(): void {
+    this.end();
     this.#onDeath();
   }
 }

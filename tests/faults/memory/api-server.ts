@@ -56,6 +56,8 @@ function isHeld(object: KubeObject, graceSeconds: number | undefined): boolean {
 export class MemoryApiServer {
   readonly #objects = createFakeStore();
   readonly #watches = new Set<Watch>();
+  /** Number of created objects by resource. */
+  readonly #created = new Map<string, number>();
   #turn: Promise<unknown> = Promise.resolve();
 
   /** Calls of clients that do not crash. */
@@ -64,7 +66,8 @@ export class MemoryApiServer {
     list: (type, options) => this.#objects.list(type, options),
     create: (type, object, options) =>
       this.#next(async () => {
-        const metadata = { ...object.metadata, generation: 1 };
+        const uid = options?.dryRun === true ? {} : { uid: this.#newUid(type) };
+        const metadata = { ...uid, ...object.metadata, generation: 1 };
         const made = await this.#objects.create(type, { ...object, metadata }, options);
         if (options?.dryRun !== true) this.#tell(type, { kind: "applied", object: made });
         return made;
@@ -101,6 +104,18 @@ export class MemoryApiServer {
       openStream: () => Promise.reject(new AppError("KUBE_NOT_FOUND", {})),
       close: () => Promise.resolve(),
     };
+  }
+
+  /** Stores an object as it is, without a watch event. */
+  put<T extends KubeObject>(type: ResourceType<T>, object: T): void {
+    this.#objects.put(type, object);
+  }
+
+  /** Depends only on the number of earlier objects of the kind, so that two runs have the same uids. */
+  #newUid({ resource }: ResourceType<KubeObject>): string {
+    const count = (this.#created.get(resource) ?? 0) + 1;
+    this.#created.set(resource, count);
+    return `uid-${resource}-${String(count)}`;
   }
 
   #next<T>(call: () => Promise<T>): Promise<T> {

@@ -11,6 +11,8 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
+import type { Store } from "@patchbay/core/interfaces";
+import type { KubeClient } from "@patchbay/kube";
 import { noteCalls } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
@@ -40,7 +42,7 @@ const TRANSIENT =
 const NAMELESS: readonly (readonly [RegExp, string])[] = [
   [/\b10(?:\.\d+){3}\b/g, "ADDRESS"],
   [/\bvirt-launcher-vm1-[0-9a-f]{5}\b/g, "LAUNCHER"],
-  [/"(?:uid-\d+|UID-\d+|to-node\d-\d|asked)"/g, '"NAME"'],
+  [/"(?:uid-[a-z]+-\d+|UID-\d+|to-node\d-\d|asked)"/g, '"NAME"'],
 ];
 
 /** The VM of all scenarios. */
@@ -75,6 +77,9 @@ function comparable(item: KubeObject): unknown {
   return { ...item, status: { ...status, interfaceHistory } };
 }
 
+/** Observes a process's requests: returns the client that it uses. */
+export type Traffic = (process: string, client: KubeClient) => KubeClient;
+
 /** The cluster; created by {@link createCluster}. */
 export class Cluster {
   readonly fate = new Fate();
@@ -84,26 +89,66 @@ export class Cluster {
   readonly #look: () => Promise<void>;
   readonly #kubelet: Kubelet;
   readonly #lives = new Map<string, { readonly life: Life; readonly stop: AbortController }>();
+  readonly #programs: (readonly [name: string, program: Program, node: TestNode])[] = [];
+  readonly #traffic: Traffic;
+  /** The user's requests. */
+  readonly #user: Store;
   readonly #ended = new AbortController();
 
   /** @param look - called repeatedly while anything happens: checks invariants */
-  constructor(nodes: readonly TestNode[], look: () => Promise<void> = () => Promise.resolve()) {
+  constructor(
+    nodes: readonly TestNode[],
+    look: () => Promise<void> = () => Promise.resolve(),
+    traffic: Traffic = (_process, client) => client,
+  ) {
     this.#nodes = nodes;
     this.#look = look;
-    const client = this.#api.clientWith(this.#api.store);
+    this.#traffic = traffic;
+    this.#user = traffic("user", this.#api.clientWith(this.#api.store)).store;
+    const client = traffic("kubelet", this.#api.clientWith(this.#api.store));
     const sleep = (ms: number): Promise<void> => this.#clock.sleep(ms, this.#ended.signal);
     this.#kubelet = new Kubelet(client, nodes, sleep);
     this.#kubelet.start();
     const [first = noNode()] = nodes;
     for (const [name, program] of Object.entries(CLUSTER_PROGRAMS)) {
-      this.#start(name, program, first);
+      this.#programs.push([name, program, first]);
     }
     for (const node of nodes) {
       const where = node === first ? "" : ` on ${node.name}`;
       for (const [name, program] of Object.entries(NODE_PROGRAMS)) {
-        this.#start(`${name}${where}`, program, node);
+        this.#programs.push([`${name}${where}`, program, node]);
       }
     }
+    this.startAll();
+  }
+
+  /** Starts every process, for example after {@link endAll}. */
+  startAll(): void {
+    this.fate.deadlyName = undefined;
+    for (const program of this.#programs) this.#start(...program);
+  }
+
+  /** Ends every process at once, without a restart. */
+  endAll(): void {
+    for (const { life, stop } of this.#lives.values()) {
+      life.end();
+      stop.abort(new Error("ended"));
+    }
+  }
+
+  /** Ends every process right after the next action of that name, as an upgrade at that moment does. */
+  endAllAfter(action: string): void {
+    this.fate.deadlyName = action;
+  }
+
+  /** The objects of one kind, unchanged. */
+  async list<T extends KubeObject>(type: ResourceType<T>): Promise<readonly T[]> {
+    return (await this.#api.store.list(type)).items;
+  }
+
+  /** Stores an object as it is. No process may run. */
+  put<T extends KubeObject>(type: ResourceType<T>, object: T): void {
+    this.#api.put(type, object);
   }
 
   /** Requests of the processes so far, each as `PROCESS VERB RESOURCE`, without watches. */
@@ -116,7 +161,7 @@ export class Cluster {
     for (const name of networks) {
       const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
       const config = JSON.stringify(this.#nodes[0]?.networkConfig(name));
-      await this.#api.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {
+      await this.#user.create(NETWORK_ATTACHMENT_DEFINITIONS, {
         apiVersion: "k8s.cni.cncf.io/v1",
         kind,
         metadata: { namespace: "default", name },
@@ -126,18 +171,18 @@ export class Cluster {
   }
 
   async createVm(vm: VirtualMachine): Promise<void> {
-    await this.#api.store.create(VIRTUAL_MACHINES, vm);
+    await this.#user.create(VIRTUAL_MACHINES, vm);
   }
 
   async editVm(change: (vm: VirtualMachine) => VirtualMachine): Promise<void> {
     const vm = await this.#api.store.find(VIRTUAL_MACHINES, VM);
-    if (vm !== undefined) await this.#api.store.update(VIRTUAL_MACHINES, change(vm));
+    if (vm !== undefined) await this.#user.update(VIRTUAL_MACHINES, change(vm));
   }
 
   /** Requests a migration of the VM's guest. */
   async askForMove(name: string): Promise<void> {
     const { kind } = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
-    await this.#api.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
+    await this.#user.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
       apiVersion: "kubevirt.io/v1",
       kind,
       metadata: { ...VM, name },
@@ -151,7 +196,7 @@ export class Cluster {
   }
 
   async deleteVm(): Promise<void> {
-    await this.#api.store.delete(VIRTUAL_MACHINES, VM);
+    await this.#user.delete(VIRTUAL_MACHINES, VM);
   }
 
   /** Runs everything that is due soon. */
@@ -197,6 +242,10 @@ export class Cluster {
     const life = new Life(name, this.fate, () => {
       this.deaths.push(name);
       stop.abort(new Error("dead"));
+      if (this.fate.deadlyName !== undefined) {
+        this.endAll();
+        return;
+      }
       void this.#clock.sleep(RESTART_MS, this.#ended.signal).then(
         () => {
           this.#start(name, program, node);
@@ -209,7 +258,7 @@ export class Cluster {
       this.requests.push(`${name} ${call}`);
     });
     void program({
-      client: this.#api.clientWith(store),
+      client: this.#traffic(name, this.#api.clientWith(store)),
       nodeName: node.name,
       ground: node.groundFor(life),
       clock: this.#clock,

@@ -123,6 +123,20 @@ export class NodeInMemory implements TestNode {
     };
   }
 
+  /** The agents' files, by path. */
+  async readFiles(): Promise<ReadonlyMap<string, string>> {
+    const texts = this.#files.paths.map(
+      async (path) => [path, (await this.#files.readText(path)) ?? ""] as const,
+    );
+    return new Map(await Promise.all(texts));
+  }
+
+  /** Replaces the agents' files. No process may run. */
+  async writeFiles(texts: ReadonlyMap<string, string>): Promise<void> {
+    for (const path of this.#files.paths) await this.#files.remove(path);
+    for (const [path, text] of texts) await this.#files.writeAtomic(path, text);
+  }
+
   networkConfig(name: string): Readonly<Record<string, unknown>> {
     return { cniVersion: "1.0.0", name, type: "bridge" };
   }
