@@ -32,7 +32,6 @@ export type Request =
       readonly operation: string;
       readonly arguments: readonly string[];
     }
-  /** Closes the connection and ends its running call. */
   | { readonly kind: "close"; readonly connection: number }
   | { readonly kind: "beat" };
 

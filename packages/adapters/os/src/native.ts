@@ -42,7 +42,6 @@ export interface OsNative {
   connectPeer(socketFd: number): Peer;
   /** Locks a file until the last copy of `fd` is closed. Returns false if another process has the lock. Source: flock(2) */
   lockDescriptor(fd: number): boolean;
-  /** Marks all open descriptors as close-on-exec. */
   sealDescriptors(): void;
   /** Removes a tree, including immutable files, without following links. Fails with EBUSY if a file system is mounted in it. */
   removeTree(path: string): Promise<void>;

@@ -27,7 +27,6 @@ const JUDGES: readonly ((facts: Facts) => readonly Finding[])[] = [
   judgeLeftovers,
 ];
 
-/** Checks an installation that consists of net-agent alone. */
 function judgeNetAgent(facts: Facts): readonly Finding[] {
   const networks = facts.apis.filter(
     ({ groupVersion }) => groupVersion === apiVersionOf(NETWORK_ATTACHMENT_DEFINITIONS),

@@ -9,7 +9,6 @@ export interface Logger {
   /** Logs a change that was made, or the start or stop of the process. */
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
-  /** Logs a problem that a person must solve. */
   error(message: string, fields?: LogFields): void;
   child(fields: LogFields): Logger;
 }

@@ -43,7 +43,6 @@ export interface CertificateRequest {
 
 export interface IssuedCertificate {
   readonly certPem: string;
-  /** Secret PKCS #8 key. */
   readonly keyPem: string;
 }
 

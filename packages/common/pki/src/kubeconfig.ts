@@ -8,7 +8,6 @@ export interface KubeconfigContent {
   readonly keyPem: string;
   /** Name of the user's entry. The API server ignores it, and reads the user's name from the certificate. */
   readonly user: string;
-  /** Name of the cluster's entry. Defaults to `patchbay`. */
   readonly cluster?: string;
 }
 

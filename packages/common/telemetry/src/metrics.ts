@@ -29,9 +29,7 @@ interface HistogramSettings extends CounterSettings {
 }
 
 export interface Metrics {
-  /** Increments `patchbay_api_requests_total{verb,resource}`. */
   countApiRequest(request: ApiRequest): void;
-  /** Increments `patchbay_served_total{call}`. */
   countServed(call: string): void;
   /**
    * Updates `patchbay_reconcile_total{reconciler,result}`, `kubevirt_workqueue_work_duration_seconds{name}` and

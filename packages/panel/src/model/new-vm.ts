@@ -20,7 +20,6 @@ export interface NewVmForm {
   readonly name: string;
   /** Image of the root disk, from the standalone machine or a registry. */
   readonly image: string;
-  /** Memory as a Kubernetes quantity. */
   readonly memory: string;
   readonly cores: number;
   /** Networks, each as `namespace/name`. */

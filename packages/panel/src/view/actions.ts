@@ -192,7 +192,6 @@ export class Actions {
     void this.#updateCombinedVerdict(change);
   }
 
-  /** Drops all changes that are not in progress. */
   dropAll(): void {
     this.#store.set({ pendingChanges: this.#store.state.pendingChanges.filter(isBusy) });
   }

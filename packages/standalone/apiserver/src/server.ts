@@ -57,7 +57,6 @@ import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
 import { DEFAULT_WATCH_BEHAVIOR } from "./verbs/watch/watch-behavior.ts";
 
-/** Certificate and private key, as PEM. */
 export interface KeyPair {
   readonly certPem: string;
   readonly keyPem: string;

@@ -10,7 +10,6 @@ const TTRPC_SUFFIX = ".ttrpc";
 
 /** Directories that determine the layout. All paths are absolute. */
 export interface ContainerdDirectories {
-  /** Directory that contains the configuration, images and state. */
   readonly directory: string;
   readonly runDirectory: string;
   /** Directory with the configurations of the pods' default network. */

@@ -57,7 +57,6 @@ interface PrepareOptions {
 
 /** CNI plugin for pods that name their own default network. */
 interface OwnNetworks {
-  /** Absolute path of the plugin's program. */
   readonly program: string;
   /** Member `type` of the plugin's CNI configuration. Must be the file name of `program`. */
   readonly type: string;

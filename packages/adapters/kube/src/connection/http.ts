@@ -132,7 +132,6 @@ export interface HttpDeps {
   readonly logger: Logger;
   /** Name of the program in the user agent. Default: no name. */
   readonly component?: string;
-  /** Called for each sent request, including retries. */
   readonly onRequest?: (kind: RequestKind) => void;
 }
 

@@ -21,7 +21,6 @@ export function computeBackoffMs(failures: number, range: BackoffRange, random: 
 }
 
 export interface RateLimit {
-  /** Number of tokens in a full bucket. */
   readonly burst: number;
   /** Milliseconds after which one token is added. */
   readonly refillMs: number;

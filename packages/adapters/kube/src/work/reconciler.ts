@@ -211,7 +211,6 @@ export class Queue {
     return this.#backoff.findDelay(this.#toStep(key))?.failures ?? 0;
   }
 
-  /** Resets the key's backoff and cancels its retry. */
   forget(key: string): void {
     this.#backoff.succeed(this.#toStep(key));
     this.#cancel(this.#retries, key);

@@ -38,7 +38,6 @@ export interface StepRules<A, T> {
     action: A,
     failed: readonly FailedStep<A, T>[],
   ) => WaitReason<A, T> | undefined;
-  /** Called after each failure, for logs and events. */
   readonly report?: (failed: FailedStep<A, T>) => void;
 }
 

@@ -21,7 +21,6 @@ interface DetachedProgram {
   readonly niceness?: number | undefined;
   /** File to which standard output is written. It is truncated when the program starts. */
   readonly outFile: string;
-  /** File to which standard error is appended. */
   readonly logFile: string;
 }
 

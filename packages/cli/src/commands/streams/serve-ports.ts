@@ -9,7 +9,6 @@ import type { Context } from "../../command.ts";
 import { escapeLine } from "../../print/safe.ts";
 
 interface PortPair {
-  /** Local port; 0 selects a free port. */
   readonly local: number;
   readonly remote: number;
 }

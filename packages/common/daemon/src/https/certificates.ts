@@ -15,7 +15,6 @@ export interface Source<T> {
   onChange(listener: () => void, signal: AbortSignal): void;
 }
 
-/** Certificate and its private key, both in PEM. */
 export interface KeyPair {
   readonly certPem: string;
   readonly keyPem: string;

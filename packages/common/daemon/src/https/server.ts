@@ -44,7 +44,6 @@ export interface ServerSettings {
 /** Handler of an upgraded connection. `head` contains the bytes after the request. */
 export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** `signal` stops the server. */
 export interface ServerDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -56,7 +55,6 @@ export interface ServerDeps {
 
 export interface RunningServer {
   readonly port: number;
-  /** Resolves when the server has stopped. */
   readonly closed: Promise<void>;
 }
 

@@ -14,7 +14,6 @@ export interface OperationRow {
   /** Date and time of the start, in UTC. */
   readonly startTime: string;
   readonly what: string;
-  /** Duration; unset while the operation is in progress. */
   readonly duration?: string;
   readonly end: string;
   readonly phases: string;

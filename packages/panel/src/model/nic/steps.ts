@@ -6,7 +6,6 @@ import type { Unit } from "../unit.ts";
 export interface PlugStep {
   readonly phase: string;
   readonly reason?: string;
-  /** Time of the step, in milliseconds since 1970. */
   readonly atMs: number;
   /** Whether the phase may have begun before the page was opened. */
   readonly isOld?: true;

@@ -23,7 +23,6 @@ export function parseCounters(text: string, iface: string): Counters | undefined
   return nic && [nic.received?.bytes ?? 0, nic.sent?.bytes ?? 0];
 }
 
-/** Received and sent bytes per second. */
 export type Rate = readonly [number, number];
 
 /** Number of samples in two minutes, with one sample every two seconds. */

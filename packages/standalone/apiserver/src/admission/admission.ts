@@ -36,7 +36,6 @@ export type Mutation = AdmissionRequest & { readonly object: KubeObject };
 export interface Admission {
   /** Returns the mutated object. Calls `complete` after each mutation to decode and default the object. Throws a StatusError on denial. */
   mutate(request: Mutation, complete: (object: KubeObject) => KubeObject): Promise<KubeObject>;
-  /** Throws a StatusError if the request is denied. */
   validate(request: AdmissionRequest): Promise<void>;
   /** Throws a StatusError if the deletion is denied, or if a mutating webhook changes the object. */
   admitDeletion(request: AdmissionRequest): Promise<void>;

@@ -62,7 +62,6 @@ export function requestHeaders(
 interface FrontProxyConfig {
   readonly clientCaPem: string;
   readonly frontProxyCaPem: string;
-  /** CN of the front proxy's certificate. */
   readonly frontProxyName: string;
 }
 

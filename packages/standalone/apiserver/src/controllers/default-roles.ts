@@ -13,7 +13,6 @@ import { ensureObject } from "./internal-writes.ts";
 
 interface DefaultObject {
   readonly resource: "clusterroles" | "clusterrolebindings" | "roles";
-  /** Namespace of the object; empty for cluster-scoped objects. */
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;

@@ -10,7 +10,6 @@ interface QueueDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly stop: AbortSignal;
-  /** Processes a key. Must be idempotent. */
   readonly work: (key: string) => Promise<void>;
   readonly retryMaxMs?: number;
 }

@@ -68,7 +68,6 @@ function listVersions(definition: KubeObject): Fields[] {
   return asList(valueAt(definition, "spec", "versions")).map(asFields);
 }
 
-/** Returns warnings about features that this server ignores. */
 export function definitionWarnings(definition: KubeObject): readonly string[] {
   const versions = listVersions(definition);
   const isWebhook = textAt(definition, "spec", "conversion", "strategy") === "Webhook";

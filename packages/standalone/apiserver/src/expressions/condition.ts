@@ -7,7 +7,6 @@ import { messageOf } from "@patchbay/base";
 export interface Variables {
   readonly object: unknown;
   readonly oldObject: unknown;
-  /** AdmissionRequest without its objects. */
   readonly request: unknown;
 }
 

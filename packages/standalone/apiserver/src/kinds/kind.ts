@@ -49,7 +49,6 @@ export interface Column {
 export interface ClaimContext {
   /** Returns all other objects of the kind. The call is expensive, so use it only to allocate a value. */
   readonly otherObjects: () => readonly KubeObject[];
-  /** Service network in CIDR notation. */
   readonly network: string;
   /** Returns a random number that is at least 0 and less than 1. */
   readonly random: () => number;
@@ -92,7 +91,6 @@ export interface Strategy {
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
   /** Returns the grace period of a deletion in seconds, or undefined for an immediate deletion. */
   readonly graceSeconds?: (object: KubeObject, requested: number | undefined) => number | undefined;
-  /** Columns of `kubectl get` after Name. */
   readonly columns: readonly Column[];
 }
 
@@ -124,7 +122,6 @@ export interface CustomKind {
   readonly deprecationWarning?: string;
   /** Whether the definition is being deleted. If it is, new objects are rejected. */
   readonly isTerminating: boolean;
-  /** Structural schema in OpenAPI v3. */
   readonly schema: Fields;
 }
 

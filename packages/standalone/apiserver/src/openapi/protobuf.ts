@@ -78,7 +78,6 @@ function responses(): Buffer {
   return message(9, message(1, text(1, "200"), message(2, response)));
 }
 
-/** Field numbers of message PathItem. */
 const METHODS: Readonly<Record<string, number>> = { get: 2, put: 3, post: 4, delete: 5, patch: 8 };
 
 function pathItem(item: Fields): Buffer[] {

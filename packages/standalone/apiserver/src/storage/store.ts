@@ -5,7 +5,6 @@ import type { Address, KubeObject } from "../objects/object.ts";
 /** Fields of a stored object that are available without parsing its text. */
 export interface StoredMetadata {
   readonly uid: string;
-  /** UIDs of the owners. */
   readonly owners: readonly string[];
   readonly isDeleting: boolean;
 }
@@ -41,7 +40,6 @@ export interface Transaction {
   find(address: Address): StoredObject | undefined;
   /** Returns the bucket's objects, in no particular order. */
   list(bucket: string): readonly StoredObject[];
-  /** Writes the object, and sets its resourceVersion. */
   put(address: Address, object: KubeObject): KubeObject;
   /** Removes the object. `object` must be its last state. Sets the resourceVersion of `object` to the revision of the deletion. */
   remove(address: Address, object: KubeObject): KubeObject;

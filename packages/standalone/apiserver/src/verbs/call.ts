@@ -14,7 +14,6 @@ export interface Call {
   readonly kind: Kind;
   /** Namespace of the object; empty for cluster-scoped kinds and for all namespaces. */
   readonly namespace: string;
-  /** Name of the object; empty for collections. */
   readonly name: string;
   readonly subresource: string;
   readonly query: URLSearchParams;

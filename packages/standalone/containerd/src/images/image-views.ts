@@ -15,7 +15,6 @@ const GC_ROOT_LABEL = "containerd.io/gc.root";
 export interface ImageMounts {
   /** Mounts an image at an existing path. Idempotent. @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_NAME_INVALID, CONTAINERD_FAILED */
   mount(reference: string, path: string): Promise<void>;
-  /** Unmounts the image and removes its snapshot. Idempotent. */
   unmount(path: string): Promise<void>;
 }
 

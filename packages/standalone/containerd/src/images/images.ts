@@ -8,7 +8,6 @@ import type { ContainerdLayout } from "../layout.ts";
 /** containerd's record of an image under one name. CRI adds a record whose name is the image's id. */
 interface ImageRecord {
   readonly name: string;
-  /** Digest of the manifest or index. */
   readonly digest: string;
 }
 
@@ -127,7 +126,6 @@ const TRANSFER_TIMEOUT_MS = 3_600_000;
 const IMPORT_HOST = "import.invalid";
 
 interface ImportSource {
-  /** Absolute path of the archive. */
   readonly archive: string;
   /** Part of the image's temporary name that distinguishes concurrent imports. */
   readonly id: string;

@@ -95,7 +95,6 @@ export interface DataVolumeFacts {
   /** Claim to copy; undefined if the source is not a claim or the claim does not exist. */
   readonly sourceClaim: PersistentVolumeClaim | undefined;
   readonly sourceUsers: readonly string[];
-  /** Current time in RFC 3339 format. */
   readonly now: string;
 }
 

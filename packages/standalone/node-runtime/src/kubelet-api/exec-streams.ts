@@ -14,7 +14,6 @@ import type { ContainerRuntime, ExecPrograms } from "@patchbay/core/interfaces";
 export interface Upgrade {
   readonly request: IncomingMessage;
   readonly socket: Socket;
-  /** Bytes that the client sent after the request. */
   readonly head: Buffer;
 }
 

@@ -55,7 +55,6 @@ interface NodeFacts {
   readonly identity: MachineIdentity;
   readonly machine: MachineFacts;
   readonly nowMs: number;
-  /** Time `nowMs` in RFC 3339 format. */
   readonly now: string;
   readonly port: number;
 }

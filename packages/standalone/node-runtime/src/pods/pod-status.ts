@@ -38,7 +38,6 @@ export interface ConditionFacts {
   readonly hasFailed: boolean;
   readonly isInitialized: boolean;
   readonly containers: readonly ContainerStatus[];
-  /** Current time in RFC 3339 format. */
   readonly now: string;
 }
 

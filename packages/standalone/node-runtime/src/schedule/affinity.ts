@@ -81,7 +81,6 @@ interface PodTerm {
   readonly topologyKey?: string;
 }
 
-/** Preference with a weight from 1 to 100. */
 export interface Weighted<T> {
   readonly weight: number;
   readonly term: T;
@@ -153,7 +152,6 @@ export interface PlacedPod {
 }
 
 export interface PodSurroundings {
-  /** Unfinished pods of all nodes. */
   readonly placedPods: readonly PlacedPod[];
   readonly findNamespaceLabels: (namespace: string) => Labels;
 }

@@ -9,9 +9,7 @@ import type { PodObjects } from "./objects/pod-objects.ts";
 import type { PodTokens } from "./objects/pod-tokens.ts";
 
 export interface ImageMounts {
-  /** Mounts an image read-only at the path. Idempotent. */
   mount(reference: string, path: string): Promise<void>;
-  /** Unmounts the image. Succeeds if nothing is mounted. */
   unmount(path: string): Promise<void>;
 }
 

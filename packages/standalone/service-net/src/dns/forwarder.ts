@@ -100,10 +100,8 @@ function queryByTcp({
 interface ForwarderDeps {
   readonly files: Pick<Files, "readText">;
   readonly clock: Clock;
-  /** Returns an unpredictable number from 0 to 65,535. */
   readonly randomId: () => number;
   readonly ownAddress: string;
-  /** Port of the resolvers; 53 by default. */
   readonly port?: number;
 }
 

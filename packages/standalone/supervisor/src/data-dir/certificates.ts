@@ -117,7 +117,6 @@ export interface Certificates {
   readonly frontProxyClient: IssuedCertificate;
   readonly webhookClient: IssuedCertificate;
   readonly kubeletClient: IssuedCertificate;
-  /** Private PEM key that signs service account tokens. */
   readonly tokenKeyPem: string;
   readonly frontProxyCa: Authority;
 }

@@ -194,7 +194,6 @@ interface AccountTokensDeps {
 
 export interface TokenUser {
   readonly user: User;
-  /** Requested audiences for which the token is valid. */
   readonly audiences: readonly string[];
 }
 

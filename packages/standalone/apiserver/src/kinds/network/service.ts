@@ -164,7 +164,6 @@ function clusterIPChangeCauses(service: KubeObject, current: KubeObject): readon
 
 /** Default timeout of session affinity. Source: Kubernetes core/v1 ClientIPConfig. */
 const AFFINITY_TIMEOUT_SECONDS = 10_800;
-/** Fields that an ExternalName Service does not have. */
 const CLUSTER_IP_FIELDS = [
   "clusterIP",
   "clusterIPs",
@@ -217,7 +216,6 @@ function dropNodePorts(spec: Fields, current: KubeObject): void {
     Reflect.deleteProperty(spec, "externalTrafficPolicy");
 }
 
-/** Restores address fields that the client omits. */
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
   const spec = asFields(service["spec"]);
   for (const key of CLUSTER_IP_FIELDS) {

@@ -69,7 +69,6 @@ export interface StoreOnlyKindOptions
   readonly warning?: string;
   readonly hasStatus?: boolean;
   readonly isScaled?: boolean;
-  /** Defaults for fields that kubectl requires. */
   readonly defaults?: Fields;
   /** Path of the pod template, whose spec is defaulted and validated like a pod's. */
   readonly template?: readonly string[];

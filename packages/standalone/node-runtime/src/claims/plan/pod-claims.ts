@@ -18,7 +18,6 @@ export interface ClaimLookup {
 }
 
 export interface PodClaims {
-  /** Claims to annotate with the selected node. */
   readonly claimsToSelect: readonly PersistentVolumeClaim[];
   readonly problems: readonly string[];
   readonly areBound: boolean;

@@ -8,7 +8,6 @@ import type { KubeClient } from "@patchbay/kube";
 
 interface Token {
   readonly text: string;
-  /** Expiration time, in milliseconds since 1970. */
   readonly expiresMs: number;
 }
 
