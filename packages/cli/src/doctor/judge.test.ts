@@ -206,7 +206,12 @@ describe("sockets of vhost-user", () => {
   const SOCKETS = { [names.VHOST_USER_RESOURCE]: "1000" };
   const DATAPLANE = { [names.VHOST_USER_DATAPLANE_RESOURCE]: "1" };
   const processes: NonNullable<Facts["processes"]> = {
-    value: { phase: "ready", reason: "", processes: [] },
+    value: {
+      phase: "ready",
+      reason: "",
+      processes: [],
+      disk: { path: "/data", sizeBytes: 1e12, freeBytes: 5e11 },
+    },
   };
 
   test.each<{
@@ -409,6 +414,7 @@ describe("finds", () => {
               { name: "virt-api", runs: false },
               { name: "net-agent", runs: true, isResponding: false },
             ],
+            disk: { path: "/data", sizeBytes: 1e12, freeBytes: 1e9 },
           },
         },
       },
@@ -416,6 +422,7 @@ describe("finds", () => {
         "supervisor: is failed: no space left",
         "process virt-api: does not run",
         "process net-agent: runs but does not respond",
+        "disk of /data: is full: 1.0 GB of 1.0 TB are free; new pods, VMs and images are rejected, and new objects when nothing is left",
       ],
     },
     {
@@ -445,6 +452,19 @@ describe("finds", () => {
         nodeLeases: { value: [leaseOf("n1", { renewTime: at(-300) })] },
       },
       want: ["node n1: is not ready: it is silent"],
+    },
+    {
+      what: "a node that runs out of disk space",
+      facts: {
+        nodes: nodeWith({
+          conditions: [
+            { type: "Ready", status: "True" },
+            { type: "DiskPressure", status: "True", message: "the machine is low on Disk" },
+            { type: "MemoryPressure", status: "False", message: "the machine has enough Memory" },
+          ],
+        }),
+      },
+      want: ["node n1: has DiskPressure: the machine is low on Disk"],
     },
     {
       what: "a node's slow clock",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logger that writes JSON to standard error, or readable lines to a terminal.
+import { fstatSync, writeSync } from "node:fs";
 import { stderr } from "node:process";
+import { Writable } from "node:stream";
 import type { LogFields, Logger } from "@patchbay/base";
 import { config, createLogger as createWinston, format, type Logform, transports } from "winston";
 
@@ -115,9 +117,32 @@ function createLevelMethods(
   };
 }
 
+/** Writes lines to a file. Node.js' own stream would write nothing more after a failed write, for example on a full disk. */
+class FileStream extends Writable {
+  readonly #fd: number;
+
+  constructor(fd: number) {
+    super({ decodeStrings: false });
+    this.#fd = fd;
+  }
+
+  override _write(line: string | Buffer, _encoding: BufferEncoding, done: () => void): void {
+    try {
+      writeSync(this.#fd, line.toString());
+    } catch {
+      // The line is lost, because there is no other place to report the failure.
+    }
+    done();
+  }
+}
+
+function openStderr(): NonNullable<LoggerOptions["stream"]> {
+  return fstatSync(stderr.fd).isFile() ? new FileStream(stderr.fd) : stderr;
+}
+
 /** Creates a logger. If the stream fails, the logger drops lines and does not throw. */
 export function createLogger(options: LoggerOptions): Logger {
-  const stream = options.stream ?? stderr;
+  const stream = options.stream ?? openStderr();
   stream.on("error", () => undefined); // A failed stream must not end the program.
   const shape = stream.isTTY === true ? format.printf(printLine) : format.json();
   const transport = new transports.Stream({ stream, eol: "\n" });

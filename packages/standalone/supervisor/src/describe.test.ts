@@ -42,6 +42,12 @@ async function answer(name: string, status: number): Promise<void> {
   await once(server.listen(buildHealthSocketPath(paths, name)), "listening");
 }
 
+const DISK = {
+  path: expect.stringContaining("machine-") as string,
+  sizeBytes: expect.any(Number) as number,
+  freeBytes: expect.any(Number) as number,
+};
+
 test("lists processes by name, with running and responding state", async () => {
   await write("net-agent", note);
   await write("apiserver", note);
@@ -55,6 +61,7 @@ test("lists processes by name, with running and responding state", async () => {
   await answer("virt-api", 500);
   await answer("virt-handler", 200);
   expect(await describeMachine(paths.dataDir)).toEqual({
+    disk: DISK,
     phase: "ready",
     reason: "",
     processes: [
@@ -81,5 +88,5 @@ test.each([
   },
 ])("the supervisor's phase where $name", async ({ state, want }) => {
   if (state !== undefined) await write("supervisor", { ...note, steps: [], ...state });
-  expect(await describeMachine(paths.dataDir)).toEqual({ ...want, processes: [] });
+  expect(await describeMachine(paths.dataDir)).toEqual({ ...want, disk: DISK, processes: [] });
 });

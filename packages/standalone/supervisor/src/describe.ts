@@ -20,7 +20,14 @@ export interface MachineProcess {
   readonly isResponding?: boolean;
 }
 
+export interface MachineDisk {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly freeBytes: number;
+}
+
 export interface MachineProcesses {
+  readonly disk: MachineDisk;
   /** Phase of the supervisor; `stopped` if no supervisor runs. */
   readonly phase: SupervisorPhase;
   readonly reason: string;
@@ -63,11 +70,13 @@ export async function describeMachine(dataDir: string): Promise<MachineProcesses
     names.toSorted().map((name) => observeProcess(files, paths, name)),
   );
   const processes = processLists.flat();
+  const disk = { path: dataDir, ...(await files.readSpace(dataDir)) };
   if (supervisor !== undefined)
-    return { phase: supervisor.phase, reason: supervisor.reason, processes };
+    return { phase: supervisor.phase, reason: supervisor.reason, processes, disk };
   return {
     phase: "stopped",
     reason: findFailureReason(await readState(files, paths), ""),
     processes,
+    disk,
   };
 }

@@ -81,7 +81,7 @@ test("on a full disk objects can be marked and deleted, and created again when s
   }
   const later = { metadata: { name: "later" } };
   const refused = await server.ask("POST", MAPS, later);
-  expect(refused.code).toBe(500);
+  expect(refused).toMatchObject({ code: 507, body: { reason: "InsufficientStorage" } });
   expect(refused.body.message).toContain("until space is free");
   rmSync(hog);
   expect((await server.ask("POST", MAPS, later)).code).toBe(201);
@@ -94,8 +94,8 @@ test("a full disk rejects only writes, and the server recovers", async () => {
   const store = join(directory, "store.sqlite");
   server = await ChildServer.start(store);
   const { names, code, message } = await fill(server);
-  expect(code).toBe(500);
-  expect(message).toContain("the store could not be written: database or disk is full");
+  expect(code).toBe(507);
+  expect(message).toContain("the disk of the API server's store is full");
   expect(names.length).toBeGreaterThan(1);
 
   expect(await namesOf(server)).toEqual(expect.arrayContaining(names));

@@ -4,8 +4,9 @@ import { names } from "@patchbay/api";
 import type { DaemonSet, Deployment, KubeObject, Lease, Pod } from "@patchbay/api/kubernetes";
 import { parseTime } from "@patchbay/kube";
 import type { MachineProcesses, MachineProcess } from "@patchbay/supervisor";
+import { printSize } from "../../print/size.ts";
 import { serverNowMs, type Facts } from "../facts.ts";
-import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
+import { ifObserved, ok, warning, wrong, type Finding } from "../finding.ts";
 
 const LEADER = "leader of the virt-controllers";
 const PROCESSES = "processes of the machine";
@@ -16,7 +17,6 @@ interface Workload {
   readonly check: string;
   readonly wanted: number;
   readonly ready: number;
-  /** Number of pods of the current version. */
   readonly updated: number;
   /** Whether the status describes the current specification. */
   readonly isCurrent: boolean;
@@ -98,7 +98,29 @@ function judgeProcess({ name, runs, isResponding }: MachineProcess): Finding {
   return ok(check, isResponding === undefined ? "runs" : "runs and responds");
 }
 
-function judgeProcesses({ phase, reason, processes }: MachineProcesses): readonly Finding[] {
+/** Limits below which node-runtime evicts pods and rejects new ones. Source: PRESSURE_SHARE and PRESSURE_BYTES of node-runtime. */
+const FULL_DISK = { share: 0.05, bytes: 2 ** 30 };
+/** Limits below which node-runtime stops image pulls. Source: LOW_SHARE and LOW_BYTES of node-runtime. */
+const LOW_DISK = { share: 0.1, bytes: 2 ** 31 };
+
+function judgeDisk({ path, sizeBytes, freeBytes }: MachineProcesses["disk"]): Finding {
+  const check = `disk of ${path}`;
+  const state = `${printSize(freeBytes)} of ${printSize(sizeBytes)} are free`;
+  const isBelow = ({ share, bytes }: typeof LOW_DISK): boolean =>
+    freeBytes < Math.min(sizeBytes * share, bytes);
+  if (isBelow(FULL_DISK)) {
+    return wrong(check, {
+      message: `is full: ${state}; new pods, VMs and images are rejected, and new objects when nothing is left`,
+      fix: `free space, and everything continues by itself: du -xh -d 2 ${path} | sort -h | tail; patchbay image list; kubectl get pvc -A`,
+    });
+  }
+  return isBelow(LOW_DISK)
+    ? warning(check, `is nearly full: ${state}; images are not pulled`)
+    : ok(check, state);
+}
+
+function judgeProcesses(machine: MachineProcesses): readonly Finding[] {
+  const { phase, reason, processes, disk } = machine;
   const supervisor =
     phase === "ready"
       ? ok("supervisor", "manages the machine's processes")
@@ -106,7 +128,7 @@ function judgeProcesses({ phase, reason, processes }: MachineProcesses): readonl
           message: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
           fix: START_MACHINE,
         });
-  return [supervisor, ...processes.map(judgeProcess)];
+  return [supervisor, ...processes.map(judgeProcess), judgeDisk(disk)];
 }
 
 function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[] {

@@ -79,6 +79,16 @@ export function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   ];
 }
 
+function findPressureProblems(node: KubeNode): readonly NodeProblem[] {
+  const conditions = node.status?.conditions ?? [];
+  return conditions
+    .filter(({ type, status }) => type.endsWith("Pressure") && status === "True")
+    .map(({ type, message = "" }) => ({
+      message: `has ${type}: ${message}`,
+      fix: `free the resource: kubectl describe node ${node.metadata.name} lists the pods that use it`,
+    }));
+}
+
 /** Returns whether nodes must offer /dev/net/tun and /dev/kvm. Returns false only if a cluster lacks virt-handler, which offers them. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "failure" in daemonSets) return true;
@@ -162,6 +172,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
   const readiness = findReadinessProblems(node);
   const problems = [
     ...readiness,
+    ...findPressureProblems(node),
     ...findVersionProblems(node),
     ...findDeviceProblems(node, facts),
     ...findSocketProblems(node, facts),

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cutText } from "@patchbay/api/limits";
-import { AppError, messageOf } from "@patchbay/base";
+import { AppError, isAppError, messageOf } from "@patchbay/base";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { printJson } from "../objects/json.ts";
 import { chooseRepresentation } from "./response/accept.ts";
@@ -26,7 +26,13 @@ import {
   streamReply,
 } from "./response/render.ts";
 import { sendPieces } from "./response/send-pieces.ts";
-import { StatusError, internalError, tooLarge, unknownPath } from "../meta/status.ts";
+import {
+  StatusError,
+  insufficientStorage,
+  internalError,
+  tooLarge,
+  unknownPath,
+} from "../meta/status.ts";
 import { parseTarget } from "./target.ts";
 import { type Limits, withReserved } from "../limits/limits.ts";
 import { TimeSlice } from "../limits/fair-queue.ts";
@@ -124,6 +130,7 @@ function toStatusError(error: unknown, request: Request, deps: AppDeps): StatusE
     return tooLarge(`limit of an object is ${String(OBJECT_MAX_LENGTH)}`);
   }
   deps.logger.error("request failed", { err: messageOf(error) });
+  if (isAppError(error, "STORE_FULL")) return insufficientStorage(error.message);
   const isDefect = error instanceof RangeError || error instanceof TypeError;
   return isDefect && request.method !== "GET"
     ? toRefusal(request, error)

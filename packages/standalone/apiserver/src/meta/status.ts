@@ -123,7 +123,6 @@ export function conflict(ref: ResourceRef, name: string, explanation: string): S
   return new StatusError({ code: 409, reason: "Conflict", message, ...buildDetails(ref, name) });
 }
 
-/** Creates a 409 for a stale resourceVersion. */
 export function modified(ref: ResourceRef, name: string): StatusError {
   const explanation =
     "the object has been modified; please apply your changes to the latest version and try again";
@@ -191,6 +190,10 @@ export function unsupportedMediaType(
     `the body of the request was in an unknown format - accepted media types include: ${supported.join(", ")}` +
     (contentType === "" ? "" : ` (got ${contentType})`);
   return new StatusError({ code: 415, reason: "UnsupportedMediaType", message });
+}
+
+export function insufficientStorage(message: string): StatusError {
+  return new StatusError({ code: 507, reason: "InsufficientStorage", message });
 }
 
 export function internalError(message: string): StatusError {

@@ -195,7 +195,7 @@ export class RevisionLog {
     return Number(row?.["revision"] ?? 0);
   }
 
-  /** Appends rows and compacts `compactRange`, in one durable transaction. @throws AppError with STORE_WRITE_FAILED */
+  /** Appends rows and compacts `compactRange`, in one durable transaction. @throws AppError with STORE_FULL, STORE_WRITE_FAILED */
   append(rows: readonly LogRow[], compactRange?: readonly [after: number, upTo: number]): void {
     this.#runTransaction(() => {
       rows.forEach((row) => {
@@ -208,7 +208,7 @@ export class RevisionLog {
     });
   }
 
-  /** Replaces all rows. Marks all revisions up to `revision` as compacted. @throws AppError with STORE_WRITE_FAILED */
+  /** Replaces all rows. Marks all revisions up to `revision` as compacted. @throws AppError with STORE_FULL, STORE_WRITE_FAILED */
   replace(rows: Iterable<LogRow>, revision: number): void {
     this.#runTransaction(() => {
       this.#database.exec("DELETE FROM revisions");
@@ -263,6 +263,7 @@ export class RevisionLog {
         // The reserve has freed space.
       }
     } catch (error) {
+      if (isDiskFull(error)) throw new AppError("STORE_FULL", {}, { cause: error });
       throw new AppError("STORE_WRITE_FAILED", { reason: messageOf(error) }, { cause: error });
     }
   }

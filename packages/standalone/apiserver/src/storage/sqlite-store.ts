@@ -162,8 +162,6 @@ const COMPACTION_STEP = 500;
 /** Maximum total length of object texts in memory, in characters. Other texts are read from the file on demand. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
 const READ_MAX_LENGTH = 256 * 1024;
-const DISK_FULL_MESSAGE =
-  "database or disk is full: until space is free, objects can only be deleted or shrunk";
 const LAST_KEY = "\u{10ffff}";
 
 interface Job {
@@ -342,8 +340,7 @@ class SqliteStore implements Store {
     for (let job = this.#queue.shift(); job !== undefined; job = this.#queue.shift()) {
       try {
         const finish = job.run(batch);
-        if (isDiskShort && batch.isGrowing)
-          throw new AppError("STORE_WRITE_FAILED", { reason: DISK_FULL_MESSAGE });
+        if (isDiskShort && batch.isGrowing) throw new AppError("STORE_FULL");
         batch.accept();
         finishedJobs.push({ job, finish });
       } catch (error) {

@@ -54,6 +54,21 @@ test.each(["runSandbox", "startContainer"] as const)(
   },
 );
 
+test("a pod waits while the disk is nearly full, and starts by itself when space is free", async () => {
+  const world = new PodWorld();
+  const readSpace = world.files.readSpace.bind(world.files);
+  world.files.readSpace = () => Promise.resolve({ sizeBytes: 2 ** 30, freeBytes: 2 ** 25 });
+  await world.put(aPod());
+  await world.run();
+  expect(await world.remains()).toEqual([]);
+  const [waiting] = (await world.pod())?.status?.containerStatuses ?? [];
+  expect(waiting?.state.waiting?.message).toMatch(/^the disk of .* is nearly full: 32Mi of 1Gi/);
+  world.files.readSpace = readSpace;
+  await world.clock.advance(60_000);
+  await world.run();
+  expect(await world.remains()).toContain("compute 0 RUNNING");
+});
+
 test("init containers run one after the other, before the other containers", async () => {
   const initContainers = [aContainer({ name: "one" }), aContainer({ name: "two" })];
   const world = await aWorld(aPod({ initContainers }));

@@ -16,6 +16,7 @@ import {
   type PodFacts,
 } from "./facts.ts";
 import { buildCheckedPodDirectory } from "../volumes/layout.ts";
+import { isLow, printBytes } from "../volumes/storage/limits.ts";
 import type { StartContainer, PodAction } from "./plan.ts";
 import { keyOf } from "@patchbay/kube";
 import { findPullCredentials } from "../images/credentials.ts";
@@ -133,9 +134,17 @@ async function findSandboxContext(
   return { id, config, ips: sandbox.ips };
 }
 
+/** Rejects new pods at the limit at which running pods are evicted. @throws AppError with RUNTIME_DISK_FULL */
+async function rejectNearlyFullDisk({ files, node: { podsDir } }: PodDeps): Promise<void> {
+  const disk = await files.readSpace(podsDir);
+  if (!isLow(disk)) return;
+  const [free, size] = [printBytes(disk.freeBytes), printBytes(disk.sizeBytes)];
+  throw new AppError("RUNTIME_DISK_FULL", { path: podsDir, free, size });
+}
+
 export function startVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
   if (pod === undefined) return;
-  progress.pendingVolumes = deps.volumes.prepare(pod);
+  progress.pendingVolumes = rejectNearlyFullDisk(deps).then(() => deps.volumes.prepare(pod));
   progress.pendingVolumes.catch(() => undefined); // The step prepareVolumes reports the error.
 }
 
@@ -148,6 +157,7 @@ async function runSandbox(
   attempt: number,
 ): Promise<SandboxContext | undefined> {
   const { pod, uid } = facts;
+  await rejectNearlyFullDisk(deps);
   const config = toSandboxConfig(pod, attempt, deps.node);
   await deps.files.ensureDirectory(config.logDirectory, 0o700);
   const id = await deps.observeNetworks(() => deps.runtime.runSandbox(config));

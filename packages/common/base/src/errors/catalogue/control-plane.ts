@@ -50,6 +50,13 @@ export const APISERVER_ERRORS = {
     retry: "backoff",
     http: 500,
   },
+  STORE_FULL: {
+    summary:
+      "the disk of the API server's store is full: until space is free, objects can only be deleted or shrunk; nothing was changed",
+    owner: "environment",
+    retry: "backoff",
+    http: 507,
+  },
   STORE_BACKUP_INVALID: {
     summary: "{path} is not a complete backup: {reason}; nothing was changed",
     owner: "user",

@@ -64,6 +64,13 @@ export const RUNTIME_ERRORS = {
     retry: "on-change",
     http: 403,
   },
+  RUNTIME_DISK_FULL: {
+    summary:
+      "the disk of {path} is nearly full: {free} of {size} are left. Free space on the node; the pod then starts automatically",
+    owner: "environment",
+    retry: "backoff",
+    http: 507,
+  },
   RUNTIME_NOT_RUNNING: {
     summary: "patchbay is not running in {dataDir}",
     owner: "user",

@@ -34,6 +34,45 @@ export const STANDALONE_ERRORS = {
     retry: "never",
     http: 400,
   },
+  STANDALONE_NO_SYSTEMD: {
+    summary:
+      "systemd does not run here, so no service can be installed; nothing was changed. Let the init system of this machine run: patchbay up",
+    owner: "environment",
+    retry: "never",
+    http: 400,
+  },
+  STANDALONE_SERVICE_TAKEN: {
+    summary:
+      "patchbay.service starts the machine in {dataDir}; nothing was changed. Remove it first: patchbay --data-dir {dataDir} down --uninstall-service",
+    owner: "user",
+    retry: "never",
+    http: 409,
+  },
+  STANDALONE_UPGRADE_REFUSED: {
+    summary: "the machine is not upgraded, and nothing was changed: {reason}",
+    owner: "user",
+    retry: "never",
+    http: 409,
+  },
+  STANDALONE_UPGRADE_FAILED: {
+    summary:
+      "the services of the new program did not start, and the pods still run: {reason}. Repeat: patchbay up, with this program or the previous one",
+    owner: "environment",
+    retry: "never",
+    http: 500,
+  },
+  STANDALONE_BACKUP_FAILED: {
+    summary: "there is no new backup, and an earlier one was not changed: {reason}",
+    owner: "environment",
+    retry: "never",
+    http: 500,
+  },
+  STANDALONE_RESTORE_REFUSED: {
+    summary: "{dataDir} is not restored, and nothing was changed: {reason}",
+    owner: "user",
+    retry: "never",
+    http: 409,
+  },
   STANDALONE_STOP_FAILED: {
     summary: "the supervisor did not stop: {reason}",
     owner: "environment",

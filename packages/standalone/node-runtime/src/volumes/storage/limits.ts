@@ -18,9 +18,7 @@ const WALK_INTERVAL_MIN_MS = 10_000;
 const NORMAL_WRITES_BYTES = 2 ** 20;
 
 export interface PodUsage {
-  /** Used bytes by volume. Omits volumes in memory. */
   readonly volumes: ReadonlyMap<string, number>;
-  /** Bytes of logs and writable layers, by container. */
   readonly containers: ReadonlyMap<string, number>;
   /** Recent growth in bytes. The key describes the growing data, for example a claim. Counts as usage only when the disk is nearly full. */
   readonly growth?: ReadonlyMap<string, number>;
@@ -124,7 +122,7 @@ function computePressureBytes({ sizeBytes }: DiskSpace): number {
   return Math.min(sizeBytes * PRESSURE_SHARE, PRESSURE_BYTES);
 }
 
-function isLow(disk: DiskSpace): boolean {
+export function isLow(disk: DiskSpace): boolean {
   return disk.freeBytes < computePressureBytes(disk);
 }
 
