@@ -56,6 +56,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       "virt-controller",
       "virt-handler",
       "net-agent",
+      "patchbay",
       "ip",
       "bridge",
       "nsenter",
