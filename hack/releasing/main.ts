@@ -135,8 +135,11 @@ if (!values.check) {
     work: join(ROOT, ".cache/release"),
   };
   const source = checkOut(ROOT, release);
-  const build = [...NODE, join(source, "hack/releasing/build/main.ts"), JSON.stringify(release)];
-  run(build);
+  try {
+    run([...NODE, join(source, "hack/releasing/make/main.ts"), JSON.stringify(release)]);
+  } catch {
+    fail("release: an artifact could not be made; the output above says why\n", 1);
+  }
   if (typeof key === "object") writeSignature(release, key);
   if (values.tag && findTagged(version) === undefined) {
     git(ROOT, "tag", "--annotate", "--message", `Patchbay ${version}`, `v${version}`, head);
