@@ -30,9 +30,15 @@ function subjectsIn(directory: string): readonly string[] {
   return readCommits(directory).map(({ subject }) => subject);
 }
 
-test("reads the commits after the one that started the rule, with trailers", () => {
+function release(version: string): void {
+  git(join(root, "origin"), "tag", `v${version}`);
+}
+
+test("reads the commits after the last release, with trailers", () => {
   commit("packages/a.ts", "before");
-  commit("hack/releasing/changelog.ts", "start");
+  release("0.2.0");
+  commit("packages/a.ts", "released");
+  release("0.10.0");
   commit("packages/a.ts", "silent");
   commit("packages/b.ts", "refactoring\n\nA reason.\n\nChangelog: none\nChangelog-for: abc, def");
   const found = readCommits(join(root, "origin"));
@@ -48,22 +54,12 @@ test("reads the commits after the one that started the rule, with trailers", () 
   expect(findSilentCommits(found)).toHaveLength(1);
 });
 
-test("a release is a new start", () => {
-  commit("hack/releasing/changelog.ts", "start");
-  commit("packages/a.ts", "released");
-  git(join(root, "origin"), "tag", "v0.2.0");
-  commit("packages/a.ts", "later");
-  expect(subjectsIn(join(root, "origin"))).toEqual(["later"]);
-});
-
-test("a shallow clone starts at its oldest commit", () => {
-  commit("hack/releasing/changelog.ts", "start");
-  for (const name of ["one", "two", "three"]) commit("packages/a.ts", name);
-  git(root, "clone", "--quiet", "--depth=2", `file://${root}/origin`, "clone");
-  expect(subjectsIn(join(root, "clone"))).toEqual(["three"]);
-});
-
-test("a history without the rule has no commits to check", () => {
-  commit("packages/a.ts", "before");
+test("a history without a release and a shallow clone have no commits to check", () => {
+  commit("packages/a.ts", "one");
   expect(subjectsIn(join(root, "origin"))).toEqual([]);
+  release("0.2.0");
+  for (const name of ["two", "three", "four"]) commit("packages/a.ts", name);
+  git(root, "clone", "--quiet", "--depth=2", `file://${root}/origin`, "clone");
+  expect(subjectsIn(join(root, "clone"))).toEqual([]);
+  expect(subjectsIn(join(root, "origin"))).toEqual(["four", "three", "two"]);
 });

@@ -3,8 +3,6 @@
 import { execFileSync } from "node:child_process";
 import type { Commit } from "./changelog.ts";
 
-/** The file whose addition started the rule. */
-const RULE = "hack/releasing/changelog.ts";
 const RECORD = "\x1e";
 const FIELD = "\x1f";
 const FORMAT = [
@@ -40,14 +38,13 @@ export function parseLog(log: string): readonly Commit[] {
 }
 
 /**
- * Reads the commits after the last release, or else after the commit that started the rule. In a shallow clone, git reports
- * its oldest commit as the one that added every file, so that this commit is the start.
+ * Reads the commits after the last release. The rule starts with the first release: a history without a tag of a release, such
+ * as a shallow clone, has no commits to check.
  */
 export function readCommits(root: string): readonly Commit[] {
   const tags = git(root, "tag", "--merged", "HEAD", "--sort=-version:refname", "--list", "v*");
-  const added = git(root, "log", "--diff-filter=A", "--format=%H", "--", RULE);
-  const start = [tags, added].map((text) => text.split("\n")[0] ?? "").find((name) => name !== "");
-  if (start === undefined) return [];
+  const [start = ""] = tags.split("\n");
+  if (start === "") return [];
   const format = `--format=%x1e${FORMAT}`;
   return parseLog(git(root, "log", "--no-merges", "--name-only", format, `${start}..HEAD`));
 }
