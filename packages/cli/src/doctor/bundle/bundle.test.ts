@@ -122,7 +122,7 @@ test("a machine's bundle contains its logs, journal and rules, and neither keys 
     "run/virt-api.json": '{"pid":1}',
     "run/cni/net-agent.sock": "",
     "logs/virt-api.log": "started password=planted\n",
-    "net-agent/journal/row": '{"network":"a/b","request":{"config":{"token":"planted"}}}',
+    "net-agent/journal/uid-1/row": '{"network":"a/b","request":{"config":{"token":"planted"}}}',
     "cni/net.d/10-pods.conflist": '{"name":"pods"}',
     kubeconfig: "planted",
     "kubeconfigs/virt-api": "planted",
@@ -145,7 +145,7 @@ test("a machine's bundle contains its logs, journal and rules, and neither keys 
   await addMachine(bundle, directory, { files: createFiles(), runner: { run } });
   expect(bundle.files().map(([name]) => name)).toEqual([
     "contents.txt",
-    "machine/journal/row",
+    "machine/journal/uid-1/row",
     "machine/logs/virt-api.log",
     "machine/networks/10-pods.conflist",
     "machine/processes/virt-api.json",

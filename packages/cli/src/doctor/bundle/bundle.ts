@@ -44,6 +44,7 @@ interface MachineFiles {
   readonly source: string;
   readonly target: string;
   readonly suffix: string;
+  readonly isNested?: true;
 }
 
 /** Directories below a machine's data directory whose files are in its bundle. All other files stay out, for example keys and disks. */
@@ -51,7 +52,7 @@ export const MACHINE_FILES: readonly MachineFiles[] = [
   { source: "", target: "machine", suffix: "standalone.json" },
   { source: "run", target: "machine/processes", suffix: ".json" },
   { source: "logs", target: "machine/logs", suffix: ".log" },
-  { source: "net-agent/journal", target: "machine/journal", suffix: "" },
+  { source: "net-agent/journal", target: "machine/journal", suffix: "", isNested: true },
   { source: "cni/net.d", target: "machine/networks", suffix: "" },
 ];
 
@@ -320,15 +321,29 @@ interface MachineDeps {
   readonly runner: Pick<ProcessRunner, "run">;
 }
 
+async function listFiles(
+  files: MachineDeps["files"],
+  directory: string,
+  isNested: boolean,
+): Promise<readonly string[]> {
+  const listed = await files.list(directory);
+  if (!isNested) return listed;
+  const lists = listed.map(async (folder) =>
+    (await files.list(join(directory, folder))).map((name) => `${folder}/${name}`),
+  );
+  return (await Promise.all(lists)).flat();
+}
+
 export async function addMachine(
   bundle: Bundle,
   dataDir: string,
   { files, runner }: MachineDeps,
 ): Promise<void> {
-  for (const { source, target, suffix } of MACHINE_FILES) {
+  for (const { source, target, suffix, isNested = false } of MACHINE_FILES) {
     const directory = join(dataDir, source);
     await bundle.attempt(target, async () => {
-      const found = (await files.list(directory)).filter((name) => name.endsWith(suffix));
+      const listed = await listFiles(files, directory, isNested);
+      const found = listed.filter((name) => name.endsWith(suffix));
       for (const name of found.slice(0, DIRECTORY_FILES_MAX)) {
         await bundle.attempt(`${target}/${name}`, async () => {
           const text = await readEnd(join(directory, name));
