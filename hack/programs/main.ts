@@ -10,6 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { createHash } from "node:crypto";
 import http from "node:http";
 import { dirname, join, relative } from "node:path";
 import { rolldown, type Plugin } from "rolldown";
@@ -135,6 +136,8 @@ async function write(of: Program): Promise<readonly string[]> {
 
 /** File with the names of the last bundle's files. It is written last. */
 const LIST = "files.json";
+/** File beside the command line's bundle with the hash of all programs. */
+const BUILD = "build.json";
 
 /** Returns the time of the last compilation or library installation, in milliseconds since 1970. */
 function changedAtMs(): number {
@@ -163,9 +166,27 @@ async function update(of: Program, alone: boolean): Promise<void> {
   const output = outputOf(of);
   if (found === undefined || alone) {
     const retained = new Set([...names, ...(alone ? [] : before)]);
-    for (const name of readdirSync(output)) if (!retained.has(name)) rmSync(join(output, name));
+    for (const name of readdirSync(output)) {
+      if (!retained.has(name) && name !== BUILD) rmSync(join(output, name));
+    }
     writeFileSync(join(output, LIST), JSON.stringify(names));
   }
 }
 
+/** Writes the hash of all programs and native addons. A machine restarts the services of another build. */
+function writeBuild(): void {
+  const hash = createHash("sha256");
+  const bundles = PROGRAMS.flatMap((each) =>
+    readList(each).map((name) => join(outputOf(each), name)),
+  );
+  const addons = globSync("*/*/build/*.node", { cwd: packages });
+  for (const path of [...bundles, ...addons.map((addon) => join(packages, addon))].toSorted()) {
+    hash.update(`${relative(packages, path)}\0`).update(readFileSync(path));
+  }
+  const text = `${JSON.stringify({ build: hash.digest("hex").slice(0, 16) })}\n`;
+  const file = join(packages, "cli/dist/bundle", BUILD);
+  if (!existsSync(file) || readFileSync(file, "utf8") !== text) writeFileSync(file, text);
+}
+
 for (const each of PROGRAMS) await update(each, process.argv[2] === "alone");
+writeBuild();

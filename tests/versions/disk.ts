@@ -173,6 +173,7 @@ async function recordSettings(): Promise<string> {
     isPortFree: () => Promise.resolve(true),
     listLinks: () => Promise.resolve([]),
     listRoutes: () => Promise.resolve([]),
+    listMachines: () => Promise.resolve([]),
     claimServiceSubnet: () => Promise.resolve(true),
   };
   const wanted = { apiAddress: "192.0.2.7", dataplaneGroup: 1801 };

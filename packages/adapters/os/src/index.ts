@@ -13,6 +13,7 @@ export { createFiles, installProgram, openNewFile } from "./files/files.ts";
 export { claimStateFormat } from "./files/state-format.ts";
 export {
   type GrowingFile,
+  moveContent,
   openGrowingFile,
   renameFile,
   readFileSize,

@@ -13,7 +13,7 @@ import { imageAdd, imageList, imageRemove } from "./images/images.ts";
 import { addInterface, removeInterface, setInterface } from "./interfaces/change-interface.ts";
 import { explain, getInterfaces, history } from "./interfaces/show-interfaces.ts";
 import { expose } from "./services/expose.ts";
-import { apiserver, down, restore, up } from "./machine/machine.ts";
+import { apiserver, backup, down, restore, up, upgrade } from "./machine/machine.ts";
 import { evacuateCancel, migrateCancel, migrate, restart, start, stop } from "./power/power.ts";
 import { complete, completion, version } from "./shell/shell.ts";
 
@@ -27,7 +27,9 @@ const GROUPS: CommandLine["groups"] = {
 export const COMMANDS: readonly Command[] = [
   up,
   down,
+  upgrade,
   apiserver,
+  backup,
   restore,
   imageAdd,
   imageList,

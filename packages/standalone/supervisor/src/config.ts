@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { existsSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
+import { parseFields, readText } from "./data-dir/json.ts";
 import type { Argv, WantedSettings } from "./settings/settings.ts";
 
 /** Whether this process and its children run from sources instead of compiled files. */
@@ -8,6 +10,21 @@ const isSource = import.meta.url.endsWith(".ts");
 const mainFile = fileURLToPath(
   isSource ? new URL("./main.ts", import.meta.url) : new URL("../dist/main.js", import.meta.url),
 );
+
+const BUILD_FILE = new URL("../../../cli/dist/bundle/build.json", import.meta.url);
+
+/** Program that runs a machine. `build` is the hash of its code; programs with the same build behave alike. */
+export interface Build {
+  readonly version: string;
+  readonly build: string;
+}
+
+export function readBuild(): Build {
+  const readField = (file: URL, name: string): string =>
+    existsSync(file) ? readText(parseFields(readFileSync(file, "utf8")), name) : "";
+  const version = readField(new URL("../package.json", import.meta.url), "version");
+  return { version, build: isSource ? "source" : readField(BUILD_FILE, "build") };
+}
 
 /** Maximum size of V8's semi-spaces in MB. The default of 16 uses 50 MB more memory without a measurable gain. */
 const SEMI_SPACE_FLAG = "--max-semi-space-size=4";
@@ -19,6 +36,8 @@ export type Role = "supervisor" | "apiserver";
 
 export interface ProcessArguments extends WantedSettings {
   readonly role: Role;
+  /** File with settings, which override the stored ones at each start. */
+  readonly settingsFile?: string;
   readonly dataDir: string;
 }
 

@@ -15,10 +15,11 @@ import {
 import { AppError } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner, signalProcess } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { isRoot, printProgress } from "./config.ts";
+import { isRoot, printProgress, readBuild } from "./config.ts";
 import { follow, printSeconds, type Print } from "./supervisor/follow.ts";
 import { purge, rejectUnmarked } from "./data-dir/ownership.ts";
-import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
+import { unregisterMachine } from "./host/machines.ts";
+import { findService, isServiceOf, stopService, uninstallService } from "./host/service-unit.ts";
 import { lockMachine } from "./supervisor/hold-machine.ts";
 
 /** Returns whether components, pods or shims remain, for example after a crash of the supervisor. */
@@ -38,7 +39,9 @@ const DOWN_TIMEOUT_MS = 300_000;
 
 export interface DownOptions {
   readonly dataDir: string;
+  /** Deletes the data directory, and implies `uninstallService`. */
   readonly purge?: boolean;
+  readonly uninstallService?: boolean;
   /** Prints each step. Defaults to standard error. */
   readonly print?: Print;
 }
@@ -50,10 +53,8 @@ interface Deps {
 }
 
 async function stopSupervisor(supervisor: SupervisorState, deps: Deps): Promise<void> {
-  const { files } = deps;
-  if ((await isInstalled(files)) && (await hasSystemd(files))) {
-    await stopService(createProcessRunner());
-  }
+  const { files, paths } = deps;
+  if (await isServiceOf(files, paths.dataDir)) await stopService(createProcessRunner());
   await signalProcess(supervisor, "SIGTERM");
   const { state } = await follow({
     ...deps,
@@ -80,12 +81,25 @@ async function stopWithoutSupervisor(deps: Deps): Promise<void> {
   const runner = createProcessRunner();
   // The module is loaded only here, because it is not needed when a supervisor runs.
   const { Supervisor } = await import("./supervisor/supervisor.ts");
-  const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
+  const { build } = readBuild();
+  const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, build, state });
   await state.enterPhase("stopping");
   await supervisor.startForStop();
   await supervisor.stop();
   await state.enterPhase("stopped");
   lock.release();
+}
+
+async function endService(isWanted: boolean, { files, paths, print }: Deps): Promise<void> {
+  const { dataDir } = paths;
+  if (!isWanted) {
+    const service = await findService(files);
+    if (service?.dataDir === dataDir && service.startsAtBoot)
+      print("it starts again at the next boot, unless: patchbay down --uninstall-service");
+    return;
+  }
+  if (await uninstallService({ files, runner: createProcessRunner() }, dataDir))
+    print("systemd unit patchbay.service is removed: the machine does not start at boot");
 }
 
 export async function down(options: DownOptions): Promise<void> {
@@ -107,5 +121,9 @@ export async function down(options: DownOptions): Promise<void> {
   } else {
     print(`patchbay is not up in ${dataDir}`);
   }
-  if (options.purge === true) await purge(deps);
+  const { purge: isPurge = false, uninstallService: isUninstall = false } = options;
+  await endService(isPurge || isUninstall, deps);
+  if (!isPurge) return;
+  await purge(deps);
+  await unregisterMachine(files, dataDir);
 }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands of a standalone machine. Each command loads only the modules that it needs.
 import type { ApiServerRun } from "./api-server.ts";
+import type { BackedUp, BackupOptions } from "./backup.ts";
 import type { MachineProcess, MachineProcesses } from "./describe.ts";
 import type { DownOptions } from "./down.ts";
 import type { MachineImage } from "./images/image-store.ts";
 import type { ImageToAdd } from "./images/images.ts";
 import type { RestoreOptions, Restored } from "./restore.ts";
 import type { UpOptions } from "./up.ts";
+import type { UpgradeOptions, Upgraded } from "./upgrade.ts";
 
 export type {
   ApiServerRun,
+  BackedUp,
+  BackupOptions,
   DownOptions,
   ImageToAdd,
   MachineImage,
@@ -17,6 +21,8 @@ export type {
   MachineProcesses,
   RestoreOptions,
   Restored,
+  UpgradeOptions,
+  Upgraded,
   UpOptions,
 };
 
@@ -35,6 +41,15 @@ export async function down(options: DownOptions): Promise<void> {
   await module.down(options);
 }
 
+/**
+ * Replaces the services of a running machine by those of this program, while its pods run. Does nothing for a machine of the same build.
+ * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_UPGRADE_REFUSED, STANDALONE_UPGRADE_FAILED
+ */
+export async function upgrade(options: UpgradeOptions): Promise<Upgraded> {
+  const module = await import("./upgrade.ts");
+  return module.upgrade(options);
+}
+
 /** Observes the machine's processes. @throws AppError with OS_FILE_FAILED for users who may not read the data directory */
 export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
   const module = await import("./describe.ts");
@@ -51,8 +66,17 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
 }
 
 /**
- * Replaces all objects with the objects of a backup. The machine's API server must not run.
- * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE, FORMAT_TOO_NEW or STORE_WRITE_FAILED
+ * Writes objects, keys, settings and claims into an archive, also while VMs run.
+ * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_OURS, STANDALONE_BACKUP_FAILED, STORE_UNUSABLE
+ */
+export async function backUp(options: BackupOptions): Promise<BackedUp> {
+  const module = await import("./backup.ts");
+  return module.backUp(options);
+}
+
+/**
+ * Restores a machine from an archive, or replaces all objects with the objects of a backup. The machine's API server must not run.
+ * @throws AppError with STORE_BACKUP_INVALID, STANDALONE_RESTORE_REFUSED, FORMAT_TOO_NEW, STORE_UNUSABLE, STORE_FULL or STORE_WRITE_FAILED
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
   const module = await import("./restore.ts");

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFiles } from "@patchbay/os";
 import { expect, test } from "vitest";
-import { mergeMetrics } from "./metrics.ts";
+import { buildPaths } from "./data-dir/paths.ts";
+import { mergeMetrics, readMachineMetrics } from "./metrics.ts";
 
 const API = `# HELP requests_total Requests.
 # TYPE requests_total counter
@@ -39,4 +44,23 @@ test("outputs each family once, with the samples of all services separately", ()
     'seconds_count{service="virt-api"} 2',
     "",
   ]);
+});
+
+test("the machine reports its disk, the logs of each service and the last backup", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "metrics-"));
+  const paths = buildPaths(directory);
+  try {
+    mkdirSync(paths.logs);
+    writeFileSync(join(paths.logs, "virt-api.log"), "four");
+    writeFileSync(join(paths.logs, "virt-api.log.1"), "six...");
+    const before = await readMachineMetrics(createFiles(), paths);
+    expect(before).toContain('patchbay_machine_log_bytes{service="virt-api"} 10\n');
+    expect(before).toMatch(/^patchbay_machine_disk_free_bytes \d{6,}$/m);
+    expect(before).not.toContain("backup");
+    writeFileSync(paths.backupRecord, '{"atMs":1700000000400}');
+    const after = await readMachineMetrics(createFiles(), paths);
+    expect(after).toContain("patchbay_machine_backup_timestamp_seconds 1700000000\n");
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });

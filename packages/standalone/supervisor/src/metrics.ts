@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
+import { join } from "node:path";
+import type { Files } from "@patchbay/core/interfaces";
+import { createFiles, readFileSize } from "@patchbay/os";
+import { readFields, readNumber } from "./data-dir/json.ts";
 import { buildHealthSocketPath, type Paths } from "./data-dir/paths.ts";
 
 interface ServiceMetrics {
@@ -84,9 +88,57 @@ async function readSocket(socketPath: string): Promise<string | undefined> {
   }
 }
 
+function printGauge(name: string, help: string, samples: readonly string[]): readonly string[] {
+  if (samples.length === 0) return [];
+  const values = samples.map((sample) => `${name}${sample}`);
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} gauge`, ...values];
+}
+
+async function readLogSizes(files: Files, directory: string): Promise<readonly string[]> {
+  const sums = new Map<string, number>();
+  for (const name of await files.list(directory)) {
+    const [service = ""] = name.split(".log");
+    const bytes = (await readFileSize(join(directory, name))) ?? 0;
+    sums.set(service, (sums.get(service) ?? 0) + bytes);
+  }
+  return [...sums].map(([service, bytes]) => `{service="${service}"} ${String(bytes)}`);
+}
+
+export async function readMachineMetrics(
+  files: Files,
+  { dataDir, logs, backupRecord }: Paths,
+): Promise<string> {
+  const { sizeBytes, freeBytes } = await files.readSpace(dataDir);
+  const backupMs = readNumber(await readFields(files, backupRecord), "atMs");
+  const lines = [
+    ...printGauge(
+      "patchbay_machine_disk_size_bytes",
+      "Size of the file system of the data directory.",
+      [` ${String(sizeBytes)}`],
+    ),
+    ...printGauge(
+      "patchbay_machine_disk_free_bytes",
+      "Free space of the file system of the data directory.",
+      [` ${String(freeBytes)}`],
+    ),
+    ...printGauge(
+      "patchbay_machine_log_bytes",
+      "Size of a service's logs.",
+      await readLogSizes(files, logs),
+    ),
+    ...printGauge(
+      "patchbay_machine_backup_timestamp_seconds",
+      "Time of the last complete backup by patchbay backup.",
+      backupMs === undefined ? [] : [` ${String(Math.round(backupMs / 1000))}`],
+    ),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
 export async function readMetrics(paths: Paths): Promise<string> {
   const readService = async (service: string): Promise<ServiceMetrics> => {
     return { service, text: await readSocket(buildHealthSocketPath(paths, service)) };
   };
-  return mergeMetrics(await Promise.all(SERVICES.map(readService)));
+  const merged = mergeMetrics(await Promise.all(SERVICES.map(readService)));
+  return `${merged}${await readMachineMetrics(createFiles(), paths)}`;
 }

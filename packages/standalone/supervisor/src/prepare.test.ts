@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { createFakeProcessRunner } from "@patchbay/os/testing";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
+import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
+import { buildPaths } from "./data-dir/paths.ts";
 import { createMachineFacts, buildServerUrl } from "./prepare.ts";
 
+function factsOf(runner: ProcessRunner) {
+  return createMachineFacts({ files: createFakeFiles(), paths: buildPaths("/data"), runner });
+}
+
 test("a port is free when nobody listens at it on the loopback address", async () => {
-  const { isPortFree } = createMachineFacts(createFakeProcessRunner({}));
+  const { isPortFree } = factsOf(createFakeProcessRunner({}));
   const server = createServer();
   await once(server.listen(0, "127.0.0.1"), "listening");
   const address = server.address();
@@ -26,7 +32,7 @@ test("lists links and routes with ip, and claims a network", async () => {
       return { exitCode: argv.includes("10.96.0.0/16") ? 0 : 2 };
     },
   });
-  const facts = createMachineFacts(runner);
+  const facts = factsOf(runner);
   expect(await facts.listLinks()).toEqual(["lo", ""]);
   expect(await facts.listRoutes()).toEqual(["10.0.0.0/8"]);
   expect(await facts.claimServiceSubnet("10.96.0.0/16")).toBe(true);
@@ -36,7 +42,7 @@ test("lists links and routes with ip, and claims a network", async () => {
 
 test("throws if ip cannot list links and routes", async () => {
   const failed = { exitCode: 1, stderr: "Cannot open netlink socket\n" };
-  const facts = createMachineFacts(createFakeProcessRunner({ ip: () => failed }));
+  const facts = factsOf(createFakeProcessRunner({ ip: () => failed }));
   const want = {
     code: "OS_PROGRAM_FAILED",
     details: { program: "ip", exitCode: 1, stderr: "Cannot open netlink socket" },

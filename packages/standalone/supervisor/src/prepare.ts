@@ -16,6 +16,7 @@ import { listDirectories, type Paths } from "./data-dir/paths.ts";
 import { readFields } from "./data-dir/json.ts";
 import { checkDataFormat, rejectForeignFiles } from "./data-dir/ownership.ts";
 import { listLinks } from "./host/bridges.ts";
+import { listOtherMachines, registerMachine } from "./host/machines.ts";
 import {
   storeSettings,
   type MachineFacts,
@@ -49,8 +50,13 @@ function isPortFree(port: number): Promise<boolean> {
   return promise;
 }
 
-export function createMachineFacts(runner: ProcessRunner): MachineFacts {
+export function createMachineFacts({
+  files,
+  runner,
+  paths,
+}: Pick<PrepareDeps, "files" | "runner" | "paths">): MachineFacts {
   return {
+    listMachines: () => listOtherMachines(files, paths.dataDir),
     hostname: readHostNodeName(),
     isPortFree,
     listLinks: async () => (await listLinks(runner)).map(({ name }) => name),
@@ -78,8 +84,9 @@ export async function prepare(
   deps: PrepareDeps,
   requestedSettings: WantedSettings,
 ): Promise<Prepared> {
-  const { files, runner, paths } = deps;
-  const settings = await storeSettings(deps, requestedSettings, createMachineFacts(runner));
+  const { files, paths } = deps;
+  const settings = await storeSettings(deps, requestedSettings, createMachineFacts(deps));
+  await registerMachine(files, paths.dataDir);
   const server = buildServerUrl(settings.apiPort);
   const certificates = await ensureServerCertificates(deps);
   await ensureAdminKubeconfig(deps, certificates.ca, server);

@@ -2,16 +2,36 @@
 // `patchbay up`: starts the machine unless it is up.
 import { join } from "node:path";
 import { AppError } from "@patchbay/base";
-import { createFiles, createProcessRunner, startDetached, type ProcessName } from "@patchbay/os";
+import {
+  createClock,
+  createFiles,
+  createProcessRunner,
+  startDetached,
+  type ProcessName,
+} from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";
-import { buildCommand, isRoot, printProgress } from "./config.ts";
+import { buildCommand, isRoot, printProgress, readBuild } from "./config.ts";
 import { follow, type Print } from "./supervisor/follow.ts";
 import { buildContainerdLayout } from "./runtime/own-containerd.ts";
 import { buildPaths, type Paths } from "./data-dir/paths.ts";
 import { createMachineFacts, makeDirectories } from "./prepare.ts";
-import { installService, SERVICE_NICENESS } from "./host/service-unit.ts";
+import {
+  findService,
+  installService,
+  isServiceOf,
+  refreshService,
+  rejectServiceConflict,
+  SERVICE_NICENESS,
+  startService,
+} from "./host/service-unit.ts";
 import { describeIgnoredFlags } from "./settings/problems.ts";
-import { checkSettings, readSettings, type WantedSettings } from "./settings/settings.ts";
+import {
+  checkSettings,
+  readSettings,
+  storeSettings,
+  type WantedSettings,
+} from "./settings/settings.ts";
+import { lockMachine } from "./supervisor/hold-machine.ts";
 import { findSupervisor, findFailureReason, type SupervisorState } from "./supervisor/state.ts";
 import { parseLastReason, planUp, pickMachineSettings } from "./up-plan.ts";
 
@@ -19,21 +39,20 @@ const UP_TIMEOUT_MS = 180_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 export interface UpOptions extends WantedSettings {
-  /** Absolute path of the data directory. */
   readonly dataDir: string;
   readonly installService?: boolean;
   /** Prints each step. Defaults to standard error. */
   readonly print?: Print;
 }
 
-type Options = UpOptions & { readonly print: Print };
+export type Options = UpOptions & { readonly print: Print };
 
-interface Deps {
+export interface Deps {
   readonly files: Files;
   readonly paths: Paths;
 }
 
-async function startSupervisor(options: Options, paths: Paths): Promise<ProcessName> {
+export async function startSupervisor(options: Options, paths: Paths): Promise<ProcessName> {
   return startDetached({
     argv: buildCommand("supervisor", options.dataDir, pickMachineSettings(options)),
     env: { PATH },
@@ -43,37 +62,53 @@ async function startSupervisor(options: Options, paths: Paths): Promise<ProcessN
   });
 }
 
-async function writeService(
-  options: Options,
-  files: Files,
-  action: "enable" | "start",
-): Promise<"enabled" | "started" | "written"> {
-  const command = buildCommand("supervisor", options.dataDir, pickMachineSettings(options));
-  const outcome = await installService({ files, runner: createProcessRunner() }, command, action);
-  const texts = {
-    enabled: "is enabled: it starts at the next boot",
-    started: "is enabled and started",
-    written: "is written; systemd does not run here",
-  };
-  options.print(`systemd unit patchbay.service ${texts[outcome]}`);
-  return outcome;
+async function writeService({ dataDir, print }: Options, files: Files): Promise<void> {
+  const deps = { files, runner: createProcessRunner() };
+  await installService(deps, dataDir, buildCommand("supervisor", dataDir));
+  print("systemd unit patchbay.service is enabled: the machine starts at boot");
 }
 
-async function launch(options: Options, files: Files, paths: Paths): Promise<ProcessName> {
-  if (options.installService === true) {
-    const outcome = await writeService(options, files, "start");
-    if (outcome === "started") return waitForSupervisor(files, paths);
+/** Stores the settings here, because the unit's command, which starts the supervisor, has none. */
+async function storeWantedSettings(options: Options, deps: Deps): Promise<void> {
+  const { lock } = await lockMachine({ ...deps, clock: createClock() });
+  try {
+    const machine = createMachineFacts({ ...deps, runner: createProcessRunner() });
+    await storeSettings(deps, pickMachineSettings(options), machine);
+  } finally {
+    lock.release();
   }
-  return startSupervisor(options, paths);
 }
 
-async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessName> {
+async function startByService(options: Options, deps: Deps): Promise<ProcessName> {
+  const { files, paths } = deps;
+  const runner = createProcessRunner();
+  await storeWantedSettings(options, deps);
+  if ((await findService(files))?.isPackaged === false) {
+    await refreshService({ files, runner }, buildCommand("supervisor", options.dataDir));
+  }
+  await startService(runner);
+  options.print("systemd starts patchbay.service");
+  return waitForSupervisor(files, paths);
+}
+
+async function launch(options: Options, deps: Deps): Promise<ProcessName> {
+  if (options.installService === true) await writeService(options, deps.files);
+  return (await isServiceOf(deps.files, options.dataDir))
+    ? startByService(options, deps)
+    : startSupervisor(options, deps.paths);
+}
+
+export async function waitForSupervisor(
+  files: Files,
+  paths: Paths,
+  previousPid?: number,
+): Promise<ProcessName> {
   const stop = new AbortController();
   const timeout = AbortSignal.timeout(UP_TIMEOUT_MS);
   const { promise, resolve, reject } = Promise.withResolvers<ProcessName>();
   const checkForSupervisor = (): void => {
     findSupervisor(files, paths).then((state) => {
-      if (state !== undefined) resolve(state);
+      if (state !== undefined && state.pid !== previousPid) resolve(state);
     }, reject);
   };
   timeout.addEventListener(
@@ -97,7 +132,11 @@ function buildTimeoutError(): AppError {
   return new AppError("RUNTIME_START_FAILED", { component: "supervisor", reason });
 }
 
-async function followUp(processName: ProcessName, options: Options, deps: Deps): Promise<void> {
+export async function followUp(
+  processName: ProcessName,
+  options: Options,
+  deps: Deps,
+): Promise<void> {
   const { files, paths } = deps;
   const { ended, state } = await follow({
     ...deps,
@@ -117,10 +156,10 @@ async function startChecked(options: Options, deps: Deps): Promise<ProcessName> 
   await checkSettings(
     deps,
     pickMachineSettings(options),
-    createMachineFacts(createProcessRunner()),
+    createMachineFacts({ ...deps, runner: createProcessRunner() }),
   );
   await makeDirectories(deps);
-  return launch(options, deps.files, deps.paths);
+  return launch(options, deps);
 }
 
 async function waitForDown(processName: ProcessName, options: Options, deps: Deps): Promise<void> {
@@ -166,8 +205,7 @@ async function followStartingSupervisor(
 async function reportRunning(options: Options, deps: Deps): Promise<void> {
   const messages = describeIgnoredFlags(pickMachineSettings(options), await readSettings(deps));
   for (const message of messages) options.print(message);
-  if (options.installService !== true) return;
-  await writeService(options, deps.files, "enable");
+  if (options.installService === true) await writeService(options, deps.files);
 }
 
 export async function up(upOptions: UpOptions): Promise<void> {
@@ -176,9 +214,12 @@ export async function up(upOptions: UpOptions): Promise<void> {
   const files = createFiles();
   const paths = buildPaths(options.dataDir);
   const deps = { files, paths };
+  if (options.installService === true) await rejectServiceConflict(files, options.dataDir);
   buildContainerdLayout(paths); // Throws before any file is created if the path of a socket would be too long.
   const runningSupervisor = await findSupervisor(files, paths);
   const plan = planUp(runningSupervisor?.phase);
+  if (plan === "report" && (runningSupervisor?.build ?? "") !== readBuild().build)
+    options.print("this program is another build than the machine's; apply it: patchbay upgrade");
   if (plan === "report" || plan === "follow") await reportRunning(options, deps);
   if (plan === "report") {
     options.print(`patchbay is already up in ${options.dataDir}`);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads files that another process appends to and rotates.
-import { watch } from "node:fs";
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, watch, writeSync } from "node:fs";
 import { type FileHandle, open, readFile, rename, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { messageOf } from "@patchbay/base";
@@ -143,5 +143,32 @@ export async function waitForLine(
   } finally {
     signal.removeEventListener("abort", onAbort);
     watcher.close();
+  }
+}
+
+const COPY_BYTES = 1024 * 1024;
+const LOG_MODE = 0o640;
+
+/**
+ * Moves the last `bytesMax` bytes of a file to `target`, while other processes append to the file. Blocks this thread, so that no other
+ * call delays the truncation: only lines that are appended within microseconds before it are lost. @throws AppError with OS_FILE_FAILED
+ */
+export function moveContent(path: string, target: string, bytesMax: number): void {
+  let from: number | undefined;
+  let to: number | undefined;
+  try {
+    from = openSync(path, "r+");
+    to = openSync(target, "w", LOG_MODE);
+    const buffer = Buffer.allocUnsafe(COPY_BYTES);
+    let position = Math.max(0, fstatSync(from).size - bytesMax);
+    for (let count = -1; count !== 0; position += count) {
+      count = readSync(from, buffer, 0, COPY_BYTES, position);
+      writeSync(to, buffer, 0, count);
+    }
+    ftruncateSync(from, 0);
+  } catch (error) {
+    throw toFileError(error, "move", path);
+  } finally {
+    for (const fd of [from, to]) if (fd !== undefined) closeSync(fd);
   }
 }

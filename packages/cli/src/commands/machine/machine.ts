@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay up, down, restore and apiserver, for the standalone machine.
+// patchbay up, down, upgrade, backup, restore and apiserver, for the standalone machine.
 import { resolve } from "node:path";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input, argumentAt, numberOption } from "../../input.ts";
@@ -74,8 +74,9 @@ export const up: Command = {
 async function runDown(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
   const purge = hasFlag(input, "purge");
+  const uninstallService = hasFlag(input, "uninstallService");
   const { down: takeDown } = await import("@patchbay/supervisor");
-  await takeDown({ dataDir, purge });
+  await takeDown({ dataDir, purge, uninstallService });
   await printResult(context, {
     table: () =>
       purge ? `stopped; ${dataDir} is deleted\n` : `stopped; data is kept in ${dataDir}\n`,
@@ -88,19 +89,68 @@ export const down: Command = {
   name: "down",
   args: [],
   summary: "Shut down the guests and stop everything on this machine; data is kept",
-  flags: [{ flags: "--purge", description: "delete the data directory too" }],
+  flags: [
+    { flags: "--purge", description: "delete the data directory too, and the systemd unit" },
+    { flags: "--uninstall-service", description: "no longer start the machine at boot" },
+  ],
   run: runDown,
+};
+
+async function runUpgrade(context: Context): Promise<void> {
+  const { upgrade: applyProgram } = await import("@patchbay/supervisor");
+  const done = await applyProgram({ dataDir: resolve(context.global.dataDir) });
+  const { from, to, restarted, podsBefore, podsKept } = done;
+  const names = restarted.length === 0 ? "no service" : restarted.join(", ");
+  await printResult(context, {
+    table: () =>
+      `version ${from === "" ? "unknown" : from} before, ${to} now; restarted: ${names}; ${String(podsKept)} of ${String(podsBefore)} pods still run\n`,
+    data: done,
+    names: restarted,
+  });
+}
+
+export const upgrade: Command = {
+  name: "upgrade",
+  args: [],
+  summary: "Restart the services of this machine with this program; pods and guests keep running",
+  flags: [],
+  run: runUpgrade,
+};
+
+async function runBackup(context: Context, input: Input): Promise<void> {
+  const { backUp } = await import("@patchbay/supervisor");
+  const file = resolve(argumentAt(input, 0));
+  const done = await backUp({ dataDir: resolve(context.global.dataDir), file });
+  const { objects, volumes, images } = done;
+  const left = images.length === 0 ? "" : `; images are not in it: ${images.join(", ")}`;
+  await printResult(context, {
+    table: () => `${file}: ${String(objects)} objects, ${String(volumes.length)} volumes${left}\n`,
+    data: { file, ...done },
+    names: [file],
+  });
+}
+
+export const backup: Command = {
+  name: "backup",
+  args: ["<file>"],
+  values: ["files"],
+  summary: "Write objects, keys, settings and claims of this machine into an archive",
+  flags: [],
+  run: runBackup,
 };
 
 async function runRestore(context: Context, input: Input): Promise<void> {
   const standalone = await import("@patchbay/supervisor");
   const file = resolve(argumentAt(input, 0));
   const dataDir = resolve(context.global.dataDir);
-  const { objects, revision } = await standalone.restore({ dataDir, file });
+  const restored = await standalone.restore({ dataDir, file });
+  const { objects, revision, volumes, images } = restored;
+  const ofVolumes = volumes.length === 0 ? "" : `, and ${String(volumes.length)} volumes,`;
+  const missing = images.map((image) => `add again: patchbay image add ${image} SOURCE\n`).join("");
   await printResult(context, {
     table: () =>
-      `${String(objects)} objects restored; revisions continue from ${String(revision)}\n`,
-    data: { file, objects, revision },
+      `${String(objects)} objects${ofVolumes} restored; revisions continue from ${String(revision)}\n${missing}`,
+    data: { file, ...restored },
     names: [],
   });
 }
@@ -109,7 +159,7 @@ export const restore: Command = {
   name: "restore",
   args: ["<file>"],
   values: ["files"],
-  summary: "Replace all objects of a stopped machine with those of a backup",
+  summary: "Restore a machine from its backup, or replace all objects of a stopped machine",
   flags: [],
   run: runRestore,
 };

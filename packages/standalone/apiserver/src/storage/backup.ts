@@ -3,6 +3,7 @@ import { AppError, checkFormat, isAppError, messageOf } from "@patchbay/base";
 import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
 import { isKubeObject } from "../objects/object.ts";
 import { type LogRow, RevisionLog } from "./revision-log.ts";
+import { openStore } from "./sqlite-store.ts";
 import type { Store } from "./store.ts";
 import { extractStoredMetadata } from "./text-object.ts";
 
@@ -21,6 +22,16 @@ export function* backupLines(store: Store): Generator<string> {
     yield `{"address":${printJson(address)},"revision":${String(revision)},"object":${text}}\n`;
   }
   yield `${printJson({ objects: objects.length })}\n`;
+}
+
+/** Returns the lines of a store that no server has open. @throws AppError with STORE_UNUSABLE */
+export function backUpStore(storePath: string): string {
+  const store = openStore(storePath, () => undefined);
+  try {
+    return [...backupLines(store)].join("");
+  } finally {
+    void store.close();
+  }
 }
 
 function toRow(line: string): LogRow {

@@ -26,6 +26,7 @@ export interface Paths {
   readonly run: string;
   readonly lock: string;
   readonly state: string;
+  readonly backupRecord: string;
 }
 
 /** Builds the paths below `dataDir`, which must be absolute. */
@@ -54,6 +55,7 @@ export function buildPaths(dataDir: string): Paths {
     run: pathOf("run"),
     lock: pathOf("run", "supervisor.lock"),
     state: pathOf("run", "supervisor.json"),
+    backupRecord: pathOf("backup.json"),
   };
 }
 

@@ -9,11 +9,12 @@ import { writeDefaultNetwork, removeCniResults } from "./cni.ts";
 import { removeLoops } from "./leftovers.ts";
 import { removeMasquerade, removeServiceRules } from "./rules.ts";
 import {
-  hasSystemd,
+  findService,
   installService,
-  isInstalled,
+  isServiceOf,
   stopService,
   buildUnitText,
+  uninstallService,
 } from "./service-unit.ts";
 
 const PATHS = buildPaths("/d");
@@ -56,26 +57,83 @@ function host(answers: Readonly<Record<string, Partial<CommandResult>>> = {}) {
 }
 
 describe("the systemd unit", () => {
-  test.each([
-    {
-      name: "start",
-      systemd: true,
-      want: "started",
-      enable: "systemctl enable --now patchbay.service",
-    },
-    { name: "enable", systemd: true, want: "enabled", enable: "systemctl enable patchbay.service" },
-    { name: "start", systemd: false, want: "written", enable: undefined },
-  ] as const)("to $name where systemd runs: $systemd is $want", async (row) => {
+  const FILE = "/etc/systemd/system/patchbay.service";
+  const LINK = "/etc/systemd/system/multi-user.target.wants/patchbay.service";
+  const commandOf = (dataDir: string) => ["/bin/node", "main.js", JSON.stringify({ dataDir })];
+
+  async function systemdHost(answers: Parameters<typeof host>[0] = {}) {
+    const here = host(answers);
+    await here.files.ensureDirectory("/run/systemd/system");
+    return here;
+  }
+
+  test("is written and enabled, and found again with its data directory", async () => {
+    const here = await systemdHost();
+    const dataDir = String.raw`/d "50%" $HOME \d`;
+    expect(await findService(here.files)).toBeUndefined();
+    await installService(here, dataDir, commandOf(dataDir));
+    expect(await here.files.readText(FILE)).toBe(buildUnitText(commandOf(dataDir)));
+    expect(here.lines()).toEqual(["systemctl daemon-reload", "systemctl enable patchbay.service"]);
+    await here.files.writeAtomic(LINK, "");
+    const service = { dataDir, isPackaged: false, startsAtBoot: true };
+    expect(await findService(here.files)).toEqual(service);
+  });
+
+  test("is not written where systemd does not run", async () => {
     const here = host();
-    if (row.systemd) await here.files.ensureDirectory("/run/systemd/system");
-    expect(await hasSystemd(here.files)).toBe(row.systemd);
-    expect(await isInstalled(here.files)).toBe(false);
-    expect(await installService(here, ["/bin/patchbay", "up"], row.name)).toBe(row.want);
-    expect(await isInstalled(here.files)).toBe(true);
-    const text = await here.files.readText("/etc/systemd/system/patchbay.service");
-    expect(text).toBe(buildUnitText(["/bin/patchbay", "up"]));
-    const want = row.enable === undefined ? [] : ["systemctl daemon-reload", row.enable];
-    expect(here.lines()).toEqual(want);
+    const installing = installService(here, "/d", commandOf("/d"));
+    await expect(installing).rejects.toMatchObject({ code: "STANDALONE_NO_SYSTEMD" });
+    expect([here.files.paths, here.lines()]).toEqual([[], []]);
+  });
+
+  test("is restored if systemctl fails", async () => {
+    const here = await systemdHost({ systemctl: { exitCode: 1, stderr: "no bus\n" } });
+    const installing = installService(here, "/d", commandOf("/d"));
+    await expect(installing).rejects.toMatchObject({
+      code: "OS_PROGRAM_FAILED",
+      details: { program: "systemctl daemon-reload", stderr: "no bus" },
+    });
+    expect(await here.files.exists(FILE)).toBe(false);
+  });
+
+  test("of another machine is neither replaced nor removed", async () => {
+    const here = await systemdHost();
+    await installService(here, "/d", commandOf("/d"));
+    const installing = installService(here, "/e", commandOf("/e"));
+    await expect(installing).rejects.toMatchObject({ details: { dataDir: "/d" } });
+    expect(await uninstallService(here, "/e")).toBe(false);
+    expect(await here.files.readText(FILE)).toBe(buildUnitText(commandOf("/d")));
+    expect([await isServiceOf(here.files, "/d"), await isServiceOf(here.files, "/e")]).toEqual([
+      true,
+      false,
+    ]);
+  });
+
+  test("is removed by its own machine", async () => {
+    const here = await systemdHost();
+    await installService(here, "/d", commandOf("/d"));
+    expect(await uninstallService(here, "/d")).toBe(true);
+    expect(await here.files.exists(FILE)).toBe(false);
+    expect(here.lines().slice(2)).toEqual([
+      "systemctl disable patchbay.service",
+      "systemctl daemon-reload",
+    ]);
+  });
+
+  test("of the Debian package is enabled and disabled, but not changed", async () => {
+    const here = await systemdHost();
+    const packaged = "/usr/lib/systemd/system/patchbay.service";
+    const text = buildUnitText(commandOf("/d"));
+    await here.files.writeAtomic(packaged, text);
+    await installService(here, "/d", commandOf("/d"));
+    await here.files.writeAtomic(LINK, "");
+    expect(await uninstallService(here, "/d")).toBe(true);
+    expect(await here.files.readText(packaged)).toBe(text);
+    expect(await here.files.exists(FILE)).toBe(false);
+    expect(here.lines()).toEqual([
+      "systemctl enable patchbay.service",
+      "systemctl disable patchbay.service",
+    ]);
   });
 
   test("quotes what systemd would replace", () => {

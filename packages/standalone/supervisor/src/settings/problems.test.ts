@@ -3,7 +3,12 @@ import { expect, test } from "vitest";
 import { isPort, findSettingProblems, type RequestedSettings, type HostFacts } from "./problems.ts";
 
 const ASKED: RequestedSettings = { apiPort: 6443, nodeName: "node-a", bridge: "br1" };
-const HOST: HostFacts = { links: ["lo"], routes: ["10.5.0.0/16"], isPortFree: true };
+const HOST: HostFacts = {
+  machines: [],
+  links: ["lo"],
+  routes: ["10.5.0.0/16"],
+  isPortFree: true,
+};
 
 function problems(
   requested: Partial<RequestedSettings>,
@@ -70,6 +75,48 @@ test.each<{ requested: Partial<RequestedSettings>; want: string }>([
 ])("$requested is rejected: $want", ({ requested, want }) => {
   expect(problems(requested)).toBe(want);
 });
+
+const OTHER_SETTINGS = {
+  apiPort: 6443,
+  bridge: "br9",
+  podSubnet: "10.88.111.0/24",
+  serviceSubnet: "10.96.0.0/16",
+};
+
+test.each<{
+  requested: Partial<RequestedSettings>;
+  stored?: boolean;
+  ifDown: string;
+  ifUp: string;
+}>([
+  { requested: {}, ifDown: "", ifUp: "--api-port 6443" },
+  { requested: { bridge: "br9" }, ifDown: "--bridge br9", ifUp: "--api-port 6443,--bridge br9" },
+  {
+    requested: { apiPort: 1, podSubnet: "10.88.111.0/24" },
+    ifDown: "--pod-subnet 10.88.111.0/24",
+    ifUp: "--pod-subnet 10.88.111.0/24",
+  },
+  {
+    requested: { apiPort: 1, serviceSubnet: "10.88.0.0/16" },
+    ifDown: "--service-subnet 10.88.0.0/16",
+    ifUp: "--service-subnet 10.88.0.0/16",
+  },
+  { requested: { apiPort: 1, bridge: "br9" }, stored: true, ifDown: "", ifUp: "--bridge br9" },
+])(
+  "of $requested, rejects what another machine has: $ifDown; if it is active: $ifUp",
+  ({ requested, stored = false, ifDown, ifUp }) => {
+    const rejected = (isActive: boolean): readonly string[] => {
+      const machines = [{ dataDir: "/other", isActive, settings: OTHER_SETTINGS }];
+      const all = { ...ASKED, ...requested };
+      return findSettingProblems(all, stored ? all : {}, { ...HOST, machines });
+    };
+    const flagsOf = (causes: readonly string[]): string =>
+      causes.map((cause) => cause.replace(/: .*/, "")).join(",");
+    expect([flagsOf(rejected(false)), flagsOf(rejected(true))]).toEqual([ifDown, ifUp]);
+    for (const cause of rejected(true)) expect(cause).toContain("the machine in /other has");
+    for (const cause of rejected(false)) expect(cause).toContain("/other, which is down, has");
+  },
+);
 
 test("does not check settings stored by an earlier start", () => {
   expect(problems({ serviceSubnet: "10.5.0.0/16" }, { serviceSubnet: "10.5.0.0/16" })).toBe("");

@@ -15,7 +15,15 @@ export interface RequestedSettings {
   readonly dataplaneGroup?: number;
 }
 
+export interface OtherMachine {
+  readonly dataDir: string;
+  /** Whether the machine runs, or starts at boot. */
+  readonly isActive: boolean;
+  readonly settings: Partial<RequestedSettings>;
+}
+
 export interface HostFacts {
+  readonly machines: readonly OtherMachine[];
   readonly links: readonly string[];
   /** Networks with routes on the host, in CIDR notation. */
   readonly routes: readonly string[];
@@ -115,15 +123,47 @@ const CHECKS: readonly (readonly [
   ["--dataplane-group", "dataplaneGroup", findGroupProblem],
 ];
 
-/** Checks changed values. Skips unchanged values, because the machine's own bridge and routes would seem to conflict with such values. */
+function listClaimed(setting: keyof RequestedSettings, machine: OtherMachine): readonly string[] {
+  const { bridge, podSubnet, serviceSubnet, apiPort } = machine.settings;
+  if (setting === "bridge") return bridge === undefined ? [] : [bridge];
+  if (setting === "podSubnet" || setting === "serviceSubnet")
+    return [podSubnet, serviceSubnet].filter((subnet) => subnet !== undefined);
+  const claimsPort = setting === "apiPort" && machine.isActive && apiPort !== undefined;
+  return claimsPort ? [String(apiPort)] : [];
+}
+
+function findMachineConflict(
+  setting: keyof RequestedSettings,
+  value: string | number | undefined,
+  machines: readonly OtherMachine[],
+): string | undefined {
+  const text = String(value);
+  for (const machine of value === undefined ? [] : machines) {
+    const claimed = listClaimed(setting, machine).find(
+      (one) => one === text || overlaps(one, text),
+    );
+    if (claimed === undefined) continue;
+    const state = machine.isActive ? "" : ", which is down,";
+    return `the machine in ${machine.dataDir}${state} has ${claimed}; choose another, or delete that machine: patchbay --data-dir ${machine.dataDir} down --purge`;
+  }
+  return undefined;
+}
+
+/**
+ * Checks changed values against the host. Unchanged values are checked only against other active machines, because the machine's own
+ * bridge and routes would seem to conflict with such values.
+ */
 export function findSettingProblems(
   requested: RequestedSettings,
   stored: Partial<RequestedSettings>,
   host: HostFacts,
 ): readonly string[] {
+  const activeMachines = host.machines.filter(({ isActive }) => isActive);
   return CHECKS.flatMap(([flag, setting, problem]) => {
-    if (requested[setting] === stored[setting]) return [];
-    const text = problem(requested, host);
+    const isChanged = requested[setting] !== stored[setting];
+    const machines = isChanged ? host.machines : activeMachines;
+    const conflict = findMachineConflict(setting, requested[setting], machines);
+    const text = conflict ?? (isChanged ? problem(requested, host) : undefined);
     return text === undefined ? [] : [`${flag} ${String(requested[setting])}: ${text}`];
   });
 }

@@ -10,8 +10,8 @@ import { readFields } from "../data-dir/json.ts";
 import { acquireLock } from "../supervisor/hold-machine.ts";
 import { isMarked, KIND } from "../data-dir/ownership.ts";
 import { buildPaths } from "../data-dir/paths.ts";
-import { describeIgnoredFlags } from "./problems.ts";
-import { storeSettings, type WantedSettings } from "./settings.ts";
+import { describeIgnoredFlags, type OtherMachine } from "./problems.ts";
+import { readSettingsFile, storeSettings, type WantedSettings } from "./settings.ts";
 
 const files = createFiles();
 const machine = {
@@ -19,6 +19,7 @@ const machine = {
   isPortFree: (port: number) => Promise.resolve(port !== 8080),
   listLinks: () => Promise.resolve(["lo", "eth0", "br-lan"]),
   listRoutes: () => Promise.resolve(["10.0.0.0/16"]),
+  listMachines: (): Promise<readonly OtherMachine[]> => Promise.resolve([]),
   claimServiceSubnet: () => Promise.resolve(true),
 };
 let dataDir: string;
@@ -79,6 +80,16 @@ test("finds its claimed network for Services again after a crash", async () => {
   const { serviceSubnet } = await storeSettings({ files, paths }, {}, next);
   expect([...routes]).toEqual([serviceSubnet]);
   expect(claims).toEqual([]);
+});
+
+test("avoids the networks of a machine that is down", async () => {
+  const settings = { podSubnet: "10.88.111.0/24", serviceSubnet: "10.96.0.0/16" };
+  const other = { dataDir: "/other", isActive: false, settings };
+  const host = { ...machine, listMachines: () => Promise.resolve([other]) };
+  expect(await storeSettings({ files, paths }, {}, host)).toMatchObject({
+    podSubnet: "10.88.112.0/24",
+    serviceSubnet: "10.97.0.0/16",
+  });
 });
 
 test("names the flag if no network for Services is free, and stores nothing", async () => {
@@ -161,6 +172,25 @@ test.each<WantedSettings>([
 ])("rejects %j and writes nothing", async (wanted) => {
   await expect(keep(wanted)).rejects.toMatchObject({ code: "STANDALONE_SETTING_INVALID" });
   expect(await files.list(dataDir)).toEqual([]);
+});
+
+test.each<{ text: string; want: WantedSettings }>([
+  { text: "{}", want: {} },
+  { text: '{"apiPort":7443,"bridge":"br7"}', want: { apiPort: 7443, bridge: "br7" } },
+])("an administrator's file with $text contains $want", async ({ text, want }) => {
+  const file = join(dataDir, "machine.json");
+  expect(await readSettingsFile(files, file)).toEqual({});
+  await files.writeAtomic(file, text);
+  expect(await readSettingsFile(files, file)).toEqual(want);
+});
+
+test.each([
+  { text: "apiPort: 7443", reason: "it is not a JSON object" },
+  { text: '{"apiPort":"7443","virtApiPort":1}', reason: "no settings: apiPort, virtApiPort" },
+])("an administrator's file with $text is rejected: $reason", async ({ text, reason }) => {
+  const file = join(dataDir, "machine.json");
+  await files.writeAtomic(file, text);
+  await expect(readSettingsFile(files, file)).rejects.toThrow(reason);
 });
 
 test("rejects a port in use", async () => {

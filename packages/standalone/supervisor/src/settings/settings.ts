@@ -3,10 +3,15 @@
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
-import { readNumber, readFields, readText } from "../data-dir/json.ts";
+import { parseFields, readNumber, readFields, readText } from "../data-dir/json.ts";
 import { checkDataFormat, DATA_FORMAT, KIND } from "../data-dir/ownership.ts";
 import type { Paths } from "../data-dir/paths.ts";
-import { isPort, findSettingProblems, type RequestedSettings } from "./problems.ts";
+import {
+  isPort,
+  findSettingProblems,
+  type OtherMachine,
+  type RequestedSettings,
+} from "./problems.ts";
 import { chooseFreeSubnet, listFreeServiceSubnets } from "./subnet.ts";
 
 export type Argv = readonly [string, ...string[]];
@@ -61,6 +66,7 @@ export interface MachineFacts {
   readonly listLinks: () => Promise<readonly string[]>;
   readonly isPortFree: (port: number) => Promise<boolean>;
   readonly listRoutes: () => Promise<readonly string[]>;
+  readonly listMachines: () => Promise<readonly OtherMachine[]>;
   /** Claims a subnet for Services. Returns false on failure, for example if another machine has claimed the subnet. */
   readonly claimServiceSubnet: (network: string) => Promise<boolean>;
 }
@@ -70,20 +76,32 @@ interface SettingsDeps {
   readonly paths: Paths;
 }
 
+const NUMBER_SETTINGS = ["apiPort", "dataplaneGroup"] as const;
+const TEXT_SETTINGS = ["apiAddress", "nodeName", "podSubnet", "serviceSubnet", "bridge"] as const;
+
+/** Reads the settings of an administrator's file. A missing file has none. @throws AppError with STANDALONE_SETTING_INVALID */
+export async function readSettingsFile(
+  files: Files,
+  file: string | undefined,
+): Promise<WantedSettings> {
+  const text = file === undefined ? undefined : await files.readText(file);
+  if (file === undefined || text === undefined) return {};
+  const fields = parseFields(text);
+  const isValid = ([name, value]: readonly [string, unknown]): boolean =>
+    (typeof value === "number" && NUMBER_SETTINGS.some((known) => known === name)) ||
+    (typeof value === "string" && TEXT_SETTINGS.some((known) => known === name));
+  const invalid = Object.entries(fields ?? {}).filter((entry) => !isValid(entry));
+  if (fields !== undefined && invalid.length === 0) return fields;
+  const names = invalid.map(([name]) => name).join(", ");
+  const reason =
+    fields === undefined ? "it is not a JSON object" : `these are no settings: ${names}`;
+  throw new AppError("STANDALONE_SETTING_INVALID", { causes: `${file}: ${reason}` });
+}
+
 export async function readSettings({ files, paths }: SettingsDeps): Promise<Partial<Settings>> {
   const fields = await readFields(files, paths.settings);
   checkDataFormat(fields, paths);
-  const names = [
-    "apiPort",
-    "apiAddress",
-    "virtApiPort",
-    "virtHandlerPort",
-    "nodeName",
-    "podSubnet",
-    "serviceSubnet",
-    "bridge",
-    "dataplaneGroup",
-  ] as const;
+  const names = [...NUMBER_SETTINGS, ...TEXT_SETTINGS, "virtApiPort", "virtHandlerPort"] as const;
   const stored = names.flatMap((name): [string, string | number][] => {
     const value = readNumber(fields, name) ?? readText(fields, name);
     return value === "" ? [] : [[name, value]];
@@ -119,6 +137,7 @@ export async function checkSettings(
   const stored = await readSettings(deps);
   const requested = mergeSettings(newSettings, stored, machine.hostname);
   const host = {
+    machines: await machine.listMachines(),
     links: await machine.listLinks(),
     routes: await machine.listRoutes(),
     isPortFree: isPort(requested.apiPort) && (await machine.isPortFree(requested.apiPort)),
@@ -134,6 +153,13 @@ async function writeSettings({ files, paths }: SettingsDeps, settings: Settings)
   await files.writeAtomic(paths.settings, text);
 }
 
+async function listUsedSubnets(machine: MachineFacts): Promise<readonly string[]> {
+  const ofMachines = (await machine.listMachines()).flatMap(({ settings }) =>
+    [settings.podSubnet, settings.serviceSubnet].filter((subnet) => subnet !== undefined),
+  );
+  return [...(await machine.listRoutes()), ...ofMachines];
+}
+
 /** Claims a free subnet for Services. Stores the settings first, so that `patchbay down` can release the subnet after a crash. */
 async function claimFreeServiceSubnet(
   deps: SettingsDeps,
@@ -142,7 +168,7 @@ async function claimFreeServiceSubnet(
 ): Promise<Settings> {
   const { files, paths } = deps;
   const previousText = await files.readText(paths.settings);
-  for (const network of listFreeServiceSubnets(await machine.listRoutes())) {
+  for (const network of listFreeServiceSubnets(await listUsedSubnets(machine))) {
     const settings = buildSettings(network);
     await writeSettings(deps, settings);
     if (await machine.claimServiceSubnet(network)) return settings;
@@ -174,7 +200,7 @@ export async function storeSettings(
   const virtHandlerPort = isStoredPortUsable
     ? storedHandlerPort
     : await findFreePort(virtApiPort + 1, machine);
-  const chosenPodSubnet = podSubnet ?? chooseFreeSubnet(await machine.listRoutes());
+  const chosenPodSubnet = podSubnet ?? chooseFreeSubnet(await listUsedSubnets(machine));
   const buildSettings = (chosenServiceSubnet: string): Settings => ({
     apiPort,
     ...(apiAddress !== undefined && { apiAddress }),

@@ -121,17 +121,23 @@ test("adopts a component that already runs", async () => {
   expect(await processOf()).toEqual(name);
 });
 
-test("restarts a component with different arguments", async () => {
+const SLEEPING = "echo ready; exec sleep 60";
+
+test.each([
+  { name: "with different arguments", script: "echo ready; exec sleep 61", build: "" },
+  { name: "of another build", script: SLEEPING, build: "earlier" },
+])("restarts a component $name", async ({ script, build }) => {
+  const argv = ["/bin/sh", "-c", script] as const;
   // As an earlier supervisor left it: nobody keeps this one.
   const left = await startDetached({
-    argv: ["/bin/sleep", "61"],
+    argv,
     env: {},
     outFile: join(deps.paths.run, "it.out"),
     logFile: join(deps.paths.logs, "it.log"),
   });
-  const state = { ...left, ended: undefined, bootId: deps.bootId, argv: ["/bin/sleep", "61"] };
+  const state = { ...left, ended: undefined, bootId: deps.bootId, build, argv };
   await files.writeAtomic(join(deps.paths.run, "it.json"), JSON.stringify(state));
-  const now = component(living());
+  const now = component(SLEEPING);
   await now.start();
   expect(now.isAdopted).toBe(false);
   expect(await left.ended).toBe("SIGTERM");

@@ -52,6 +52,8 @@ export interface ComponentDeps {
   readonly log: Logger;
   readonly paths: Paths;
   readonly bootId: string;
+  /** Build of the programs. A running component of another build is restarted instead of adopted. */
+  readonly build?: string;
 }
 
 interface RunningProcess extends ProcessName {
@@ -156,10 +158,11 @@ export class Component {
   }
 
   /**
-   * Returns the process that an earlier supervisor started, if it runs. If the process has other arguments, stops it and returns undefined.
+   * Returns the process that an earlier supervisor started, if it runs. If the process has other arguments or is of another build, stops it
+   * and returns undefined.
    */
   async #adopt(): Promise<RunningProcess | undefined> {
-    const { files, bootId, log, clock } = this.#deps;
+    const { files, bootId, log, clock, build = "" } = this.#deps;
     const fields = await readFields(files, this.#stateFilePath());
     const processName = {
       pid: readNumber(fields, "pid") ?? 0,
@@ -168,11 +171,14 @@ export class Component {
     if (readText(fields, "bootId") !== bootId || !(await isRunning(processName))) return undefined;
     const ended = waitForProcessEnd(processName.pid, processName.startTime).then(() => "ended");
     const running = { ...processName, ended, startMs: clock.monotonicMs() };
-    if (isEqual(fields?.["argv"], this.#program.argv)) {
+    if (isEqual(fields?.["argv"], this.#program.argv) && readText(fields, "build") === build) {
       log.info("component adopted", this.#buildLogFields(running));
       return running;
     }
-    log.info("component has other arguments and is restarted", this.#buildLogFields(running));
+    log.info(
+      "component has other arguments or another build and is restarted",
+      this.#buildLogFields(running),
+    );
     await signalProcess(processName, "SIGTERM");
     await Promise.race([ended, this.#killLater(processName)]);
     return undefined;
@@ -186,7 +192,7 @@ export class Component {
   }
 
   async #spawn(): Promise<RunningProcess> {
-    const { files, clock, log, bootId } = this.#deps;
+    const { files, clock, log, bootId, build } = this.#deps;
     const { argv, niceness } = this.#program;
     await this.#program.beforeStart?.();
     if (this.#program.healthSocket !== undefined) await files.remove(this.#program.healthSocket);
@@ -198,7 +204,7 @@ export class Component {
       logFile: this.#logFilePath(),
     });
     const { pid, startTime, ended } = started;
-    const state = { pid, startTime, bootId, argv, startedAtMs: clock.now() };
+    const state = { pid, startTime, bootId, build, argv, startedAtMs: clock.now() };
     await files.writeAtomic(this.#stateFilePath(), `${JSON.stringify(state)}\n`);
     log.info("component started", this.#buildLogFields(started));
     return { pid, startTime, ended, startMs: clock.monotonicMs() };

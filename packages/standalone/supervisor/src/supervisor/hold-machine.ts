@@ -3,7 +3,7 @@ import { AppError, type Clock } from "@patchbay/base";
 import { acquireFileLock, type FileLock, readBootId, readProcessStartTime } from "@patchbay/os";
 import type { Paths } from "../data-dir/paths.ts";
 import type { Files } from "@patchbay/core/interfaces";
-import { ownPid } from "../config.ts";
+import { ownPid, readBuild } from "../config.ts";
 import { markDirectory } from "../data-dir/ownership.ts";
 import { makeDirectories } from "../prepare.ts";
 import { StateWriter, type Step } from "./state.ts";
@@ -36,6 +36,7 @@ export async function lockMachine(
   await markDirectory(files, paths);
   const bootId = await readBootId(files);
   const pid = ownPid();
-  const identity = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
+  const startTime = (await readProcessStartTime(pid)) ?? "";
+  const identity = { pid, startTime, bootId, ...readBuild() };
   return { lock, bootId, state: new StateWriter(deps, identity, onStep) };
 }

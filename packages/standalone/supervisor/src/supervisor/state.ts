@@ -4,6 +4,7 @@ import { isJsonObject } from "@patchbay/api/json";
 import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
 import type { Clock } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
+import type { Build } from "../config.ts";
 import { readNumber, readFields, readText } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 
@@ -17,7 +18,7 @@ export interface Step {
   readonly text: string;
 }
 
-export interface SupervisorState extends ProcessName {
+export interface SupervisorState extends ProcessName, Partial<Build> {
   readonly bootId: string;
   readonly phase: SupervisorPhase;
   readonly steps: readonly Step[];
@@ -40,7 +41,10 @@ export async function readState(files: Files, paths: Paths): Promise<SupervisorS
   const pid = readNumber(fields, "pid");
   if (fields === undefined || phase === undefined || pid === undefined) return undefined;
   const steps = fields["steps"];
+  const [version, build] = [readText(fields, "version"), readText(fields, "build")];
   return {
+    ...(version !== "" && { version }),
+    ...(build !== "" && { build }),
     pid,
     startTime: readText(fields, "startTime"),
     bootId: readText(fields, "bootId"),
@@ -61,7 +65,7 @@ export async function findSupervisor(
 
 export class StateWriter {
   readonly #deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths };
-  readonly #identity: ProcessName & { readonly bootId: string };
+  readonly #identity: ProcessName & Partial<Build> & { readonly bootId: string };
   readonly #onStep: (step: Step) => void;
   #phase: SupervisorPhase = "starting";
   #steps: Step[] = [];
@@ -70,7 +74,7 @@ export class StateWriter {
 
   constructor(
     deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths },
-    identity: ProcessName & { readonly bootId: string },
+    identity: ProcessName & Partial<Build> & { readonly bootId: string },
     onStep: (step: Step) => void = () => undefined,
   ) {
     this.#deps = deps;

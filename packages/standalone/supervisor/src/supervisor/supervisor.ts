@@ -6,7 +6,7 @@ import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kub
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { Component, type ComponentProgram } from "./component.ts";
 import { buildPrograms, type Programs } from "./components.ts";
-import { createStopSignal, readArchitecture, type ProcessArguments } from "../config.ts";
+import { createStopSignal, readArchitecture, readBuild, type ProcessArguments } from "../config.ts";
 import { shutDownGuests } from "./guests.ts";
 import { probeKvm, type KvmFinding } from "../runtime/kvm-probe.ts";
 import { removeLeftovers } from "../host/leftovers.ts";
@@ -17,8 +17,9 @@ import { lockMachine } from "./hold-machine.ts";
 import { buildContainerdLayout, prepareOwnContainerd } from "../runtime/own-containerd.ts";
 import { importOwnImages } from "../runtime/own-images.ts";
 import { prepare, buildServerUrl, type Prepared } from "../prepare.ts";
-import type { WantedSettings } from "../settings/settings.ts";
+import { readSettingsFile, type WantedSettings } from "../settings/settings.ts";
 import { readNewestValidityStartMs } from "../data-dir/certificates.ts";
+import { rotateMachineLogs } from "./log-rotation.ts";
 import { renewDaily, type RenewalDeps } from "./renewal.ts";
 import type { StateWriter } from "./state.ts";
 
@@ -29,6 +30,7 @@ interface SupervisorDeps {
   readonly log: Logger;
   readonly paths: Paths;
   readonly bootId: string;
+  readonly build: string;
   readonly state: StateWriter;
 }
 
@@ -238,7 +240,7 @@ const OOM_SCORE = -999;
 
 /** @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID */
 export async function supervise(
-  { dataDir, ...settings }: Omit<ProcessArguments, "role">,
+  { dataDir, settingsFile, ...settings }: Omit<ProcessArguments, "role">,
   log: Logger,
 ): Promise<void> {
   const signal = createStopSignal();
@@ -252,9 +254,11 @@ export async function supervise(
       reason: "this machine does not allow lowering oom_score_adj",
     });
   const runner = createProcessRunner();
-  const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
+  const { build } = readBuild();
+  const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, build, state });
+  void rotateMachineLogs({ files, clock, log, directory: paths.logs }, signal);
   try {
-    await supervisor.start(settings);
+    await supervisor.start({ ...(await readSettingsFile(files, settingsFile)), ...settings });
   } catch (error) {
     await state.enterPhase("failed", messageOf(error));
     throw error;
