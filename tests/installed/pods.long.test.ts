@@ -331,9 +331,10 @@ function updatedPods(service: string, version: string): readonly Pod[] {
 }
 
 test("an update of all services loses no request, and no packet of the guest", async () => {
-  execFileSync("ip", ["address", "add", `${HOST}/24`, "dev", "pbi-blue"]);
   await plug("rolled");
   await expectPlugged("rolled");
+  // The network's first NIC creates the bridge.
+  execFileSync("ip", ["address", "add", `${HOST}/24`, "dev", "pbi-blue"]);
   const guest = machine.console("alpha");
   const mac = ifaceOf("rolled")?.mac ?? "none";
   const { lines } = await guest.run("report");
