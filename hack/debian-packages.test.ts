@@ -45,6 +45,16 @@ test.each([
   ]);
 });
 
+test("a built machine needs no tools to build", () => {
+  const { names } = listPackages(DEBIAN_13, "--runtime");
+  expect(names).toEqual(expect.arrayContaining(["containerd", "qemu-utils", "util-linux"]));
+  expect(names.filter((name) => /\+\+|-dev$|mmdebstrap|kubernetes/.test(name))).toEqual([]);
+  const { names: all } = listPackages(DEBIAN_13);
+  const notInstalled = names.filter((name) => !all.includes(name));
+  // hack/install omits these if another package brought them.
+  expect(["containerd", "runc"]).toEqual(expect.arrayContaining(notInstalled));
+});
+
 test.each([
   { release: "12", given: DEBIAN_12 },
   { release: "13", given: DEBIAN_13 },
