@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { checkOut } from "./check-out.ts";
 import { git } from "./history.ts";
 import { ARCHITECTURES, type Release } from "./release.ts";
 
-test("a tree has the files of the commit and the libraries, and retains its cache", () => {
+test("a tree has the files of the commit and the libraries, and retains its cache without compiled files", () => {
   const directory = mkdtempSync(join(tmpdir(), "check-out-"));
   try {
     const repository = join(directory, "repository");
@@ -36,6 +36,9 @@ test("a tree has the files of the commit and the libraries, and retains its cach
     };
     const cached = join(checkOut(repository, release), ".cache/a");
     writeFileSync(cached, "cached");
+    const compiled = join(directory, "work/cache/cross/arm64/packages/adapters/os/build/os.node");
+    mkdirSync(dirname(compiled), { recursive: true });
+    writeFileSync(compiled, "of an earlier commit");
     const tree = checkOut(repository, release);
     expect(readFileSync(join(tree, "packages/cli/src/main.ts"), "utf8")).toBe("committed");
     expect(existsSync(join(tree, "packages/cli/dist"))).toBe(false);
@@ -44,6 +47,7 @@ test("a tree has the files of the commit and the libraries, and retains its cach
     );
     expect(readFileSync(join(tree, "node_modules/.bin/tsc"), "utf8")).toBe("program");
     expect(readFileSync(cached, "utf8")).toBe("cached");
+    expect(existsSync(compiled)).toBe(false);
   } finally {
     rmSync(directory, { recursive: true });
   }
