@@ -208,6 +208,7 @@ const CHECKS: readonly Suite[] = [
 /** Checks that run after the guest suites, because these end before the unit and contract tests. */
 const LATE_CHECKS: readonly Suite[] = [
   check("generated files", ["npm", "run", "-s", "verify"]),
+  check("changelog", ["npm", "run", "-s", "changelog"]),
   check("boundaries", ["npm", "run", "-s", "boundaries"]),
   check("unused code", ["npm", "run", "-s", "unused"]),
   check("duplicates", ["npm", "run", "-s", "duplicates"]),

@@ -15,6 +15,8 @@ describe("files of the product", () => {
     { path: "packages/common/manifests/base/virt-api.yaml", want: true },
     { path: "crds/kubevirt.io_virtualmachines.yaml", want: true },
     { path: "hack/images/virt-launcher/packages", want: true },
+    { path: "hack/deb/postinst", want: true },
+    { path: "hack/chart/templates.ts", want: true },
     { path: "packages/cli/src/main.test.ts", want: false },
     { path: "packages/cli/src/testing/run-patchbay.ts", want: false },
     { path: "packages/common/base/src/testing.ts", want: false },

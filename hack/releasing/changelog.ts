@@ -20,9 +20,9 @@ export interface Commit {
 const NOT_SHIPPED =
   /\.test\.tsx?$|\/(testing|__golden__)\/|\/testing\.ts$|\/(README\.md|tsconfig[^/]*\.json)$/;
 
-/** Whether users run the file: code, scripts and manifests of the packages, CRDs, and content of images. */
+/** Whether users run the file: code, scripts and manifests of the packages, CRDs, and content of images, chart and Debian package. */
 export function isProduct(path: string): boolean {
-  return /^(packages|crds|hack\/images)\//.test(path) && !NOT_SHIPPED.test(path);
+  return /^(packages|crds|hack\/(images|chart|deb))\//.test(path) && !NOT_SHIPPED.test(path);
 }
 
 function isComplete({ paths, changelog }: Commit): boolean {
