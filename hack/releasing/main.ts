@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks that a version can be released, makes its artifacts from a clean tree, and signs them. See docs/release.md.
+import { spawnSync } from "node:child_process";
 import type { KeyObject } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
@@ -86,6 +87,11 @@ function findTagged(version: string): string | undefined {
   return found === "" ? undefined : git(ROOT, "rev-parse", `v${version}^{commit}`).trim();
 }
 
+/** Whether git knows a name and an address of the user. */
+function hasIdentity(): boolean {
+  return spawnSync("git", ["var", "GIT_COMMITTER_IDENT"], { cwd: ROOT }).status === 0;
+}
+
 function listLines(text: string): readonly string[] {
   return text.split("\n").filter((line) => line !== "");
 }
@@ -119,6 +125,7 @@ report(
     isRoot: process.getuid?.() === 0,
     missingPrograms: findMissingPrograms(architectures),
     silentCommits: findSilentCommits(readCommits(ROOT)),
+    canTag: !values.tag || hasIdentity(),
     keyProblem: typeof key === "string" ? key : undefined,
   }),
   `version ${version} cannot be released`,

@@ -13,6 +13,7 @@ const READY: Facts = {
   isRoot: true,
   missingPrograms: [],
   silentCommits: [],
+  canTag: true,
   keyProblem: undefined,
 };
 
@@ -60,9 +61,10 @@ test("reports all problems at once", () => {
     isRoot: false,
     missingPrograms: ["umoci", "qemu-aarch64-static"],
     silentCommits: ["commit cccc changes code without a line in CHANGELOG.md"],
+    canTag: false,
     keyProblem: "key.pem is no private key",
   });
-  expect(problems).toHaveLength(8);
+  expect(problems).toHaveLength(9);
   expect(problems).toContain(
     "programs are missing: umoci, qemu-aarch64-static; run hack/install --release",
   );

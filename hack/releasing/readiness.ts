@@ -19,6 +19,8 @@ export interface Facts {
   readonly missingPrograms: readonly string[];
   /** Commits without a line in the changelog, from `findSilentCommits`. */
   readonly silentCommits: readonly string[];
+  /** Whether git knows the author of the tag; true if no tag is requested. */
+  readonly canTag: boolean;
   /** Why the private key cannot sign; unset if it can, or if none was given. */
   readonly keyProblem: string | undefined;
 }
@@ -60,7 +62,7 @@ function findTreeProblems({ wanted, changes, head, tagged }: Facts): readonly st
 }
 
 export function listProblems(facts: Facts): readonly string[] {
-  const { wanted, changelog, isRoot, missingPrograms, silentCommits, keyProblem } = facts;
+  const { wanted, changelog, isRoot, missingPrograms, silentCommits, canTag, keyProblem } = facts;
   return [
     ...findVersionProblems(facts),
     ...findSectionProblems(changelog, wanted),
@@ -70,6 +72,7 @@ export function listProblems(facts: Facts): readonly string[] {
     ...(missingPrograms.length === 0
       ? []
       : [`programs are missing: ${missingPrograms.join(", ")}; run hack/install --release`]),
+    ...(canTag ? [] : ["git does not know the author of the tag; set user.name and user.email"]),
     ...(keyProblem === undefined ? [] : [keyProblem]),
   ];
 }
