@@ -3,20 +3,11 @@
 import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { makeBom, type NpmPackage } from "../images/sbom/bom.ts";
+import { findForeignFiles, findNodePackage, NODE } from "./foreign-files.ts";
 import { withReleasedNames } from "./image-names.ts";
 import { readImages } from "./images.ts";
 import { renderKrewManifest } from "./krew.ts";
-import {
-  emptyDirectory,
-  pack,
-  read,
-  ROOT,
-  run,
-  sha256OfFile,
-  type Architecture,
-  type Release,
-} from "./release.ts";
-import { findForeignFiles } from "./foreign-files.ts";
+import { emptyDirectory, pack, read, ROOT, run, sha256OfFile, type Release } from "./release.ts";
 
 const PROGRAM = "packages/cli/bin/patchbay";
 /** Starts the program from the folder that users see first. */
@@ -36,7 +27,6 @@ const FILES: readonly string[] = [
   "crds/**/*.yaml",
 ];
 const ADDON = "packages/adapters/os/build/os.node";
-const NODE = "node_modules/.bin/node";
 const LICENSES = /^(licen[cs]e|copying|notice)/i;
 
 /** @throws if the pattern matches no file */
@@ -67,7 +57,7 @@ function listLibraries(): readonly string[] {
 
 function readManifest(folder: string): NpmPackage {
   // The cast is safe enough, because the bill's builder validates the fields that it reads.
-  return JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8")) as NpmPackage;
+  return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as NpmPackage;
 }
 
 /** Copies one file to the same path below the folder, with the names of the release's images in it. */
@@ -80,23 +70,21 @@ function copyText(path: string, folder: string, change: (text: string) => string
   if (/\/bin\/[^./]+$/.test(path)) chmodSync(target, 0o755);
 }
 
-function copyLicenses(libraries: readonly string[], folder: string): void {
-  for (const library of libraries) {
-    const names = globSync("*", { cwd: join(ROOT, library) }).filter((name) => LICENSES.test(name));
-    const target = join(folder, "licenses", library.replaceAll("node_modules/", ""));
-    for (const name of names.sort()) cpSync(join(ROOT, library, name), join(target, name));
+/** Copies the license files of a package to a folder named after it. */
+function copyLicenses(source: string, name: string, folder: string): void {
+  for (const file of globSync("*", { cwd: source }).filter((each) => LICENSES.test(each))) {
+    cpSync(join(source, file), join(folder, "licenses", name, file));
   }
 }
 
-/** Fills a folder with the command line. Contains no links, because Krew does not unpack them. */
-function fill(folder: string, architecture: Architecture, release: Release): void {
+/** Fills a folder with the command line. Contains no links, because Krew does not unpack them. `foreign`: as from `findForeignFiles` */
+function fill(folder: string, foreign: string, release: Release): void {
   const images = readImages(release);
   const change = (text: string): string => withReleasedNames(text, images);
   for (const path of [...FILES.flatMap(listFiles), ...listBundle()].sort()) {
     copyText(path, folder, change);
   }
   writeFileSync(join(folder, START), START_SCRIPT, { mode: 0o755 });
-  const foreign = findForeignFiles(architecture);
   for (const [path, mode] of [
     [ADDON, 0o644],
     [NODE, 0o755],
@@ -112,10 +100,18 @@ export function makeCommandLine(release: Release): void {
   run(["npm", "run", "-s", "build"]);
   const libraries = listLibraries();
   const folder = `patchbay-${version}`;
-  const platforms = architectures.map((architecture) => {
+  const built = architectures.map((architecture) => {
+    const foreign = findForeignFiles(architecture);
+    return { architecture, foreign, node: findNodePackage(foreign) };
+  });
+  const platforms = built.map(({ architecture, foreign, node }) => {
     const parent = emptyDirectory(join(work, "command-line", architecture));
-    fill(join(parent, folder), architecture, release);
-    copyLicenses(libraries, join(parent, folder));
+    const target = join(parent, folder);
+    fill(target, foreign, release);
+    for (const library of libraries) {
+      copyLicenses(join(ROOT, library), library.replaceAll("node_modules/", ""), target);
+    }
+    copyLicenses(node, basename(node), target);
     const to = join(output, `patchbay-cli-${version}-linux-${architecture}.tar.gz`);
     pack(release, { from: parent, to, names: [folder] });
     return { architecture, uri: `${url}/${basename(to)}`, sha256: sha256OfFile(to) };
@@ -127,7 +123,9 @@ export function makeCommandLine(release: Release): void {
     reference: `patchbay-cli-${version}`,
     digest: version,
     debian: [],
-    npm: libraries.map(readManifest),
+    npm: [...libraries.map((path) => join(ROOT, path)), ...built.map(({ node }) => node)].map(
+      readManifest,
+    ),
   });
   writeFileSync(join(output, `sbom-patchbay-cli-${version}.cdx.json`), bill);
 }

