@@ -212,6 +212,7 @@ module.exports = {
           "^packages/adapters/os/",
           "/(main|config)\\.ts$",
           "^packages/adapters/kube/src/connection/kubeconfig",
+          "^packages/common/telemetry/src/logger", // below os
           "^packages/standalone/apiserver/src/storage/reserve", // beside what SQLite writes, and within the same turn
           NOT_TEST,
         ],

@@ -3,6 +3,7 @@
 import { KUBEVIRTS, names, type VirtualMachine } from "@patchbay/api";
 import { parseNetworks } from "@patchbay/api/annotations";
 import type { Pod } from "@patchbay/api/kubernetes";
+import { VERSION } from "@patchbay/base/version";
 import { findSyncError } from "@patchbay/core/status";
 import { eventually } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -128,7 +129,7 @@ test("the KubeVirt object reports the state of the installation", async () => {
     async () => (await admin.store.find(KUBEVIRTS, key))?.status,
     SOON,
   );
-  expect(status).toMatchObject({ phase: "Deploying", operatorVersion: "v0.1.0" });
+  expect(status).toMatchObject({ phase: "Deploying", operatorVersion: `v${VERSION}` });
   expect(status.conditions?.map((each) => `${each.type} ${each.status}`)).toEqual([
     "Available False",
     "Progressing True",
