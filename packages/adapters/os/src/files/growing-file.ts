@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads files that another process appends to and rotates.
-import { closeSync, fstatSync, ftruncateSync, openSync, readSync, watch, writeSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  rmSync,
+  watch,
+  writeSync,
+} from "node:fs";
 import { type FileHandle, open, readFile, rename, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { messageOf } from "@patchbay/base";
@@ -149,9 +158,16 @@ export async function waitForLine(
 const COPY_BYTES = 1024 * 1024;
 const LOG_MODE = 0o640;
 
+function writeAll(fd: number, bytes: Buffer): void {
+  for (let written = 0; written < bytes.length;) {
+    written += writeSync(fd, bytes, written, bytes.length - written);
+  }
+}
+
 /**
  * Moves the last `bytesMax` bytes of a file to `target`, while other processes append to the file. Blocks this thread, so that no other
- * call delays the truncation: only lines that are appended within microseconds before it are lost. @throws AppError with OS_FILE_FAILED
+ * call delays the truncation: only lines that are appended within microseconds before it are lost. @throws AppError with OS_FILE_FAILED,
+ * without changes
  */
 export function moveContent(path: string, target: string, bytesMax: number): void {
   let from: number | undefined;
@@ -163,10 +179,11 @@ export function moveContent(path: string, target: string, bytesMax: number): voi
     let position = Math.max(0, fstatSync(from).size - bytesMax);
     for (let count = -1; count !== 0; position += count) {
       count = readSync(from, buffer, 0, COPY_BYTES, position);
-      writeSync(to, buffer, 0, count);
+      writeAll(to, buffer.subarray(0, count));
     }
     ftruncateSync(from, 0);
   } catch (error) {
+    if (to !== undefined) rmSync(target);
     throw toFileError(error, "move", path);
   } finally {
     for (const fd of [from, to]) if (fd !== undefined) closeSync(fd);

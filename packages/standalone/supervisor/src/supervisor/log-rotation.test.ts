@@ -5,6 +5,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  symlinkSync,
   writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -62,6 +63,17 @@ test("logs a failure, and rotates the other logs", async () => {
   await rotateAll();
   expect(log.lines.map(({ fields }) => fields["path"])).toEqual([join(directory, "a.log")]);
   expect(readdirSync(directory)).toEqual(["a.log", "b.log", "b.log.1"]);
+});
+
+test("a full disk costs no earlier file", async () => {
+  const texts = { "a.log": "eleven byte\n", "a.log.1": "one\n", "a.log.2": "two\n" };
+  for (const [name, text] of Object.entries(texts)) appendFileSync(join(directory, name), text);
+  symlinkSync("/dev/full", join(directory, "a.log.0"));
+  await rotateAll();
+  expect(contents()).toEqual(texts);
+  expect(log.lines.at(-1)?.fields["path"]).toBe(join(directory, "a.log"));
+  await rotateAll();
+  expect(contents()).toEqual({ "a.log": "", "a.log.1": "even byte\n", "a.log.2": "one\n" });
 });
 
 test("checks the logs until the supervisor ends", async () => {

@@ -6,7 +6,6 @@ import type { Files } from "@patchbay/core/interfaces";
 import { moveContent, readFileSize, renameFile } from "@patchbay/os";
 
 interface LogBounds {
-  /** Size above which a log is rotated. */
   readonly bytesMax: number;
   /** Maximum number of files of a log, including the current file. */
   readonly filesMax: number;
@@ -30,11 +29,12 @@ async function rotate(
   { bytesMax, filesMax }: LogBounds,
 ): Promise<void> {
   const nameOf = (index: number): string => `${path}.${String(index)}`;
+  // First, because it fails on a full disk, where the earlier files must remain.
+  moveContent(path, nameOf(0), bytesMax);
   await files.remove(nameOf(filesMax - 1));
-  for (let index = filesMax - 2; index >= 1; index -= 1) {
+  for (let index = filesMax - 2; index >= 0; index -= 1) {
     if (await files.exists(nameOf(index))) await renameFile(nameOf(index), nameOf(index + 1));
   }
-  moveContent(path, nameOf(1), bytesMax);
 }
 
 /** Rotates each log that is too large. `NAME.log.1` is the newest of the earlier files. */
