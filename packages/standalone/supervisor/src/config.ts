@@ -8,7 +8,7 @@ import type { Argv, WantedSettings } from "./settings/settings.ts";
 /** Whether this process and its children run from sources instead of compiled files. */
 const isSource = import.meta.url.endsWith(".ts");
 const mainFile = fileURLToPath(
-  isSource ? new URL("./main.ts", import.meta.url) : new URL("../dist/main.js", import.meta.url),
+  isSource ? new URL("./main.ts", import.meta.url) : new URL("./main.js", import.meta.url),
 );
 
 const BUILD_FILE = new URL("../../../cli/dist/bundle/build.json", import.meta.url);
@@ -54,7 +54,6 @@ export function buildCommand(
   return [...ownCommand(), JSON.stringify({ role, dataDir, ...requestedSettings })];
 }
 
-/** Returns the command that starts the API server. `command` defaults to this program. */
 export function buildApiServerCommand(dataDir: string, command?: Argv): Argv {
   const program = command ?? ["env", ...MALLOC_SETTINGS, ...ownCommand()];
   return [...program, JSON.stringify({ role: "apiserver", dataDir })];
