@@ -57,7 +57,7 @@ function runWithSystemd(dataDir: string, script: string): string {
 }
 
 test(
-  "a machine starts and stops by its unit, until the unit is removed",
+  "a machine starts, stops and is upgraded by its unit, until the unit is removed",
   { timeout: 600_000 },
   async () => {
     const dataDir = join(directory, "data");
@@ -72,15 +72,20 @@ test(
     test ! -e ${directory}/other
     echo down; ${machine} down
     echo again; ${machine} up
+    sed -i 's/"build":"[^"]*"/"build":"earlier"/' ${dataDir}/run/*.json
+    echo upgrade; ${machine} upgrade
     echo remove; ${machine} down --uninstall-service
     test ! -e ${UNITS}/patchbay.service
     trap - EXIT; ${machine} down --purge`,
     );
-    const [first, second, down, again, remove] = output.split(/^(?:second|down|again|remove)$/m);
+    const [first, second, down, again, upgrade, remove] = output.split(
+      /^(?:second|down|again|upgrade|remove)$/m,
+    );
     expect(first).toContain("the machine starts at boot");
     expect(second).toContain(`patchbay.service starts the machine in ${dataDir}`);
     expect(down).toContain("it starts again at the next boot");
     expect(again).toContain("systemd starts patchbay.service");
+    expect(upgrade).toMatch(/restarted: apiserver, .*virt-handler; 0 of 0 pods/);
     expect(remove).toContain("patchbay.service is removed");
     const calls = readFileSync(join(directory, "calls"), "utf8").trim().split("\n");
     expect(calls).toEqual([
@@ -88,6 +93,7 @@ test(
       "systemctl enable patchbay.service",
       "systemctl start patchbay.service",
       "systemctl stop --no-block patchbay.service",
+      "systemctl start patchbay.service",
       "systemctl start patchbay.service",
       "systemctl stop --no-block patchbay.service",
       "systemctl disable patchbay.service",

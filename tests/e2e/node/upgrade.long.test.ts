@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An upgrade of the machine: the next version's `up` takes over processes and files of version 0.1 while guests run.
+// An upgrade of the machine: `patchbay upgrade` takes over processes and files of version 0.1 while guests run.
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,6 +25,7 @@ const ADDRESSES = { alpha: "10.9.46.1", beta: "10.9.46.2" };
 const VMS = ["alpha", "beta"] as const;
 const SETTINGS = join(machine.dataDir, "standalone.json");
 const RUN = join(machine.dataDir, "run");
+const SUPERVISOR = join(RUN, "supervisor.json");
 /** Pings during an upgrade: one every 10 ms for several seconds. */
 const PINGS_MIN = 100;
 
@@ -38,6 +39,11 @@ function writeJson(path: string, value: JsonObject): void {
   writeFileSync(path, `${JSON.stringify(value)}\n`);
 }
 
+function removeFields(path: string, ...names: readonly string[]): void {
+  const remaining = Object.entries(readJson(path)).filter(([name]) => !names.includes(name));
+  writeJson(path, Object.fromEntries(remaining));
+}
+
 /** Components that the supervisor recorded, without itself. */
 function listComponents(): readonly string[] {
   return readdirSync(RUN)
@@ -46,22 +52,24 @@ function listComponents(): readonly string[] {
     .map((name) => name.replace(/\.json$/, ""));
 }
 
-/** Makes the running machine one of version 0.1: programs of another path, and settings without a format. */
+/** Makes the running machine one of version 0.1: programs of another path, records without a build, and settings without a format. */
 function becomeOlder(): void {
   for (const component of listComponents()) {
     const path = join(RUN, `${component}.json`);
     const state = readJson(path);
     const [, ...args] = state["argv"] as readonly string[]; // as checked above
     writeJson(path, { ...state, argv: ["/opt/patchbay-0.1/bin/node", ...args] });
+    removeFields(path, "build");
   }
-  const settings = Object.entries(readJson(SETTINGS)).filter(([name]) => name !== "format");
-  writeJson(SETTINGS, Object.fromEntries(settings));
+  removeFields(SUPERVISOR, "version", "build");
+  removeFields(SETTINGS, "format");
 }
 
-/** Runs `patchbay up` while this process continues to ping. */
-async function up(): Promise<void> {
+/** Runs `patchbay upgrade` while this process continues to ping. Returns its report. */
+async function upgrade(): Promise<string> {
   const program = join(ROOT, "node_modules/.bin/patchbay");
-  await promisify(execFile)(program, ["--data-dir", machine.dataDir, "up"]);
+  const argv = ["--data-dir", machine.dataDir, "upgrade"];
+  return (await promisify(execFile)(program, argv)).stdout;
 }
 
 async function endSupervisor(): Promise<void> {
@@ -108,16 +116,30 @@ test("restarts every service while the guests run and lose no packet", async () 
   const components = listComponents();
   const before = { vms: VMS.map(identityOf), pids: components.map((name) => machine.pidOf(name)) };
   const pings = await Pings.start(machine.console("alpha"), ADDRESSES.beta);
-  await endSupervisor();
   becomeOlder();
-  await up();
+  const report = await upgrade();
   const sent = await pings.stop(); // passes only if each ping was answered
   process.stdout.write(`upgrade: ${String(sent)} pings, none lost\n`);
   expect(sent).toBeGreaterThan(PINGS_MIN);
+  expect(report).toMatch(/^version unknown before, [\d.]+ now; .*; (\d+) of \1 pods still run$/m);
   const pids = components.map((name) => machine.pidOf(name));
   expect(pids.filter((pid, index) => pid === before.pids[index])).toEqual([]);
   expect(VMS.map(identityOf)).toEqual(before.vms);
   expect(readJson(SETTINGS)).toMatchObject({ kind: "PatchbayStandalone", format: 1 });
+});
+
+test("an older program does not replace the services of a newer one", () => {
+  const text = readFileSync(SUPERVISOR, "utf8");
+  const before = machine.pidOf("supervisor");
+  try {
+    writeJson(SUPERVISOR, { ...readJson(SUPERVISOR), version: "99.0.0", build: "newer" });
+    const { code, stderr } = machine.try(["patchbay", "--data-dir", machine.dataDir, "upgrade"]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("the machine runs 99.0.0, and this program is the older");
+  } finally {
+    writeFileSync(SUPERVISOR, text);
+  }
+  expect(machine.pidOf("supervisor")).toBe(before);
 });
 
 test("the upgraded services unplug a NIC that the older ones plugged, and plug another", async () => {

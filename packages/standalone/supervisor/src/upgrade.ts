@@ -8,7 +8,7 @@ import { createFiles, createProcessRunner, signalProcess, waitForProcessEnd } fr
 import { buildCommand, isRoot, printProgress, readBuild, type Build } from "./config.ts";
 import { readFields, readNumber } from "./data-dir/json.ts";
 import { buildPaths, type Paths } from "./data-dir/paths.ts";
-import { findService, isServiceOf, refreshService } from "./host/service-unit.ts";
+import { findService, isServiceOf, refreshService, startService } from "./host/service-unit.ts";
 import { buildContainerdLayout } from "./runtime/own-containerd.ts";
 import { readSettings } from "./settings/settings.ts";
 import { findSupervisor, type SupervisorState } from "./supervisor/state.ts";
@@ -77,13 +77,14 @@ async function replaceSupervisor(
 ): Promise<void> {
   const { files, paths } = deps;
   const { dataDir } = options;
+  const runner = createProcessRunner();
   const isService = await isServiceOf(files, dataDir);
-  if (isService && (await findService(files))?.isPackaged === false) {
-    const runner = createProcessRunner();
+  if (isService && (await findService(files))?.isPackaged === false)
     await refreshService({ files, runner }, buildCommand("supervisor", dataDir));
-  }
   await signalProcess(old, "SIGKILL");
   await waitForProcessEnd(old.pid, old.startTime);
+  // systemd restarts only a supervisor that it has started.
+  if (isService) await startService(runner);
   const started = isService
     ? await waitForSupervisor(files, paths, old.pid)
     : await startSupervisor(options, paths);
