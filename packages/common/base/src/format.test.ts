@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { checkFormat, FIRST_FORMAT } from "./format.ts";
+import { checkFormat, FIRST_FORMAT, isSupportedFormat, printFormat } from "./format.ts";
 
 test.each([FIRST_FORMAT, 2])("accepts format %i if format 2 is supported", (found) => {
   expect(() => {
@@ -21,3 +21,14 @@ test.each([{ found: 3 }, { found: "2" }, { found: undefined }, { found: Number.N
     );
   },
 );
+
+test("a file's own format is supported up to its version", () => {
+  const supported = { name: "patchbay-it", version: 2 };
+  expect(printFormat(supported)).toBe("patchbay-it/2");
+  expect(isSupportedFormat("patchbay-it/1", "/file", supported)).toBe(true);
+  expect(isSupportedFormat("patchbay-other/1", "/file", supported)).toBe(false);
+  expect(isSupportedFormat("", "/file", supported)).toBe(false);
+  expect(() => isSupportedFormat("patchbay-it/3", "/file", supported)).toThrow(
+    expect.objectContaining({ code: "FORMAT_TOO_NEW" }),
+  );
+});

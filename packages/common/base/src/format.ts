@@ -9,3 +9,21 @@ export function checkFormat(path: string, found: unknown, supported: number): vo
   if (typeof found === "number" && found <= supported) return;
   throw new AppError("FORMAT_TOO_NEW", { path, found: String(found), supported });
 }
+
+/** Format of a file that states the format itself, for example `patchbay-backup/1`. */
+export interface FileFormat {
+  readonly name: string;
+  readonly version: number;
+}
+
+export function printFormat({ name, version }: FileFormat): string {
+  return `${name}/${String(version)}`;
+}
+
+/** Returns false if the text names another kind of file. @throws AppError with FORMAT_TOO_NEW */
+export function isSupportedFormat(text: string, path: string, supported: FileFormat): boolean {
+  const [name, version] = text.split("/");
+  if (name !== supported.name) return false;
+  checkFormat(path, Number(version), supported.version);
+  return true;
+}

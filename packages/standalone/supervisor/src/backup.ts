@@ -3,7 +3,7 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { backUpStore } from "@patchbay/apiserver";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
-import { AppError, messageOf } from "@patchbay/base";
+import { AppError, messageOf, printFormat } from "@patchbay/base";
 import { isMountPoint } from "@patchbay/containerd";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
@@ -15,7 +15,7 @@ import { buildPaths, type Paths } from "./data-dir/paths.ts";
 import { listRunningImages } from "./images/images.ts";
 import { findSupervisor } from "./supervisor/state.ts";
 
-export const MACHINE_FORMAT = "patchbay-machine/1";
+export const MACHINE_FORMAT = { name: "patchbay-machine", version: 1 } as const;
 export const MANIFEST = "patchbay-machine.json";
 export const OBJECTS = "objects.backup";
 
@@ -95,6 +95,7 @@ async function findUse({ files, paths }: Deps, volume: string): Promise<VolumeUs
 const COPY_SCRIPT = `set -eu
 use=$1 mount=$2 image=$3 clone=$4 archive=$5 data=$6 member=$7
 append() { timeout ${String(FREEZE_MAX_SECONDS)} tar --append --sparse --file="$archive" --directory="$data" "$member"; }
+trap 'exit 1' INT TERM
 if [ "$use" = mounted ]; then
   if message=$(fsfreeze --freeze "$mount" 2>&1); then
     trap 'fsfreeze --unfreeze "$mount"' EXIT
@@ -146,8 +147,12 @@ async function addVolume(deps: Deps, volume: string): Promise<void> {
   if (await files.exists(clone)) {
     const rename = `--transform=s,.*,${member},`;
     const source = [`--directory=${directory}`, basename(clone)];
-    await runTar(deps, "--append", "--sparse", `--file=${archive}`, rename, ...source);
-    await files.remove(clone);
+    const options = ["--append", "--sparse", `--file=${archive}`, rename];
+    try {
+      await runTar(deps, ...options, ...source);
+    } finally {
+      await files.remove(clone);
+    }
   }
   print(`volume ${volume} is copied${use === "mounted" ? ", its writes waited meanwhile" : ""}`);
 }
@@ -158,7 +163,8 @@ async function writeArchive(deps: Deps): Promise<BackedUp> {
   const volumes = await listVolumes(deps, objects);
   const images = await listRunningImages(paths.dataDir).catch(() => []);
   const createdAtMs = createClock().now();
-  const manifest = { format: MACHINE_FORMAT, ...readBuild(), createdAtMs, volumes, images };
+  const format = printFormat(MACHINE_FORMAT);
+  const manifest = { format, ...readBuild(), createdAtMs, volumes, images };
   await files.writeAtomic(join(workDir, MANIFEST), `${JSON.stringify(manifest)}\n`, ARCHIVE_MODE);
   await files.writeAtomic(join(workDir, OBJECTS), objects, ARCHIVE_MODE);
   await files.writeAtomic(archive, "", ARCHIVE_MODE);

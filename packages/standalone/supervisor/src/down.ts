@@ -42,7 +42,6 @@ export interface DownOptions {
   /** Deletes the data directory, and implies `uninstallService`. */
   readonly purge?: boolean;
   readonly uninstallService?: boolean;
-  /** Prints each step. Defaults to standard error. */
   readonly print?: Print;
 }
 

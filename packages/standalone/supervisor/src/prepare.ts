@@ -76,7 +76,7 @@ export async function makeDirectories({
   paths,
 }: Pick<PrepareDeps, "files" | "paths">): Promise<void> {
   await rejectForeignFiles(files, paths);
-  checkDataFormat(await readFields(files, paths.settings), paths);
+  checkDataFormat(await readFields(files, paths.settings), paths.dataDir);
   for (const [path, mode] of listDirectories(paths)) await files.ensureDirectory(path, mode);
 }
 

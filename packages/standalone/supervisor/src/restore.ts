@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { restoreStore } from "@patchbay/apiserver";
-import { isJsonObject, parseJson } from "@patchbay/api/json";
-import { AppError } from "@patchbay/base";
+import { AppError, isSupportedFormat } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
-import { createClock, createFiles, createProcessRunner, openGrowingFile } from "@patchbay/os";
+import {
+  createClock,
+  createFiles,
+  createProcessRunner,
+  openGrowingFile,
+  renameFile,
+} from "@patchbay/os";
 import { MACHINE_FORMAT, MANIFEST, OBJECTS } from "./backup.ts";
 import { isRoot } from "./config.ts";
-import { readFields } from "./data-dir/json.ts";
+import { readFields, readText } from "./data-dir/json.ts";
 import { checkDataFormat } from "./data-dir/ownership.ts";
 import { buildPaths, type Paths } from "./data-dir/paths.ts";
 import { lockMachine } from "./supervisor/hold-machine.ts";
@@ -70,22 +75,26 @@ async function extract(
   throw new AppError("STORE_BACKUP_INVALID", { path: file, reason: stderr.trim() });
 }
 
-/** Restores the store last, so that the caller can repeat a restore that failed. */
+/** Restores the store last, so that the caller can repeat a restore that failed or lost power. */
 async function restoreArchive(deps: Deps): Promise<Restored> {
   const { files, paths, file } = deps;
   const workDir = join(paths.run, "restore");
+  const settings = join(workDir, basename(paths.settings));
   await files.ensureDirectory(workDir, PRIVATE_MODE);
   try {
-    await extract(deps, workDir, [MANIFEST, OBJECTS]);
-    const manifest = parseJson(await files.readText(join(workDir, MANIFEST)));
-    if (!isJsonObject(manifest) || manifest["format"] !== MACHINE_FORMAT)
+    await extract(deps, workDir, [MANIFEST, OBJECTS, basename(paths.settings)]);
+    const manifest = await readFields(files, join(workDir, MANIFEST));
+    if (!isSupportedFormat(readText(manifest, "format"), file, MACHINE_FORMAT))
       throw new AppError("STORE_BACKUP_INVALID", { path: file, reason: "its format is unknown" });
-    const volumes = listTexts(manifest["volumes"]);
+    checkDataFormat(await readFields(files, settings), file);
+    const volumes = listTexts(manifest?.["volumes"]);
     await extract(deps, paths.dataDir, ["pki", ...(volumes.length > 0 ? ["claims"] : [])]);
-    await extract(deps, paths.dataDir, ["standalone.json"]);
+    await renameFile(settings, paths.settings);
+    const sync = ["sync", "--file-system", paths.dataDir] as const;
+    await createProcessRunner().run({ argv: sync, timeoutMs: TAR_TIMEOUT_MS });
     const text = await readBackup(files, join(workDir, OBJECTS));
     const stored = restoreStore(paths.store, { path: file, text });
-    return { ...stored, volumes, images: listTexts(manifest["images"]) };
+    return { ...stored, volumes, images: listTexts(manifest?.["images"]) };
   } finally {
     await files.remove(workDir);
   }
@@ -110,7 +119,7 @@ async function restoreMachine(deps: Deps): Promise<Restored> {
 export async function restore({ dataDir, file }: RestoreOptions): Promise<Restored> {
   const files = createFiles();
   const paths = buildPaths(dataDir);
-  checkDataFormat(await readFields(files, paths.settings), paths);
+  checkDataFormat(await readFields(files, paths.settings), dataDir);
   if (await isArchive(file)) return restoreMachine({ files, paths, file });
   const text = await readBackup(files, file);
   await files.ensureDirectory(paths.dataDir);

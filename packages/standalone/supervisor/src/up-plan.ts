@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides what `patchbay up` does.
 import { omitUndefined } from "@patchbay/base";
 import { parseFields, readText } from "./data-dir/json.ts";
 import type { WantedSettings } from "./settings/settings.ts";
@@ -8,7 +7,6 @@ import type { SupervisorPhase } from "./supervisor/state.ts";
 /** `follow` waits until a starting supervisor is ready; `replace` waits until a stopping supervisor has ended. */
 export type UpPlan = "report" | "follow" | "replace" | "start";
 
-/** Returns the plan. `phase` is undefined if no supervisor runs. */
 export function planUp(phase: SupervisorPhase | undefined): UpPlan {
   if (phase === undefined) return "start";
   if (phase === "ready") return "report";

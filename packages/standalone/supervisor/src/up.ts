@@ -41,7 +41,6 @@ const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 export interface UpOptions extends WantedSettings {
   readonly dataDir: string;
   readonly installService?: boolean;
-  /** Prints each step. Defaults to standard error. */
   readonly print?: Print;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError, checkFormat, isAppError, messageOf } from "@patchbay/base";
+import { AppError, isAppError, isSupportedFormat, messageOf, printFormat } from "@patchbay/base";
 import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
 import { isKubeObject } from "../objects/object.ts";
 import { type LogRow, RevisionLog } from "./revision-log.ts";
@@ -7,8 +7,7 @@ import { openStore } from "./sqlite-store.ts";
 import type { Store } from "./store.ts";
 import { extractStoredMetadata } from "./text-object.ts";
 
-const FORMAT_NAME = "patchbay-backup";
-const FORMAT_VERSION = 1;
+const FORMAT = { name: "patchbay-backup", version: 1 } as const;
 /**
  * Amount by which a restore increases the revision. Must exceed the number of writes since the backup, so that no revision is used twice.
  */
@@ -17,7 +16,7 @@ const REVISION_GAP = 1_000_000_000;
 /** Yields a backup of the state at the time of the first line. The last line marks the backup as complete. */
 export function* backupLines(store: Store): Generator<string> {
   const objects = store.buckets().flatMap((bucket) => store.list({ bucket }));
-  yield `${printJson({ format: `${FORMAT_NAME}/${String(FORMAT_VERSION)}`, revision: store.revision() })}\n`;
+  yield `${printJson({ format: printFormat(FORMAT), revision: store.revision() })}\n`;
   for (const { address, revision, text } of objects) {
     yield `{"address":${printJson(address)},"revision":${String(revision)},"object":${text}}\n`;
   }
@@ -56,19 +55,14 @@ interface BackupFile {
   readonly text: string;
 }
 
-function checkHeader(header: unknown, path: string): void {
-  const [name, version] = textAt(header, "format").split("/");
-  if (name !== FORMAT_NAME) throw new TypeError(`its first line is not ${FORMAT_NAME}`);
-  checkFormat(path, Number(version), FORMAT_VERSION);
-}
-
 function readBackup({ path, text }: BackupFile): {
   readonly revision: number;
   readonly rows: readonly LogRow[];
 } {
   const [firstLine = "", ...lines] = text.split("\n").filter((line) => line !== "");
   const header = parseJson(firstLine);
-  checkHeader(header, path);
+  if (!isSupportedFormat(textAt(header, "format"), path, FORMAT))
+    throw new TypeError(`its first line is not ${FORMAT.name}`);
   const trailer = lines.pop() ?? "{}";
   if (valueAt(parseJson(trailer), "objects") !== lines.length) {
     throw new TypeError("its last line is missing");

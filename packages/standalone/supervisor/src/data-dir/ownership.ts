@@ -18,8 +18,8 @@ export function isMarked(fields: JsonObject | undefined): boolean {
   return readText(fields, "kind") === KIND;
 }
 
-export function checkDataFormat(fields: JsonObject | undefined, { dataDir }: Paths): void {
-  checkFormat(dataDir, fields?.["format"] ?? FIRST_FORMAT, DATA_FORMAT);
+export function checkDataFormat(settings: JsonObject | undefined, path: string): void {
+  checkFormat(path, settings?.["format"] ?? FIRST_FORMAT, DATA_FORMAT);
 }
 
 function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {

@@ -72,7 +72,6 @@ const STAT_TIMEOUT_MS = 5000;
 const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
 export interface MachineImage {
-  /** Short name by which VMs reference the image. */
   readonly name: string;
   readonly reference: string;
   readonly digest: string;

@@ -202,7 +202,6 @@ export interface KvmFinding {
 
 interface ProbeDeps extends TrialDeps {
   readonly bootId: string;
-  /** CPU architecture in the notation of Node.js, `x64` or `arm64`. */
   readonly architecture: string;
   readonly launcherImage: () => Promise<void>;
 }

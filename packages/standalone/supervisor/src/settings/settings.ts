@@ -43,7 +43,6 @@ export type WantedSettings = Partial<
 
 const DEFAULT_API_PORT = 6443;
 const DEFAULT_BRIDGE = "patchbay0";
-/** Number of ports to try for each of virt-api and virt-handler. */
 const PORT_TRIES = 100;
 
 function findCommand(fields: JsonObject | undefined): Argv | undefined {
@@ -100,7 +99,7 @@ export async function readSettingsFile(
 
 export async function readSettings({ files, paths }: SettingsDeps): Promise<Partial<Settings>> {
   const fields = await readFields(files, paths.settings);
-  checkDataFormat(fields, paths);
+  checkDataFormat(fields, paths.dataDir);
   const names = [...NUMBER_SETTINGS, ...TEXT_SETTINGS, "virtApiPort", "virtHandlerPort"] as const;
   const stored = names.flatMap((name): [string, string | number][] => {
     const value = readNumber(fields, name) ?? readText(fields, name);
@@ -113,7 +112,6 @@ export async function readSettings({ files, paths }: SettingsDeps): Promise<Part
   };
 }
 
-/** Merges settings. Requested values override stored values, which override defaults. */
 function mergeSettings(
   newSettings: WantedSettings,
   stored: Partial<Settings>,
