@@ -26,6 +26,14 @@ const RUNNING =
   'kubevirt_workqueue_longest_running_processor_seconds{name="virt-handler-vmi",pod="a"}';
 const DEPTH = 'kubevirt_workqueue_depth{name="virt-handler-vmi",pod="a"}';
 const PASSES = "patchbay_reconcile_total";
+const SIZE = "patchbay_machine_disk_size_bytes";
+const FREE = "patchbay_machine_disk_free_bytes";
+const READ_ONLY = "patchbay_machine_read_only_volumes";
+const BACKUP = "patchbay_machine_backup_timestamp_seconds";
+
+function service(name: string): string {
+  return `patchbay_service_up{service="${name}",instance="a"}`;
+}
 
 /** At least two of each alert. */
 export const STORIES: readonly Story[] = [
@@ -170,4 +178,32 @@ export const STORIES: readonly Story[] = [
     after: "40m",
     fires: false,
   },
+  {
+    alert: "PatchbayServiceDown",
+    series: { [service("virt-api")]: "0x9", [service("net-agent")]: "1x9" },
+    after: "8m",
+    fires: true,
+  },
+  {
+    alert: "PatchbayServiceDown",
+    series: { [service("virt-api")]: "1 0 0 1x9", [service("net-agent")]: "1x9" },
+    after: "8m",
+    fires: false,
+  },
+  ...["PatchbayDiskLow", "PatchbayDiskFull"].flatMap((alert): readonly Story[] => [
+    { alert, series: { [SIZE]: "1e12x9", [FREE]: "1e9x9" }, after: "8m", fires: true },
+    { alert, series: { [SIZE]: "1e12x9", [FREE]: "4e9x9" }, after: "8m", fires: false },
+    { alert, series: { [SIZE]: "1e10x9", [FREE]: "4e8x9" }, after: "8m", fires: true },
+    { alert, series: { [SIZE]: "1e9x9", [FREE]: "5e8x9" }, after: "8m", fires: false },
+  ]),
+  {
+    alert: "PatchbayDiskFull",
+    series: { [SIZE]: "1e12x9", [FREE]: "1.5e9x9" },
+    after: "8m",
+    fires: false,
+  },
+  { alert: "PatchbayVolumeReadOnly", series: { [READ_ONLY]: "1x9" }, after: "8m", fires: true },
+  { alert: "PatchbayVolumeReadOnly", series: { [READ_ONLY]: "0x9" }, after: "8m", fires: false },
+  { alert: "PatchbayBackupOld", series: { [BACKUP]: "0x4000" }, after: "3000m", fires: true },
+  { alert: "PatchbayBackupOld", series: { [BACKUP]: "0x4000" }, after: "2800m", fires: false },
 ];

@@ -211,6 +211,7 @@ describe("sockets of vhost-user", () => {
       reason: "",
       processes: [],
       disk: { path: "/data", sizeBytes: 1e12, freeBytes: 5e11 },
+      readOnlyVolumes: [],
     },
   };
 
@@ -415,6 +416,7 @@ describe("finds", () => {
               { name: "net-agent", runs: true, isResponding: false },
             ],
             disk: { path: "/data", sizeBytes: 1e12, freeBytes: 1e9 },
+            readOnlyVolumes: ["pvc-1"],
           },
         },
       },
@@ -423,6 +425,7 @@ describe("finds", () => {
         "process virt-api: does not run",
         "process net-agent: runs but does not respond",
         "disk of /data: is full: 1.0 GB of 1.0 TB are free; new pods, VMs and images are rejected, and new objects when nothing is left",
+        "volume pvc-1: is read-only, because the machine's disk was full or failed during a write",
       ],
     },
     {

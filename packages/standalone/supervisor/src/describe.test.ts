@@ -71,6 +71,7 @@ test("lists processes by name, with running and responding state", async () => {
       { name: "virt-api", runs: true, isResponding: false },
       { name: "virt-handler", runs: false },
     ],
+    readOnlyVolumes: [],
   });
 });
 
@@ -88,5 +89,10 @@ test.each([
   },
 ])("the supervisor's phase where $name", async ({ state, want }) => {
   if (state !== undefined) await write("supervisor", { ...note, steps: [], ...state });
-  expect(await describeMachine(paths.dataDir)).toEqual({ ...want, disk: DISK, processes: [] });
+  expect(await describeMachine(paths.dataDir)).toEqual({
+    ...want,
+    disk: DISK,
+    processes: [],
+    readOnlyVolumes: [],
+  });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observes the components of a machine. Called by processes other than its supervisor, for example the CLI's doctor.
-import { join } from "node:path";
-import { createFiles, isRunning, readBootId } from "@patchbay/os";
+import { basename, dirname, join } from "node:path";
+import { createFiles, isRunning, listReadOnlyMounts, readBootId } from "@patchbay/os";
 import type { Files } from "@patchbay/core/interfaces";
 import { readNumber, readFields, readText } from "./data-dir/json.ts";
 import { buildHealthSocketPath, buildPaths, type Paths } from "./data-dir/paths.ts";
@@ -32,6 +32,8 @@ export interface MachineProcesses {
   readonly phase: SupervisorPhase;
   readonly reason: string;
   readonly processes: readonly MachineProcess[];
+  /** Names of the volumes of claims that accept no writes until the pods that use them are restarted. */
+  readonly readOnlyVolumes: readonly string[];
 }
 
 const HEALTH_TIMEOUT_MS = 3_000;
@@ -58,6 +60,11 @@ async function observeProcess(
   return [{ name, runs, isResponding }];
 }
 
+async function listReadOnlyVolumes({ claims }: Paths): Promise<readonly string[]> {
+  const mounts = await listReadOnlyMounts(claims);
+  return mounts.map((mount) => basename(dirname(mount))).toSorted();
+}
+
 export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
   const files = createFiles();
   const paths = buildPaths(dataDir);
@@ -71,12 +78,12 @@ export async function describeMachine(dataDir: string): Promise<MachineProcesses
   );
   const processes = processLists.flat();
   const disk = { path: dataDir, ...(await files.readSpace(dataDir)) };
+  const observed = { processes, disk, readOnlyVolumes: await listReadOnlyVolumes(paths) };
   if (supervisor !== undefined)
-    return { phase: supervisor.phase, reason: supervisor.reason, processes, disk };
+    return { phase: supervisor.phase, reason: supervisor.reason, ...observed };
   return {
     phase: "stopped",
     reason: findFailureReason(await readState(files, paths), ""),
-    processes,
-    disk,
+    ...observed,
   };
 }

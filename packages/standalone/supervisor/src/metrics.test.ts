@@ -56,6 +56,7 @@ test("the machine reports its disk, the logs of each service and the last backup
     const before = await readMachineMetrics(createFiles(), paths);
     expect(before).toContain('patchbay_machine_log_bytes{service="virt-api"} 10\n');
     expect(before).toMatch(/^patchbay_machine_disk_free_bytes \d{6,}$/m);
+    expect(before).toContain("patchbay_machine_read_only_volumes 0\n");
     expect(before).not.toContain("backup");
     writeFileSync(paths.backupRecord, '{"atMs":1700000000400}');
     const after = await readMachineMetrics(createFiles(), paths);

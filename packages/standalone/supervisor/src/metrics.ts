@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import type { Files } from "@patchbay/core/interfaces";
-import { createFiles, readFileSize } from "@patchbay/os";
+import { createFiles, listReadOnlyMounts, readFileSize } from "@patchbay/os";
 import { readFields, readNumber } from "./data-dir/json.ts";
 import { buildHealthSocketPath, type Paths } from "./data-dir/paths.ts";
 
@@ -106,10 +106,11 @@ async function readLogSizes(files: Files, directory: string): Promise<readonly s
 
 export async function readMachineMetrics(
   files: Files,
-  { dataDir, logs, backupRecord }: Paths,
+  { dataDir, logs, claims, backupRecord }: Paths,
 ): Promise<string> {
   const { sizeBytes, freeBytes } = await files.readSpace(dataDir);
   const backupMs = readNumber(await readFields(files, backupRecord), "atMs");
+  const readOnlyMounts = await listReadOnlyMounts(claims);
   const lines = [
     ...printGauge(
       "patchbay_machine_disk_size_bytes",
@@ -120,6 +121,11 @@ export async function readMachineMetrics(
       "patchbay_machine_disk_free_bytes",
       "Free space of the file system of the data directory.",
       [` ${String(freeBytes)}`],
+    ),
+    ...printGauge(
+      "patchbay_machine_read_only_volumes",
+      "Volumes of claims whose file system became read-only, for example on a full disk.",
+      [` ${String(readOnlyMounts.length)}`],
     ),
     ...printGauge(
       "patchbay_machine_log_bytes",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { listLoopDevices } from "./mounts.ts";
+import { listLoopDevices, listReadOnlyMounts, parseReadOnlyMounts } from "./mounts.ts";
 
 test.each([
   { name: "none", stdout: "", want: [] },
@@ -27,4 +27,18 @@ test("reports a failure of losetup with its output", async () => {
     code: "OS_PROGRAM_FAILED",
     details: { program: "losetup", exitCode: 1, stderr: "no /dev" },
   });
+});
+
+test("finds file systems that became read-only", async () => {
+  const mountinfo = [
+    "40 22 7:0 / /d/claims/a/mount rw,nosuid shared:1 - ext4 /dev/loop0 rw,discard,errors=remount-ro",
+    "41 22 7:1 / /d/claims/b/mount rw,nosuid - ext4 /dev/loop1 ro,discard,errors=remount-ro",
+    "42 22 7:2 / /d/claims/c/mount rw,nosuid - ext4 /dev/loop2 rw,emergency_ro,discard",
+    "43 22 7:3 / /d/images ro - ext4 /dev/loop3 ro",
+  ].join("\n");
+  expect(parseReadOnlyMounts(mountinfo, "/d/claims")).toEqual([
+    "/d/claims/b/mount",
+    "/d/claims/c/mount",
+  ]);
+  expect(await listReadOnlyMounts("/nowhere")).toEqual([]);
 });

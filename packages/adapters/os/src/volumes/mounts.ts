@@ -45,6 +45,19 @@ export function parseMounts(mountinfo: string, path: string): readonly string[] 
     .filter((point) => point === path || point.startsWith(`${path}/`));
 }
 
+/** Returns the mount points at and below `path` whose file systems became read-only, for example because their journal could not be written. */
+export function parseReadOnlyMounts(mountinfo: string, path: string): readonly string[] {
+  const lines = mountinfo.split("\n").filter((line) => {
+    const superOptions = line.split(" ").at(-1)?.split(",") ?? [];
+    return superOptions.includes("ro") || superOptions.includes("emergency_ro");
+  });
+  return parseMounts(lines.join("\n"), path);
+}
+
+export async function listReadOnlyMounts(path: string): Promise<readonly string[]> {
+  return parseReadOnlyMounts(await readFile("/proc/self/mountinfo", "utf8"), path);
+}
+
 export async function listMounts(path: string): Promise<readonly string[]> {
   return parseMounts(await readFile("/proc/self/mountinfo", "utf8"), path);
 }

@@ -119,8 +119,15 @@ function judgeDisk({ path, sizeBytes, freeBytes }: MachineProcesses["disk"]): Fi
     : ok(check, state);
 }
 
+function judgeReadOnlyVolume(volume: string): Finding {
+  return wrong(`volume ${volume}`, {
+    message: "is read-only, because the machine's disk was full or failed during a write",
+    fix: `free space, then restart the VM or the pod that uses its claim: kubectl get pvc -A | grep ${volume}`,
+  });
+}
+
 function judgeProcesses(machine: MachineProcesses): readonly Finding[] {
-  const { phase, reason, processes, disk } = machine;
+  const { phase, reason, processes, disk, readOnlyVolumes } = machine;
   const supervisor =
     phase === "ready"
       ? ok("supervisor", "manages the machine's processes")
@@ -128,7 +135,12 @@ function judgeProcesses(machine: MachineProcesses): readonly Finding[] {
           message: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
           fix: START_MACHINE,
         });
-  return [supervisor, ...processes.map(judgeProcess), judgeDisk(disk)];
+  return [
+    supervisor,
+    ...processes.map(judgeProcess),
+    judgeDisk(disk),
+    ...readOnlyVolumes.map(judgeReadOnlyVolume),
+  ];
 }
 
 function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[] {
