@@ -23,6 +23,7 @@ function live(uid: string, memory: Memory): void {
   while (memory.passBudget.take(vmiOf(uid)));
   while (memory.writeBudget.take(vmiOf(uid)));
   while (memory.wiringBudget.take(vmiOf(uid), "one"));
+  while (memory.diskRetryBudget.take(vmiOf(uid)));
   memory.failedPasses.set(uid, 2);
   memory.unplugRequests.record(uid, "one", 0);
   memory.deviceTaps.set(uid, new Map([["one", 4]]));
@@ -39,6 +40,7 @@ function remembered(uid: string, memory: Memory): Readonly<Record<string, boolea
     passes: !memory.passBudget.take(vmiOf(uid)),
     writes: !memory.writeBudget.take(vmiOf(uid)),
     wirings: !memory.wiringBudget.take(vmiOf(uid), "one"),
+    diskRetries: !memory.diskRetryBudget.take(vmiOf(uid)),
     failures: memory.failedPasses.has(uid),
     tap: memory.deviceTaps.has(uid),
     request: memory.unplugRequests.find(uid, "one") !== undefined,
@@ -56,6 +58,7 @@ test("forgets all state of a VMI, and nothing of another", () => {
     step: is,
     passes: is,
     writes: is,
+    diskRetries: is,
     failures: is,
     request: is,
     name: is,

@@ -175,6 +175,7 @@ export function forgetVmi(uid: string, memory: Memory): void {
   memory.passBudget.forget(uid);
   memory.writeBudget.forget(uid);
   memory.wiringBudget.forget(uid);
+  memory.diskRetryBudget.forget(uid);
   memory.transientSince.delete(uid);
   memory.failedPasses.delete(uid);
   memory.unplugRequests.retain(uid, []);

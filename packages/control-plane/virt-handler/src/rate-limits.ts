@@ -18,6 +18,7 @@ export interface RateLimits {
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: WiringBudget;
+  readonly diskRetryBudget: Budget;
   /** Monotonic time in milliseconds since which a write of a transient interface status has been postponed. The key is the VMI's UID. */
   readonly transientSince: Map<string, number>;
   /** Number of consecutive failed passes by UID of the VMI. */
@@ -84,6 +85,10 @@ export const WIRING_REFILL_MS = 10_000;
 /** Rate limit for creating an interface's links, because a launcher may break them repeatedly. A plug creates links once or twice. */
 const WIRING_LIMIT = { burst: 10, refillMs: WIRING_REFILL_MS };
 
+/** Interval in milliseconds after which a guest may repeat a failed disk request once more. */
+export const DISK_RETRY_REFILL_MS = 30_000;
+const DISK_RETRY_LIMIT = { burst: 1, refillMs: DISK_RETRY_REFILL_MS };
+
 interface WiringBudget {
   take(vmi: VirtualMachineInstance, iface: string): boolean;
   forget(uid: string): void;
@@ -113,6 +118,7 @@ export function createRateLimits(clock: Clock): RateLimits {
     passBudget: createBudget(clock, PASS_LIMIT),
     writeBudget: createBudget(clock, WRITE_LIMIT),
     wiringBudget: createWiringBudget(clock),
+    diskRetryBudget: createBudget(clock, DISK_RETRY_LIMIT),
     transientSince: new Map(),
     failedPasses: new Map(),
   };

@@ -30,6 +30,9 @@ export type FakeHypervisorCall = Exclude<
 type EndOfMove = "over" | "broken before" | "broken after" | "stranded";
 
 export interface FakeDaemon {
+  pauseDomain(name: string): void;
+  /** Pauses the domain, as error policy `stop` does after a disk error. */
+  failDisk(name: string): void;
   /** Reaction of the daemon's guests to unplugs, initially `grant`. */
   unplugPolicy: UnplugPolicy;
   /** Statistics of running migrations from this daemon, initially none. */
@@ -233,6 +236,14 @@ export class MemoryDaemon implements FakeDaemon {
     });
     if (!this.holdsMoves) this.endMove(name, "over");
     return promise;
+  }
+
+  pauseDomain(name: string): void {
+    this.get(name).setPaused(true);
+  }
+
+  failDisk(name: string): void {
+    this.get(name).failDisk();
   }
 
   endMove(name: string, how: EndOfMove): void {

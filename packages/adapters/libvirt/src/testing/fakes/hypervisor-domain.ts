@@ -40,6 +40,7 @@ export class FakeDomain {
   system: GuestSystem = {};
   readonly facts = new Map<GuestTopic, GuestFacts>();
   #isPaused = false;
+  #hasDiskError = false;
   #isLeaving = false;
 
   /** `newUuid` is used if the XML has none. */
@@ -62,7 +63,8 @@ export class FakeDomain {
     const on = this.#isPaused ? "paused" : "running";
     const isOff = this.#live === undefined;
     const facts = { name, uuid: this.#uuid, state: isOff ? off : on, persistent: true } as const;
-    if (!isOff) return this.#isLeaving ? { ...facts, move: "leaving" } : facts;
+    const diskError = this.#hasDiskError ? ({ hasDiskError: true } as const) : {};
+    if (!isOff) return { ...facts, ...diskError, ...(this.#isLeaving && { move: "leaving" }) };
     return this.#end === "migrated" ? { ...facts, move: "left" } : facts;
   }
 
@@ -98,7 +100,13 @@ export class FakeDomain {
     if (this.#isPaused === isPaused) return false;
     this.#isPaused = isPaused;
     this.#isLeaving = false;
+    this.#hasDiskError = false;
     return true;
+  }
+
+  failDisk(): void {
+    this.#isPaused = true;
+    this.#hasDiskError = true;
   }
 
   /** Leaves the domain paused, as in the last phase of a migration that was lost. */

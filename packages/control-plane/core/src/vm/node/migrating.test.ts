@@ -151,6 +151,14 @@ describe("the source node", () => {
     expect(listSteps(plan([], { vmi: over, domain: running() }))).toEqual([]);
   });
 
+  test("does not resume a guest that a disk error has paused, until the migration ends", () => {
+    const domain = { ...PAUSED, hasDiskError: true } as const;
+    expect(listSteps(plan([], { vmi, domain }))).toEqual([]);
+    const over = migrating("Running", OVER);
+    expect(listSteps(plan([], { vmi: over, domain }))).toEqual(["retryDisk"]);
+    expect(listSteps(plan([], { vmi: over, domain: PAUSED }))).toEqual([]);
+  });
+
   test("does not change links and addresses", () => {
     const orphan = { podInterfaceName: "x", bridgeName: "y", tapName: "z" } as never;
     expect(plan([], { vmi, domain: running(), orphanedWirings: [orphan] })).toEqual([]);

@@ -72,6 +72,8 @@ export type NodeAction =
   | { readonly kind: "startDomain"; readonly paused?: true }
   /** Resumes a guest that is paused because its migration failed in the last phase. */
   | { readonly kind: "resumeDomain" }
+  /** Resumes a guest that a disk error has paused. QEMU then repeats the failed request. */
+  | { readonly kind: "retryDisk" }
   | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
   | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
   | SwapAction
@@ -377,13 +379,20 @@ function planSource(facts: NodeVmFacts): readonly NodeAction[] {
   return [...ifaces].map((iface) => ({ kind: "wait", iface, reason: "WaitingForMigration" }));
 }
 
+/** Plans the resumption of a paused guest. No migration may be open, so that no target node expects the guest. */
+function planResume({
+  isMigratingOut,
+  isPaused,
+  hasDiskError,
+}: DomainSnapshot): readonly NodeAction[] {
+  if (isMigratingOut === true) return [{ kind: "resumeDomain" }];
+  return isPaused && hasDiskError === true ? [{ kind: "retryDisk" }] : [];
+}
+
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   const sweepActions = planSweep(facts);
   if (facts.domain?.running === true) {
-    // No migration is open here, so no target node expects the guest, and the guest can resume on this node.
-    const resumeActions =
-      facts.domain.isMigratingOut === true ? [{ kind: "resumeDomain" } as const] : [];
-    return [...planLive(facts, facts.domain), ...sweepActions, ...resumeActions];
+    return [...planLive(facts, facts.domain), ...sweepActions, ...planResume(facts.domain)];
   }
   const ended = hasRun(facts.vmi);
   return [...planLeftovers(facts), ...sweepActions, ...(ended ? [] : planStart(facts))];

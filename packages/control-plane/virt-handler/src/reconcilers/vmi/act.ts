@@ -18,7 +18,7 @@ import {
 import { toAlias, findByName, findIpv6Gateway } from "@patchbay/core/nics";
 import { isAppError, type ErrorCode, isDomainBusy, type AppError } from "@patchbay/base";
 import { LINKS_KEEP_CHANGING } from "@patchbay/core/reasons";
-import { WIRING_REFILL_MS } from "../../rate-limits.ts";
+import { DISK_RETRY_REFILL_MS, WIRING_REFILL_MS } from "../../rate-limits.ts";
 import { reportNodeVm } from "./report.ts";
 import { isDomainAction, START_STEP, buildStartStep } from "./steps/start-guest.ts";
 
@@ -54,6 +54,32 @@ function buildSweepStep(action: SweepAction, { facts, session, deps }: StepConte
     log: ({ error: err }) => {
       deps.log.warn("failed to remove links that belong to no iface", { ...logFields, err });
     },
+  };
+}
+
+type DiskRetry = Extract<NodeAction, { kind: "retryDisk" }>;
+
+/** Builds the step that repeats a failed disk request, which succeeds when the node's disk has space again. Source: KubeVirt SyncVMI. */
+function buildDiskRetryStep(action: DiskRetry, context: StepContext): NodeStep {
+  const { facts, session, deps } = context;
+  const { vmi } = facts;
+  return {
+    scope: vmi.metadata.uid ?? "",
+    name: action.kind,
+    inputs: "",
+    ifaces: [],
+    isDeviceStep: false,
+    perform: () =>
+      performTimed(action, context, () => session.connection.resumeDomain(domainNameOf(vmi))),
+    explain: () => UNREPORTED_REASON,
+    log: ({ error: err }) => {
+      const fields = { vmi: printKey(keyOf(vmi)), err };
+      deps.log.warn("failed to resume the guest after a disk error", fields);
+    },
+    findWaitReason: () =>
+      deps.diskRetryBudget.take(vmi)
+        ? undefined
+        : { summary: UNREPORTED_REASON, pauseMs: DISK_RETRY_REFILL_MS },
   };
 }
 
@@ -372,7 +398,7 @@ export interface NodePlanResult {
 type Result = StepsResult<NodeStep, BlockedReason>;
 
 export function callsLibvirt(action: NodeAction): boolean {
-  return isDeviceAction(action) || isDomainAction(action);
+  return isDeviceAction(action) || isDomainAction(action) || action.kind === "retryDisk";
 }
 
 /** Returns whether further libvirt calls would fail, because the domain is busy or the connection to libvirt is lost. */
@@ -440,13 +466,14 @@ async function serveAndPlug(
   return [...(await serverResults), await runIfaces()];
 }
 
-/** Builds the steps that remove leftover links, and then the step that starts the guest. */
+/** Builds the steps that remove leftover links, and then those that start or resume the guest. */
 function buildLastSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   const domainActions = plan.filter(isDomainAction);
   return [
-    ...plan.flatMap((action) =>
-      action.kind === "sweepLinks" ? [buildSweepStep(action, context)] : [],
-    ),
+    ...plan.flatMap((action) => {
+      if (action.kind === "sweepLinks") return [buildSweepStep(action, context)];
+      return action.kind === "retryDisk" ? [buildDiskRetryStep(action, context)] : [];
+    }),
     ...(domainActions.length === 0 ? [] : [buildStartStep(domainActions, context)]),
   ];
 }

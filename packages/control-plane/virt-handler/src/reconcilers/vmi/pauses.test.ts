@@ -70,6 +70,32 @@ describe("a guest that cannot be started", () => {
   });
 });
 
+describe("a guest that a disk error has paused", () => {
+  const NAME = "default_vm1";
+  const isPaused = async (bench: Bench): Promise<boolean> =>
+    (await bench.vmi()).status?.conditions?.some(({ type }) => type === "Paused") === true;
+
+  test("is resumed every 30 s until its disk works", async () => {
+    const bench = await running();
+    for (const endMs = bench.nowMs + 2 * MINUTE_MS; bench.nowMs < endMs;) {
+      bench.daemon.failDisk(NAME);
+      await wakeFor(bench, 500);
+    }
+    expect(callsOf(bench, "resumeDomain")).toBeGreaterThanOrEqual(4);
+    expect(callsOf(bench, "resumeDomain")).toBeLessThanOrEqual(6);
+    await wakeFor(bench, MINUTE_MS);
+    expect(await isPaused(bench)).toBe(false);
+  });
+
+  test("is not resumed if a user paused it", async () => {
+    const bench = await running();
+    bench.daemon.pauseDomain(NAME);
+    await wakeFor(bench, 2 * MINUTE_MS);
+    expect(callsOf(bench, "resumeDomain")).toBe(0);
+    expect(await isPaused(bench)).toBe(true);
+  });
+});
+
 describe("a libvirt that drops the connection at each read", () => {
   test.each([{ set: starting }, { set: running }])("is called a few times", async ({ set }) => {
     const bench = await set();
