@@ -17,11 +17,12 @@ import {
 import { dirname, join } from "node:path";
 import { names } from "@patchbay/api";
 import {
+  diskVmManifest,
   endTrial,
   eventually,
   findFreePort,
+  KERNEL_ARGS,
   openTrial,
-  vmManifest,
   type Machine,
 } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -48,6 +49,66 @@ function mountDisk(dataDir: string): void {
   execFileSync("mkfs.ext4", ["-q", "-m", "0", image]);
   mkdirSync(dataDir);
   execFileSync("mount", ["-o", "loop", image, dataDir]);
+}
+
+/** Uses all free space of a directory's file system. */
+class Hog {
+  readonly #path: string;
+  readonly #file: number;
+
+  constructor(directory: string) {
+    this.#path = join(directory, "hog");
+    this.#file = openSync(this.#path, "a");
+    const { bavail, bsize } = statfsSync(directory);
+    execFileSync("fallocate", ["--length", String((bavail - 1024) * bsize), this.#path]);
+    this.fill();
+  }
+
+  /** Also uses what was freed since. */
+  fill(): void {
+    try {
+      for (;;) writeSync(this.#file, Buffer.alloc(4096));
+    } catch {
+      // The disk is full.
+    }
+  }
+
+  remove(): void {
+    closeSync(this.#file);
+    rmSync(this.#path);
+  }
+}
+
+function claim(name: string): unknown {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "64Mi" } } },
+  };
+}
+
+/** A guest whose disks vda and vdb are claims. */
+function guestManifest(): unknown {
+  const kernel = { kernelPath: "/vmlinuz-full", initrdPath: "/initrd-full" };
+  const firmware = {
+    kernelBoot: { kernelArgs: KERNEL_ARGS, container: { image: "guest", ...kernel } },
+  };
+  const disks = ["written", "empty"].map((name) => ({
+    name,
+    volume: { persistentVolumeClaim: { claimName: name } },
+  }));
+  return diskVmManifest({ name: VM, disks, firmware });
+}
+
+async function readDisk(of: Machine, disk: string): Promise<string> {
+  const { lines } = await of.console(VM).run(`read ${disk}`);
+  return lines.map((line) => line.replace(/^.*?read /, "").trimEnd()).join("\n");
+}
+
+function findPauseReason(): string | undefined {
+  const conditions = machine.findVmi(VM)?.status?.conditions ?? [];
+  return conditions.find(({ type }) => type === "Paused")?.reason;
 }
 
 /** Runs a shell script in a pod with the claim at /v. */
@@ -93,15 +154,7 @@ beforeAll(async () => {
   mountDisk(machine.dataDir);
   machine.patchbay("image", "add", "guest", GUEST);
   machine.patchbay("up", "--api-port", String(apiPort), "--bridge", BRIDGE, ...SUBNETS);
-  machine.apply(
-    {
-      apiVersion: "v1",
-      kind: "PersistentVolumeClaim",
-      metadata: { name: "kept" },
-      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "64Mi" } } },
-    },
-    vmManifest({ name: VM }),
-  );
+  machine.apply(claim("kept"), claim("written"), claim("empty"), guestManifest());
   startPod(
     machine,
     "writer",
@@ -146,10 +199,11 @@ test(
 );
 
 test(
-  "a backup of the running machine contains its claim, whose writes continue",
+  "a backup of the running machine contains its claims, whose writes continue",
   async () => {
+    expect((await machine.console(VM).run("write vda kept")).code).toBe(0);
     expect(machine.patchbay("backup", archive())).toMatch(
-      / objects, 1 volumes; images are not in it: .*guest/,
+      / objects, 3 volumes; images are not in it: .*guest/,
     );
     await answers();
     const count = (): number => machine.kubectl("exec", "writer", "--", "cat", "/v/numbers").length;
@@ -165,16 +219,8 @@ test(
 test(
   "a full disk rejects new objects and pods, ends nothing, and everything continues when space is free",
   async () => {
-    const hog = join(machine.dataDir, "hog");
     const before = qemus();
-    const { bavail, bsize } = statfsSync(machine.dataDir);
-    execFileSync("fallocate", ["--length", String((bavail - 1024) * bsize), hog]);
-    const file = openSync(hog, "a");
-    try {
-      for (;;) writeSync(file, Buffer.alloc(4096));
-    } catch {
-      closeSync(file);
-    }
+    const hog = new Hog(machine.dataDir);
     const data = { value: "x".repeat(500_000) };
     let refusal = "";
     for (let count = 0; refusal === ""; count += 1) {
@@ -191,7 +237,14 @@ test(
     const doctor = machine.try(["patchbay", "--data-dir", machine.dataDir, "doctor"]);
     expect(doctor.stdout).toMatch(/disk of .*is full: /);
     await answers();
-    rmSync(hog);
+    const write = machine.console(VM).run("write vdb late", { timeoutMs: LONG_MS });
+    await eventually(() => {
+      hog.fill();
+      return findPauseReason() === "PausedIOError";
+    }, WITHIN);
+    hog.remove();
+    expect((await write).code).toBe(0);
+    expect(await readDisk(machine, "vdb")).toBe("late");
     const late = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "late" }, data };
     await eventually(
       () =>
@@ -201,6 +254,7 @@ test(
     );
     expect(qemus()).toEqual(before);
     await answers();
+    expect(findPauseReason()).toBeUndefined();
     expect(machine.findPodPhase("writer")).toBe("Running");
   },
   LONG_MS,
@@ -225,6 +279,7 @@ test(
     restored.patchbay("image", "add", "guest", GUEST);
     restored.patchbay("up");
     await restored.booted(VM);
+    expect(await readDisk(restored, "vda")).toBe("kept");
     restored.deleteIfPresent("pod", "writer");
     startPod(restored, "reader", "cat /v/numbers");
     await eventually(() => restored?.findPodPhase("reader") === "Succeeded", WITHIN);

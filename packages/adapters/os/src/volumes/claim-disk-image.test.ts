@@ -24,7 +24,7 @@ test.each([
   const size = { kind: "files", sizeBytes: mebibytes * MEBIBYTE } as const;
   expect(formatArguments(size).join(" ")).toBe(
     "-q -F -t ext4 -b 4096 -i 16384 -I 256 -m 0 -O ^resize_inode" +
-      ` -J size=${String(journal)} -E lazy_itable_init=1,lazy_journal_init=1,nodiscard`,
+      ` -J size=${String(journal)} -E packed_meta_blocks=1,lazy_itable_init=1,lazy_journal_init=1,nodiscard`,
   );
   const needed = size.sizeBytes * (1 + 1 / 24) + (2 + journal) * MEBIBYTE;
   expect(computeFileBytes(size)).toBe(Math.max(12 * MEBIBYTE, Math.ceil(needed / 4096) * 4096));

@@ -35,7 +35,7 @@ afterEach(() => {
 type Answers = Readonly<Record<string, Partial<CommandResult>>>;
 
 function machine(answers: Answers = {}) {
-  const names = ["mke2fs", "e2fsck", "losetup", "mkdir", "mount", "umount"];
+  const names = ["mke2fs", "fallocate", "e2fsck", "losetup", "mkdir", "mount", "umount"];
   const programs = [...names, "find", "chmod", "chgrp"].map(
     (name) => [name, () => answers[name] ?? {}] as const,
   );
@@ -64,7 +64,8 @@ describe("creating the file of a claim", () => {
     expect(mode & 0o777).toBe(0o600);
     expect(readdirSync(directory)).toEqual(["v.img"]);
     const format = ["mke2fs", ...formatArguments({ kind, sizeBytes }), "/v.img.tmp"].join(" ");
-    expect(lines()).toEqual(kind === "files" ? [format] : []);
+    const allocate = "fallocate --posix --length 7565312 /v.img.tmp";
+    expect(lines()).toEqual(kind === "files" ? [format, allocate] : []);
   });
 
   test("does nothing if the file exists", async () => {

@@ -31,6 +31,13 @@ export function computeFileBytes({ kind, sizeBytes }: ClaimSize): number {
   return Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
 }
 
+/** Returns the size of the journal, bitmaps and inode tables, which are at the beginning of the file system. An inode table is 1/64 of its group. */
+function computeMetadataBytes(size: ClaimSize): number {
+  const bytes =
+    computeFileBytes(size) / 60 + journalMib(size.sizeBytes) * MEBIBYTE + OVERHEAD_BYTES;
+  return Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
+}
+
 export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
   return [
     "-q",
@@ -51,7 +58,7 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
     "-J",
     `size=${String(journalMib(sizeBytes))}`,
     "-E",
-    "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+    "packed_meta_blocks=1,lazy_itable_init=1,lazy_journal_init=1,nodiscard",
   ];
 }
 
@@ -77,7 +84,7 @@ class HostClaimDisk implements ClaimDisk {
     try {
       await rm(temporary, { force: true });
       await makeSparseFile(temporary, computeFileBytes(size));
-      if (size.kind === "files") await this.#run("mke2fs", ...formatArguments(size), temporary);
+      if (size.kind === "files") await this.#makeFileSystem(temporary, size);
       await syncPath(temporary);
       await rename(temporary, file);
       await syncPath(dirname(file));
@@ -117,6 +124,12 @@ class HostClaimDisk implements ClaimDisk {
       ({ isPermanent }) => isPermanent,
     );
     for (const { name } of devices) await this.#run("losetup", "--detach", name);
+  }
+
+  /** Allocates the metadata, because ext4 becomes read-only until the next mount if a full disk has no space for the journal. */
+  async #makeFileSystem(file: string, size: ClaimSize): Promise<void> {
+    await this.#run("mke2fs", ...formatArguments(size), file);
+    await this.#run("fallocate", "--posix", "--length", String(computeMetadataBytes(size)), file);
   }
 
   /** Replays the journal and makes safe repairs. An administrator must decide on other repairs. */
