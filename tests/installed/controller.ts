@@ -54,9 +54,13 @@ function limitsOf({ spec, metadata }: Workload): Limits {
   return limits;
 }
 
-function isEnded({ metadata, status }: Pod): boolean {
-  const { phase } = status ?? {};
-  return metadata.deletionTimestamp !== undefined || phase === "Failed" || phase === "Succeeded";
+function isTerminating({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+function isEnded(pod: Pod): boolean {
+  const { phase } = pod.status ?? {};
+  return isTerminating(pod) || phase === "Failed" || phase === "Succeeded";
 }
 
 function isReady({ status }: Pod): boolean {
@@ -117,22 +121,25 @@ export async function runController(deps: ControllerDeps, signal: AbortSignal): 
   let made = 0;
   const keepPod = async (workload: Workload): Promise<void> => {
     const { name } = workload.metadata;
-    const own = pods.list().filter(({ metadata }) => metadata.labels?.[NAME_LABEL] === name);
-    for (const pod of own.filter((one) => isEnded(one))) {
-      if (pod.metadata.deletionTimestamp === undefined)
-        await client.store.delete(PODS, pod.metadata);
+    const labelSelector = `${NAME_LABEL}=${name}`;
+    // Lists at the server, because the cache may lack pods that the last run created or deleted.
+    const own = (await client.store.list(PODS, { ...selection, labelSelector })).items;
+    for (const pod of own.filter(isEnded)) {
+      if (!isTerminating(pod)) await client.store.delete(PODS, pod.metadata);
     }
     const alive = own.filter((pod) => !isEnded(pod));
     const replicas = workload.spec.replicas ?? 1;
     const outdated = alive.filter((pod) => isOutdated(pod, workload));
     const { maxSurge, maxUnavailable } = limitsOf(workload);
     const surge = outdated.length > 0 ? Math.min(maxSurge, outdated.length) : 0;
-    // At a time at most one, when the others suffice.
+    // Deletes one outdated pod at a time, when the other ready pods suffice.
     const [oldest] = outdated;
     if (oldest !== undefined && alive.filter(isReady).length > replicas - maxUnavailable) {
       await client.store.delete(PODS, oldest.metadata);
       return;
     }
+    // A DaemonSet's new pod starts when the old one has ended, because both use the node's files.
+    if (workload.kind === "DaemonSet" && own.some(isTerminating)) return;
     const missing = replicas + surge - alive.length;
     for (let count = 0; count < missing; count += 1) {
       made += 1;

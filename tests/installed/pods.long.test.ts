@@ -4,7 +4,12 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { VIRTUAL_MACHINES, type IfaceStatus, type KubeVirt } from "@patchbay/api";
+import {
+  VIRTUAL_MACHINES,
+  type IfaceStatus,
+  type KubeVirt,
+  type VirtualMachine,
+} from "@patchbay/api";
 import type { Lease, Pod } from "@patchbay/api/kubernetes";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { install, parseManifests, readManifests } from "@patchbay/manifests";
@@ -295,16 +300,16 @@ test.each(SERVICES)(
 /** An address on the network's bridge, which the guest pings, and the guest's. */
 const [HOST, GUEST] = ["10.79.9.254", "10.79.9.1"];
 
-/** Sends writes, which the webhooks review, and requests to virt-api, one after another; returns failures. */
+/** Sends dry runs of a creation, which the webhooks review, and requests to virt-api, until aborted. Returns the failures. */
 async function askUntil(signal: AbortSignal): Promise<{ count: number; failures: string[] }> {
-  const key = { namespace: "default", name: "alpha" };
+  // The cast is safe, because the manifest is a VM's.
+  const vm = vmManifest({ name: "reviewed", pcieRootPorts: FEW_PORTS }) as VirtualMachine;
   const failures: string[] = [];
   let count = 0;
   while (!signal.aborted) {
     count += 1;
-    const fields = { metadata: { annotations: { "patchbay.test/write": String(count) } } };
     const calls = [
-      client.store.patch(VIRTUAL_MACHINES, key, { type: "merge", fields }),
+      client.store.create(VIRTUAL_MACHINES, vm, { dryRun: true }),
       client.requestRaw({ method: "GET", path: "/apis/subresources.kubevirt.io/v1/version" }),
     ];
     for (const outcome of await Promise.allSettled(calls)) {
