@@ -281,6 +281,34 @@ test.each<{ name: string; facts: Partial<InstallFacts>; want: readonly RegExp[] 
     ],
   },
   {
+    name: "a namespace of Helm with a level that refuses agents",
+    facts: {
+      isPodAccount: true,
+      namespace: {
+        value: {
+          ...NAMESPACE,
+          metadata: {
+            ...NAMESPACE.metadata,
+            labels: { "pod-security.kubernetes.io/enforce": "baseline" },
+          },
+        },
+      },
+      refusedPods: { failure: "forbidden" },
+    },
+    want: [/^wrong namespace patchbay: has the pod security level baseline/],
+  },
+  {
+    name: "images, directories and constraints that a chart sets by its values",
+    facts: {
+      isPodAccount: true,
+      objects: [daemonSet({ namespace: "patchbay", name: "net-agent", image: "localhost/p:1" })],
+      settings: { podCreation: true },
+      nodes: { value: [K3S] },
+      groups: { value: ["apiregistration.k8s.io", "security.openshift.io"] },
+    },
+    want: [],
+  },
+  {
     name: "a policy that refuses agents",
     facts: {
       namespace: { value: NAMESPACE },

@@ -268,13 +268,14 @@ function judgeDirectories(facts: InstallFacts): readonly Finding[] {
 }
 
 const ENFORCE_LABEL = "pod-security.kubernetes.io/enforce";
+const ADMIT_AGENTS = `let the namespace run agents: kubectl label namespace ${names.SERVICES_NAMESPACE} ${ENFORCE_LABEL}=privileged --overwrite`;
 
 function judgePodRefusal({ name, reason }: Refusal): Finding {
   const isSecurity = reason.includes("PodSecurity");
   return wrong(`pods of ${name}`, {
     message: `the API server refuses them: ${reason}`,
     fix: isSecurity
-      ? `let the namespace run agents: kubectl label namespace ${names.SERVICES_NAMESPACE} ${ENFORCE_LABEL}=privileged --overwrite`
+      ? ADMIT_AGENTS
       : `exclude the namespace ${names.SERVICES_NAMESPACE} from this policy`,
   });
 }
@@ -295,6 +296,11 @@ function judgeNamespace({
           fix: `wait until it is deleted; if it stays, see why: kubectl describe namespace ${names.SERVICES_NAMESPACE}`,
         }),
       ];
+    }
+    const level = value.metadata.labels?.[ENFORCE_LABEL] ?? "privileged";
+    if (isPodAccount && level !== "privileged") {
+      const message = `has the pod security level ${level}, which refuses the agents' pods`;
+      return [wrong(check, { message, fix: ADMIT_AGENTS })];
     }
     return ifObserved(check, refusedPods, (refused) => {
       // The installation sets the labels of its namespace. A Helm chart cannot.
@@ -397,24 +403,27 @@ function judgeOpenShift({ groups }: InstallFacts): readonly Finding[] {
   ];
 }
 
-const JUDGES: readonly ((facts: InstallFacts) => readonly Finding[])[] = [
+type Judge = (facts: InstallFacts) => readonly Finding[];
+
+const JUDGES: readonly Judge[] = [
   judgeAggregation,
   judgeRights,
   judgeOthers,
   judgeNetworkKind,
   judgeMultus,
-  judgeDirectories,
   judgeNamespace,
-  judgeOpenShift,
   judgeWebhooks,
   judgeNodes,
-  judgeImages,
   judgePlan,
 ];
 
+/** Checks of what a Helm chart sets by values, which its Job does not know. */
+const SETTINGS_JUDGES: readonly Judge[] = [judgeDirectories, judgeOpenShift, judgeImages];
+
 export function judgeBeforeInstall(facts: InstallFacts): readonly Finding[] {
+  const judges = facts.isPodAccount ? JUDGES : [...JUDGES, ...SETTINGS_JUDGES];
   return [
     ...ifObserved("API server", facts.serverVersion, judgeVersion),
-    ...JUDGES.flatMap((judge) => judge(facts)),
+    ...judges.flatMap((judge) => judge(facts)),
   ];
 }
