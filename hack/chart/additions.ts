@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates of objects that only the chart has: settings, OpenShift's constraints, checks before the installation.
+// Templates of objects that only the chart has: settings, OpenShift's constraints, checks before an installation and a removal.
 import { apiVersionOf, KUBEVIRTS, names } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import type { Base } from "./base.ts";
@@ -9,7 +9,6 @@ import { IMAGES, SERVICES } from "./values.ts";
 
 const NAMESPACE = names.SERVICES_NAMESPACE;
 const LABELS = { [names.PART_OF_LABEL]: names.PRODUCT };
-const PREFLIGHT = "patchbay-preflight";
 
 function print(
   object: KubeObject,
@@ -131,10 +130,20 @@ function renderConstraints(base: Base, identity: ChartIdentity): string {
   return onlyIf(isWanted, objects.map((object) => print(object, identity)).join(""));
 }
 
-/** A hook that runs before anything else is created, in the order of `weight`. A failed Job remains, so that its log can be read. */
-function hook(weight: number): Readonly<Record<string, string>> {
+/** An account with its rights, and a Job that runs the command line with it before Helm creates or deletes the first object. */
+interface Hook {
+  readonly name: string;
+  readonly event: "pre-install" | "pre-delete";
+  readonly clusterRules: readonly object[];
+  readonly namespaceRules: readonly object[];
+  /** Arguments of `patchbay`. */
+  readonly buildArgs: (placeholders: Placeholders) => readonly string[];
+}
+
+/** Helm's annotations of a hook, which it creates in the order of `weight`. A failed Job remains, so that its log can be read. */
+function annotate({ event }: Hook, weight: number): Readonly<Record<string, string>> {
   return {
-    "helm.sh/hook": "pre-install",
+    "helm.sh/hook": event,
     "helm.sh/hook-weight": String(weight),
     "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded",
   };
@@ -184,17 +193,56 @@ const NAMESPACE_RULES = [
   { apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: ["get"] },
 ];
 
-/** Account of the Job with the checks, and its rights. */
-export function buildPreflightRights(): readonly KubeObject[] {
-  const annotations = hook(-10);
-  const metadata = { name: PREFLIGHT, namespace: NAMESPACE, labels: LABELS, annotations };
-  const clusterMetadata = { name: "patchbay:preflight", labels: LABELS, annotations };
+/** The checks before an installation. */
+export const PREFLIGHT: Hook = {
+  name: "preflight",
+  event: "pre-install",
+  clusterRules: CLUSTER_RULES,
+  namespaceRules: NAMESPACE_RULES,
+  buildArgs: (placeholders) => [
+    "doctor",
+    "--before-install",
+    `--mode=${placeholders.inline("{{ .Values.netAgent.mode }}")}`,
+    placeholders.lines("{{- if .Values.netAgent.podCreation }}\n- --pod-creation\n{{- end }}"),
+  ],
+};
+
+/** Stops a removal while VMs exist. Otherwise net-agent's pods leave the nodes' container runtimes as they end. */
+export const BEFORE_REMOVAL: Hook = {
+  name: "before-removal",
+  event: "pre-delete",
+  clusterRules: [
+    {
+      apiGroups: ["apiextensions.k8s.io"],
+      resources: ["customresourcedefinitions"],
+      verbs: ["list"],
+    },
+    {
+      apiGroups: ["kubevirt.io"],
+      resources: ["virtualmachines", "virtualmachineinstances"],
+      verbs: ["list"],
+    },
+  ],
+  namespaceRules: [{ apiGroups: [""], resources: ["pods"], verbs: ["list", "patch"] }],
+  buildArgs: () => ["uninstall", "--prepare"],
+};
+
+function nameOf({ name }: Hook): string {
+  return `patchbay-${name}`;
+}
+
+/** Account of a hook's Job, and its rights. */
+export function buildHookRights(hook: Hook): readonly KubeObject[] {
+  const annotations = annotate(hook, -10);
+  const name = nameOf(hook);
+  const metadata = { name, namespace: NAMESPACE, labels: LABELS, annotations };
+  const clusterMetadata = { name: `patchbay:${hook.name}`, labels: LABELS, annotations };
   const apiGroup = "rbac.authorization.k8s.io";
   const apiVersion = `${apiGroup}/v1`;
-  const subjects = [{ kind: "ServiceAccount", name: PREFLIGHT, namespace: NAMESPACE }];
+  const subjects = [{ kind: "ServiceAccount", name, namespace: NAMESPACE }];
   const objects = [
     { apiVersion: "v1", kind: "ServiceAccount", metadata },
-    { apiVersion, kind: "ClusterRole", metadata: clusterMetadata, rules: CLUSTER_RULES },
+    { apiVersion, kind: "ClusterRole", metadata: clusterMetadata, rules: hook.clusterRules },
     {
       apiVersion,
       kind: "ClusterRoleBinding",
@@ -202,22 +250,23 @@ export function buildPreflightRights(): readonly KubeObject[] {
       roleRef: { apiGroup, kind: "ClusterRole", name: clusterMetadata.name },
       subjects,
     },
-    { apiVersion, kind: "Role", metadata, rules: NAMESPACE_RULES },
+    { apiVersion, kind: "Role", metadata, rules: hook.namespaceRules },
     {
       apiVersion,
       kind: "RoleBinding",
       metadata,
-      roleRef: { apiGroup, kind: "Role", name: PREFLIGHT },
+      roleRef: { apiGroup, kind: "Role", name },
       subjects,
     },
   ];
   return objects;
 }
 
-/** The Job with the checks. It names no user, because it runs before the chart's constraints exist on OpenShift. */
-function renderPreflightJob(base: Base, identity: ChartIdentity): string {
+/** Renders a hook's Job. It names no user, because the chart's constraints may not exist on OpenShift when it runs. */
+function renderJob(base: Base, hook: Hook, identity: ChartIdentity): string {
   const placeholders = new Placeholders();
   const { container } = base.service(SERVICES.virtApi);
+  const name = nameOf(hook);
   const seccompProfile = { type: "RuntimeDefault" };
   const pullSecrets = placeholders.lines(
     "{{- if .Values.images.pullSecrets }}\nimagePullSecrets:\n{{- range .Values.images.pullSecrets }}\n  - name: {{ toJson . }}\n{{- end }}\n{{- end }}",
@@ -225,14 +274,14 @@ function renderPreflightJob(base: Base, identity: ChartIdentity): string {
   const job = {
     apiVersion: "batch/v1",
     kind: "Job",
-    metadata: { name: PREFLIGHT, namespace: NAMESPACE, labels: LABELS, annotations: hook(0) },
+    metadata: { name, namespace: NAMESPACE, labels: LABELS, annotations: annotate(hook, 0) },
     spec: {
       backoffLimit: 0,
-      activeDeadlineSeconds: 120,
+      activeDeadlineSeconds: 240, // includes the pull of the image; Helm itself waits five minutes
       template: {
-        metadata: { labels: { ...LABELS, "app.kubernetes.io/name": PREFLIGHT } },
+        metadata: { labels: { ...LABELS, "app.kubernetes.io/name": name } },
         spec: {
-          serviceAccountName: PREFLIGHT,
+          serviceAccountName: name,
           restartPolicy: "Never",
           [pullSecrets]: null,
           nodeSelector: placeholders.inline("{{ toJson .Values.virtApi.nodeSelector }}"),
@@ -240,18 +289,11 @@ function renderPreflightJob(base: Base, identity: ChartIdentity): string {
           securityContext: { runAsNonRoot: true, seccompProfile },
           containers: [
             {
-              name: "preflight",
+              name: hook.name,
               image: placeholders.inline('{{ template "patchbay.images.patchbay" . }}'),
               imagePullPolicy: placeholders.inline("{{ .Values.images.pullPolicy }}"),
               command: ["patchbay"],
-              args: [
-                "doctor",
-                "--before-install",
-                `--mode=${placeholders.inline("{{ .Values.netAgent.mode }}")}`,
-                placeholders.lines(
-                  "{{- if .Values.netAgent.podCreation }}\n- --pod-creation\n{{- end }}",
-                ),
-              ],
+              args: hook.buildArgs(placeholders),
               resources: { requests: { cpu: "20m", memory: "128Mi" }, limits: { memory: "256Mi" } },
               securityContext: container.securityContext,
             },
@@ -263,12 +305,12 @@ function renderPreflightJob(base: Base, identity: ChartIdentity): string {
   return print(job, identity, placeholders);
 }
 
-function renderPreflight(base: Base, identity: ChartIdentity): string {
-  const rights = buildPreflightRights().map((object) => print(object, identity));
-  return onlyIf(
-    ".Values.preflight.enabled",
-    [...rights, renderPreflightJob(base, identity)].join(""),
-  );
+function renderHooks(base: Base, identity: ChartIdentity): string {
+  const hooks = [PREFLIGHT, BEFORE_REMOVAL].flatMap((hook) => [
+    ...buildHookRights(hook).map((object) => print(object, identity)),
+    renderJob(base, hook, identity),
+  ]);
+  return onlyIf(".Values.preflight.enabled", hooks.join(""));
 }
 
 /** What helm prints after an installation or upgrade. */
@@ -298,7 +340,7 @@ export function renderAdditions(base: Base, identity: ChartIdentity): ReadonlyMa
     ["checks.yaml", renderChecks()],
     ["kubevirt.yaml", renderKubeVirt(identity)],
     ["openshift.yaml", renderConstraints(base, identity)],
-    ["preflight.yaml", renderPreflight(base, identity)],
+    ["hooks.yaml", renderHooks(base, identity)],
     ["NOTES.txt", NOTES],
   ]);
 }

@@ -5,7 +5,7 @@ import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { listRights } from "../../packages/common/manifests/src/testing.ts";
-import { buildPreflightRights } from "./additions.ts";
+import { BEFORE_REMOVAL, buildHookRights, PREFLIGHT } from "./additions.ts";
 import { readBase } from "./base.ts";
 import { listChartValues, renderChart, renderSchema } from "./chart.ts";
 
@@ -55,7 +55,7 @@ test("has a template for each manifest of the base, and the chart's own", () => 
       ...base.sources.map(({ path }) => path.replaceAll("/", "-")),
       "kubevirt.yaml",
       "openshift.yaml",
-      "preflight.yaml",
+      "hooks.yaml",
       "NOTES.txt",
     ]),
   );
@@ -70,7 +70,7 @@ function resourceOf({ apiVersion, kind }: KubeObject): string {
 }
 
 test("the checks may read each object that the installation creates, and change nothing", () => {
-  const rights = listRights(buildPreflightRights());
+  const rights = listRights(buildHookRights(PREFLIGHT));
   expect(rights.filter(({ verb }) => !["get", "list"].includes(verb))).toEqual([]);
   const missing = base.sources
     .flatMap(({ objects }) => objects)
@@ -86,6 +86,20 @@ test("the checks may read each object that the installation creates, and change 
       );
     });
   expect(missing.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([]);
+});
+
+test("the Job before a removal may list VMs in all namespaces, and mark pods of its own only", () => {
+  const rights = listRights(buildHookRights(BEFORE_REMOVAL));
+  const printed = rights.map(({ verb, resource, namespace = "*" }) =>
+    [verb, resource, namespace].join(" "),
+  );
+  expect(printed.toSorted()).toEqual([
+    "list customresourcedefinitions.apiextensions.k8s.io *",
+    "list pods patchbay",
+    "list virtualmachineinstances.kubevirt.io *",
+    "list virtualmachines.kubevirt.io *",
+    "patch pods patchbay",
+  ]);
 });
 
 test("Chart.yaml has the version, and the oldest supported Kubernetes", () => {

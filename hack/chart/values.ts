@@ -256,7 +256,7 @@ const OTHERS: readonly ChartValue[] = [
   ),
   value(
     "preflight.enabled",
-    "Before the installation, run a Job that checks the cluster and stops the installation if it would fail.",
+    "Run a Job with the doctor's checks before the installation, which stops it if it would fail, and a Job before the removal, which stops it while VMs exist.",
     BOOLEAN,
     true,
   ),

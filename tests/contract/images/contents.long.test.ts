@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Content of the images with Debian packages.
-import { closeSync, openSync, readdirSync, readFileSync, readSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
+import { createProcessRunner } from "@patchbay/os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startHarness } from "../apiserver/harness.ts";
 import { CACHE, ROOT, makeImages, readArchive, run, unpackRoot } from "./archive.ts";
 
 const PACKAGE = /^packages\/[\w-]+\/[\w-]+\//;
@@ -200,4 +210,31 @@ test("the services' packages include all files read beside their code", () => {
   );
   expect(wanted.length).toBeGreaterThan(20);
   expect(wanted.filter((path) => !inImage.has(path))).toEqual([]);
+});
+
+test("the services' image runs the commands of the Helm chart's Jobs", async () => {
+  const root = rootOf("patchbay");
+  const api = await startHarness();
+  const kubeconfig = join(root, "kubeconfig");
+  try {
+    writeFileSync(kubeconfig, api.kubeconfig);
+    for (const [command, output] of [
+      [["doctor", "--before-install"], "admission of the objects: the API server accepts them"],
+      [["uninstall", "--prepare"], "there are no virtual machines"],
+    ] as const) {
+      const program = ["patchbay", ...command, "--kubeconfig", "/kubeconfig"];
+      const argv = ["env", "-i", PATH, "chroot", "--userspec=65532:65532", root] as const;
+      const { exitCode, stdout, stderr } = await createProcessRunner().run({
+        argv: [...argv, ...program],
+        timeoutMs: 60_000,
+      });
+      expect({ exitCode, output: `${stdout}${stderr}` }).toEqual({
+        exitCode: 0,
+        output: expect.stringContaining(output) as string,
+      });
+    }
+  } finally {
+    rmSync(kubeconfig, { force: true });
+    await api.close();
+  }
 });

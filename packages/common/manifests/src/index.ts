@@ -12,7 +12,7 @@ export { install, type ObjectResult } from "./install/install.ts";
 export { findSettings, parseSettings } from "./install/preserved-settings.ts";
 export { createKubeVirt, isEstablished } from "./install/kubevirt-object.ts";
 export { isWorkload, withSettings, type InstallSettings } from "./install/settings.ts";
-export { uninstall, type Removal } from "./install/uninstall.ts";
+export { prepareUninstall, uninstall, type Removal } from "./install/uninstall.ts";
 export {
   applyManifests,
   applyObject,

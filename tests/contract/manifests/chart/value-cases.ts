@@ -23,7 +23,9 @@ const CONTROLLER = `Deployment patchbay/virt-controller ${POD}`;
 const HANDLER = `DaemonSet patchbay/virt-handler ${POD}`;
 const AGENT = `DaemonSet patchbay/net-agent ${POD}`;
 const PREFLIGHT = `Job patchbay/patchbay-preflight ${POD}`;
-const PODS = [API, CONTROLLER, HANDLER, AGENT, PREFLIGHT];
+const BEFORE_REMOVAL = `Job patchbay/patchbay-before-removal ${POD}`;
+const JOBS = [PREFLIGHT, BEFORE_REMOVAL];
+const PODS = [API, CONTROLLER, HANDLER, AGENT, ...JOBS];
 const IMAGE = "containers[].image";
 const ARGUMENT = "containers[].args[]";
 const VOLUME = "volumes[].hostPath.path";
@@ -180,7 +182,7 @@ const SERVICE_CASES: readonly ValueCase[] = [
   ...serviceCases({
     key: "virtApi",
     pod: API,
-    pods: [API, PREFLIGHT],
+    pods: [API, ...JOBS],
     request: "128Mi",
     limit: "1Gi",
     tolerated: "CriticalAddonsOnly",
@@ -325,11 +327,17 @@ const CLUSTER_CASES: readonly ValueCase[] = [
     what: "preflight.enabled",
     values: { preflight: { enabled: false } },
     removes: [
+      "ClusterRole patchbay:before-removal",
       "ClusterRole patchbay:preflight",
+      "ClusterRoleBinding patchbay:before-removal",
       "ClusterRoleBinding patchbay:preflight",
+      "Job patchbay/patchbay-before-removal",
       "Job patchbay/patchbay-preflight",
+      "Role patchbay/patchbay-before-removal",
       "Role patchbay/patchbay-preflight",
+      "RoleBinding patchbay/patchbay-before-removal",
       "RoleBinding patchbay/patchbay-preflight",
+      "ServiceAccount patchbay/patchbay-before-removal",
       "ServiceAccount patchbay/patchbay-preflight",
     ],
   },

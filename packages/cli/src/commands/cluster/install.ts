@@ -354,8 +354,13 @@ function printRemoval({ name, blockedReason: kept, isRemovable = false }: Remova
 }
 
 async function runUninstall(context: Context, input: Input): Promise<void> {
-  const { uninstall: uninstallFrom } = await import("@patchbay/manifests");
+  const { prepareUninstall, uninstall: uninstallFrom } = await import("@patchbay/manifests");
   const { withSession } = await import("../../session.ts");
+  if (hasFlag(input, "prepare")) {
+    await withSession(context, ({ client }) => prepareUninstall(client.store));
+    context.err.write("there are no virtual machines; now delete the objects\n");
+    return;
+  }
   const removals: Removal[] = [];
   await withSession(context, (session) =>
     uninstallFrom(session.client.store, {
@@ -383,6 +388,12 @@ export const uninstall: Command = {
       flags: "--with-objects",
       description:
         "also delete kinds that still have objects, and those objects; networks always stay",
+    },
+    {
+      flags: "--prepare",
+      description:
+        "only check that there are no virtual machines, and let net-agent leave the nodes' container runtimes; then Helm, for example, deletes the objects",
+      conflicts: ["withObjects"],
     },
   ],
   run: runUninstall,

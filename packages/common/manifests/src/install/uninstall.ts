@@ -133,9 +133,13 @@ function listTypesInOrder(): readonly ResourceType<KubeObject>[] {
 }
 
 /** @throws AppError with INSTALL_IN_USE before any change, or with the code of a failed request */
-export async function uninstall(store: Store, options: Uninstallation): Promise<void> {
+export async function prepareUninstall(store: Store): Promise<void> {
   await requireUnused(store);
   await requestPluginRemoval(store);
+}
+
+export async function uninstall(store: Store, options: Uninstallation): Promise<void> {
+  await prepareUninstall(store);
   for (const type of listTypesInOrder()) {
     for (const object of await listAll(store, type, { labelSelector: PATCHBAY_SELECTOR })) {
       await store.delete(type, object.metadata, { propagationPolicy: "Background" });
