@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import {
   BUNDLE_LIMITS,
-  MACHINE_COMMANDS,
   MACHINE_FILES,
+  NETWORK_COMMANDS,
 } from "../../packages/cli/src/doctor/bundle/bundle.ts";
 import {
   BUNDLED_KINDS,
@@ -51,7 +51,7 @@ test("lists each removed member, and no other", () => {
 
 test("names the retained annotations, the machine's files and programs, and the limits", () => {
   const sources = MACHINE_FILES.map(({ source, suffix }) => (source === "" ? suffix : source));
-  const commands = Object.values(MACHINE_COMMANDS).map((argv) => argv.join(" "));
+  const commands = Object.values(NETWORK_COMMANDS).map((argv) => argv.join(" "));
   for (const text of [...RETAINED_ANNOTATIONS, ...sources, ...commands])
     expect(SECTION).toContain(`\`${text}\``);
   for (const bytes of Object.values(BUNDLE_LIMITS))

@@ -297,6 +297,23 @@ test.each(SERVICES)(
   },
 );
 
+test("an archive for a bug report has the node's journal, rules and links", async () => {
+  await plug("noted");
+  await expectPlugged("noted");
+  const file = join(machine.dataDir, "bundle.tar.gz");
+  machine.patchbay("doctor", "--bundle", file);
+  const node = podsOf("net-agent")[0]?.spec.nodeName ?? "none";
+  const read = (name: string): string =>
+    execFileSync("tar", ["-xzOf", file, `patchbay-bundle/nodes/${node}/${name}`], {
+      encoding: "utf8",
+    });
+  expect(Object.keys(JSON.parse(read("journal.json")) as object)).toHaveLength(1);
+  expect(read("rules.txt")).toContain("table ");
+  expect(read("links.txt")).toContain("pbi-blue");
+  await unplug("noted");
+  await expectGone("noted");
+});
+
 /** An address on the network's bridge, which the guest pings, and the guest's. */
 const [HOST, GUEST] = ["10.79.9.254", "10.79.9.1"];
 

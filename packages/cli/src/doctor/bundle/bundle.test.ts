@@ -3,7 +3,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { Readable } from "node:stream";
+import { Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import {
@@ -14,7 +14,7 @@ import {
   VIRTUAL_MACHINES,
   EVENTS,
 } from "@patchbay/api";
-import type { KubeObject } from "@patchbay/api/kubernetes";
+import type { KubeObject, Pod } from "@patchbay/api/kubernetes";
 import { AppError } from "@patchbay/base";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createClock, createFiles } from "@patchbay/os";
@@ -22,7 +22,14 @@ import { extract } from "tar-stream";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Context } from "../../command.ts";
 import type { Session } from "../../session.ts";
-import { addMachine, Bundle, BUNDLE_LIMITS, collectBundle, packArchive } from "./bundle.ts";
+import {
+  addMachine,
+  Bundle,
+  BUNDLE_LIMITS,
+  collectBundle,
+  packArchive,
+  runInPod,
+} from "./bundle.ts";
 import { BUNDLED_KINDS } from "./redact.ts";
 
 interface Entry {
@@ -215,6 +222,71 @@ function podOf(
   };
   return object as unknown as KubeObject;
 }
+
+const SUCCESS = '\u0003{"status":"Success"}';
+
+/** Streams of an exec by the program's first words. */
+function streamsOf(messages: Readonly<Record<string, readonly string[]>>) {
+  return ({ path }: { readonly path: string }): Promise<Duplex> => {
+    const command = new URL(path, "https://a.example").searchParams.getAll("command").join(" ");
+    const found = Object.entries(messages).find(([start]) => command.startsWith(start));
+    if (found === undefined) return Promise.reject(new Error(`no stream for ${command}`));
+    const read = (): void => undefined;
+    const stream = new Duplex({ read });
+    for (const message of found[1]) stream.push(Buffer.from(message));
+    stream.push(null);
+    return Promise.resolve(stream);
+  };
+}
+
+test.each([
+  {
+    name: "several messages",
+    messages: ["\u0001a ", "\u0002warning", "\u0001b", SUCCESS],
+    want: "a b",
+  },
+  {
+    name: "a failed program",
+    messages: ["\u0002no nft", '\u0003{"status":"Failure","message":"exit code 1"}'],
+    want: "exit code 1 no nft",
+  },
+  { name: "a stream without a status", messages: ["\u0001a"], want: "it did not end in time" },
+])("the output of a program in a pod: $name", async ({ messages, want }) => {
+  const pod = podOf("patchbay", "net-agent-1", ["net-agent"], {}) as Pod;
+  const openStream = streamsOf({ nft: messages });
+  const output = runInPod({ openStream }, pod, ["nft", "list"]).catch(
+    (error: unknown) => (error as Error).message,
+  );
+  expect(await output).toBe(want);
+});
+
+test("collects rules and journals of nodes by net-agent's pods, without secrets", async () => {
+  const store = createFakeStore();
+  const agent = podOf("patchbay", "net-agent-1", ["net-agent"], {
+    "app.kubernetes.io/name": "net-agent",
+  }) as Pod;
+  const [container] = agent.spec.containers;
+  if (container === undefined) throw new Error("the pod has a container");
+  const args = ["--state-dir=/state", "--host-process=7"];
+  const spec = { ...agent.spec, nodeName: "n1", containers: [{ ...container, args }] };
+  store.put(PODS, { ...agent, spec });
+  const session = sessionOf(store, { "/version": "{}" });
+  const row = '{"network":"a/b","request":{"config":{"token":"planted"}}}';
+  const openStream = streamsOf({
+    "sh -c": [`\u0001row u1/red\n${row}\n\nrow u2/blue\n{}\n\n`, SUCCESS],
+    "nsenter --target 7 --net nft": ["\u0001table ip a {}\n", SUCCESS],
+    "nsenter --target 7 --net ip": ['\u0003{"status":"Failure","message":"exit code 1"}'],
+  });
+  const client = { ...session.client, openStream };
+  const bundle = await collectBundle(contextOf(directory), { ...session, client }, undefined);
+  const rows = JSON.parse(textOf(bundle, "nodes/n1/journal.json")) as object;
+  expect(Object.keys(rows)).toEqual(["u1/red", "u2/blue"]);
+  expect(textOf(bundle, "nodes/n1/rules.txt")).toBe("table ip a {}\n");
+  expect(bundle.missing).toEqual(
+    expect.arrayContaining(["nodes/n1/links.txt: exit code 1", "nodes/n1/routes.txt: exit code 1"]),
+  );
+  expect(JSON.stringify(bundle.files())).not.toContain("planted");
+});
 
 test("collects logs and a VM's events, and notes what the user may not read", async () => {
   const store = createFakeStore();

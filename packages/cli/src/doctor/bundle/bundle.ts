@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Archive for a bug report: objects, logs, journals, rules, versions and the doctor's findings, without secrets.
 import { join } from "node:path";
+import { finished } from "node:stream/promises";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { EVENTS, names, NODES, PODS } from "@patchbay/api";
@@ -9,6 +10,7 @@ import type { KubeEvent, KubeObject, Pod } from "@patchbay/api/kubernetes";
 import { isAppError, messageOf } from "@patchbay/base";
 import type { Files, ListOptions, ProcessRunner } from "@patchbay/core/interfaces";
 import { ifacesOf } from "@patchbay/core/nics";
+import type { KubeClient } from "@patchbay/kube";
 import { createFiles, createProcessRunner, openGrowingFile } from "@patchbay/os";
 import type { Context } from "../../command.ts";
 import { printDoctorReports, printFindings } from "../../print/doctor-report.ts";
@@ -29,15 +31,16 @@ const MIB = 1024 * 1024;
 export const BUNDLE_LIMITS = { archive: 64 * MIB, objects: 4 * MIB, file: MIB } as const;
 const LOG_LINES_MAX = 5_000;
 const PODS_MAX = 200;
+const NODES_MAX = 50;
 const DIRECTORY_FILES_MAX = 500;
 const LOG_TIMEOUT_MS = 30_000;
 const COMMAND_TIMEOUT_MS = 10_000;
 
-/** Programs whose output is in the bundle of a standalone machine, by the name of the file. */
-export const MACHINE_COMMANDS: Readonly<Record<string, readonly [string, ...string[]]>> = {
-  "machine/rules.txt": ["nft", "list", "ruleset"],
-  "machine/links.txt": ["ip", "-d", "address"],
-  "machine/routes.txt": ["ip", "route", "show", "table", "all"],
+/** Programs whose output describes the network of a machine or node, by the name of the file. */
+export const NETWORK_COMMANDS: Readonly<Record<string, readonly [string, ...string[]]>> = {
+  "rules.txt": ["nft", "list", "ruleset"],
+  "links.txt": ["ip", "-d", "address"],
+  "routes.txt": ["ip", "route", "show", "table", "all"],
 };
 
 interface MachineFiles {
@@ -109,7 +112,6 @@ export class Bundle {
     this.#add(name, `[\n${lines.join(",\n")}\n]\n`);
   }
 
-  /** Calls `add`, and notes the reason if it fails, for example because the user lacks a right. */
   async attempt(name: string, add: () => Promise<void>): Promise<void> {
     try {
       await add();
@@ -240,6 +242,84 @@ async function addServiceLogs(bundle: Bundle, session: ApiSession): Promise<void
     bundle.addMissing("logs", `those of ${String(items.length - PODS_MAX)} further pods`);
 }
 
+const EXEC_PROTOCOL = "v4.channel.k8s.io";
+/** First byte of each message. Source: Kubernetes remotecommand. */
+const EXEC_CHANNELS = { output: 1, errors: 2, status: 3 } as const;
+
+/** Runs a program in the pod's first container. @throws if it fails, or takes too long */
+export async function runInPod(
+  client: Pick<KubeClient, "openStream">,
+  { metadata, spec }: Pod,
+  argv: readonly string[],
+): Promise<string> {
+  const { namespace = "", name } = metadata;
+  const query = new URLSearchParams({ stdout: "true", stderr: "true" });
+  query.set("container", spec.containers[0]?.name ?? "");
+  for (const word of argv) query.append("command", word);
+  const stream = await client.openStream({
+    path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/exec?${query.toString()}`,
+    protocol: EXEC_PROTOCOL,
+    signal: AbortSignal.timeout(COMMAND_TIMEOUT_MS),
+  });
+  const messages: Buffer[] = [];
+  let size = 0;
+  stream.on("data", (message: Buffer) => {
+    size += message.length;
+    messages.push(message);
+    if (size > BUNDLE_LIMITS.objects) stream.destroy(new Error("its output is too long"));
+  });
+  await finished(stream, { writable: false });
+  const read = (channel: number): string => {
+    const parts = messages.filter(([first]) => first === channel);
+    return Buffer.concat(parts.map((message) => message.subarray(1))).toString("utf8");
+  };
+  const status = parseJson(read(EXEC_CHANNELS.status));
+  const { output, errors } = EXEC_CHANNELS;
+  if (isJsonObject(status) && status["status"] === "Success") return read(output);
+  const reason = isJsonObject(status) ? String(status["message"]) : "it did not end in time";
+  throw new Error(`${reason} ${read(errors)}`.trim());
+}
+
+const PRINT_JOURNAL = `cd "$1" && for row in */*; do
+  if [ -f "$row" ]; then printf 'row %s\n' "$row" && cat "$row" && echo; fi
+done`;
+
+function parseJournal(output: string): Readonly<Record<string, unknown>> {
+  const rows = output.split(/^row /m).slice(1);
+  const entries = rows.map((row): [string, unknown] => {
+    const end = row.indexOf("\n");
+    return [row.slice(0, end), parseJson(row.slice(end))];
+  });
+  return Object.fromEntries(entries);
+}
+
+function readFlag({ spec }: Pod, flag: string): string | undefined {
+  const args = spec.containers.flatMap((container) => container.args ?? []);
+  return args.find((arg) => arg.startsWith(`${flag}=`))?.slice(flag.length + 1);
+}
+
+async function addNodes(bundle: Bundle, { client }: ApiSession): Promise<void> {
+  const labelSelector = "app.kubernetes.io/name=net-agent";
+  const selection = { namespace: names.SERVICES_NAMESPACE, labelSelector };
+  const { items } = await client.store.list(PODS, selection);
+  for (const pod of items.slice(0, NODES_MAX)) {
+    const folder = `nodes/${pod.spec.nodeName ?? pod.metadata.name}`;
+    await bundle.attempt(`${folder}/journal.json`, async () => {
+      const directory = `${readFlag(pod, "--state-dir") ?? ""}/journal`;
+      const rows = await runInPod(client, pod, ["sh", "-c", PRINT_JOURNAL, "sh", directory]);
+      bundle.addJson(`${folder}/journal.json`, parseJournal(rows));
+    });
+    const enter = ["nsenter", "--target", readFlag(pod, "--host-process") ?? "1", "--net"];
+    for (const [name, argv] of Object.entries(NETWORK_COMMANDS)) {
+      await bundle.attempt(`${folder}/${name}`, async () => {
+        bundle.addText(`${folder}/${name}`, await runInPod(client, pod, [...enter, ...argv]));
+      });
+    }
+  }
+  if (items.length > NODES_MAX)
+    bundle.addMissing("nodes", `${String(items.length - NODES_MAX)} further nodes`);
+}
+
 function findKind(kind: string): BundledKind {
   const found = BUNDLED_KINDS.find(({ type }) => type.kind === kind);
   if (found === undefined) throw new Error(`no bundled kind ${kind}`);
@@ -354,7 +434,8 @@ export async function addMachine(
       }
     });
   }
-  for (const [name, argv] of Object.entries(MACHINE_COMMANDS)) {
+  for (const [file, argv] of Object.entries(NETWORK_COMMANDS)) {
+    const name = `machine/${file}`;
     await bundle.attempt(name, async () => {
       const { exitCode, stdout, stderr } = await runner.run({
         argv,
@@ -393,6 +474,7 @@ export async function collectBundle(
   } else {
     await addKinds(bundle, session);
     await bundle.attempt("logs", () => addServiceLogs(bundle, session));
+    await bundle.attempt("nodes", () => addNodes(bundle, session));
     if (vm !== undefined)
       await bundle.attempt(`vms/${vm}`, () => addVm(bundle, context, session, vm));
     await bundle.attempt("doctor.txt", () => addFindings(bundle, context, session));
