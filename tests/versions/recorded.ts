@@ -2,12 +2,14 @@
 // Files that releases recorded, below tests/fixtures/versions.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
+import { VERSION } from "@patchbay/base/version";
 
 export const ROOT = join(import.meta.dirname, "../..");
 export const VERSIONS = join(ROOT, "tests/fixtures/versions");
 
 function toNumbers(version: string): readonly number[] {
-  return version.replace(/^v/, "").split(".").map(Number);
+  const [release = ""] = version.replace(/^v/, "").split("-");
+  return release.split(".").map(Number);
 }
 
 function compareVersions(left: string, right: string): number {
@@ -23,10 +25,15 @@ export function listVersions(): readonly string[] {
     .toSorted(compareVersions);
 }
 
-/** The version before the next release. */
+/** Returns the newest of the versions that are older than the version. */
+export function findBefore(versions: readonly string[], version: string): string | undefined {
+  return versions.findLast((each) => compareVersions(each, version) < 0);
+}
+
+/** The newest recorded version before this one. */
 export function lastVersion(): string {
-  const last = listVersions().at(-1);
-  if (last === undefined) throw new Error(`no version is recorded in ${VERSIONS}`);
+  const last = findBefore(listVersions(), VERSION);
+  if (last === undefined) throw new Error(`${VERSIONS} has no version before ${VERSION}`);
   return last;
 }
 
