@@ -21,7 +21,6 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parseMounts } from "../../../packages/adapters/os/src/volumes/mounts.ts";
 
 const MEBIBYTE = 2 ** 20;
-const GIBIBYTE = 2 ** 30;
 const disk = createClaimDisk({ runner: createProcessRunner() });
 let directory = "";
 
@@ -66,7 +65,7 @@ const at = (name: string): string => join(directory, name);
 
 describe("files of a claim", () => {
   test.each([1, 8, 127, 128, 1023, 1024, 10_240, 102_400])(
-    "of size %d MiB have that much space, and use almost no space at first",
+    "of size %d MiB have that much space, and use 2 %% and the journal at first",
     async (mebibytes) => {
       const sizeBytes = mebibytes * MEBIBYTE;
       await disk.make(at("v.img"), { kind: "files", sizeBytes });
@@ -74,11 +73,33 @@ describe("files of a claim", () => {
       const { bavail, bsize } = statfsSync(at("mount"));
       expect(bavail * bsize).toBeGreaterThanOrEqual(sizeBytes * 1.002);
       expect(bavail * bsize).toBeLessThan(Math.max(sizeBytes * 1.1, 13 * MEBIBYTE));
+      const journalBytes = (mebibytes < 1024 ? 16 : 64) * MEBIBYTE;
       expect(statSync(at("v.img")).blocks * 512).toBeLessThan(
-        8 * MEBIBYTE + sizeBytes / (1 * GIBIBYTE),
+        4 * MEBIBYTE + journalBytes + sizeBytes / 50,
       );
     },
   );
+
+  test("accept writes again after the host's disk was full", async () => {
+    const [host, file] = [at("host"), at("host/v.img")];
+    mkdirSync(host);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=40M", "tmpfs", host]);
+    await disk.make(file, { kind: "files", sizeBytes: 16 * MEBIBYTE });
+    await disk.mount(file, { directory: at("mount") });
+    const data = Buffer.alloc(8 * MEBIBYTE, 1);
+    const write = (): void => {
+      writeFileSync(at("mount/data"), data, { flush: true });
+    };
+    expect(() => {
+      writeFileSync(join(host, "hog"), Buffer.alloc(40 * MEBIBYTE));
+    }).toThrow(/ENOSPC/);
+    expect(write).toThrow();
+    rmSync(join(host, "hog"));
+    write();
+    await disk.release(file, at("mount"));
+    await disk.mount(file, { directory: at("mount") });
+    expect(readFileSync(at("mount/data")).equals(data)).toBe(true);
+  });
 
   test("are full at the claim's size and retain their content", async () => {
     const size = { kind: "files", sizeBytes: 16 * MEBIBYTE } as const;
