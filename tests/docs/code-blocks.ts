@@ -9,7 +9,8 @@ export interface Block {
   readonly heading: string;
   /** Number of the first line, from 1. */
   readonly line: number;
-  readonly kind: "shell" | "diff";
+  /** A manifest is a whole object in YAML; other YAML is data. */
+  readonly kind: "shell" | "diff" | "manifest";
   readonly text: string;
 }
 
@@ -26,6 +27,7 @@ const LANGUAGES: Readonly<Record<string, Block["kind"]>> = {
   sh: "shell",
   diff: "diff",
 };
+const MANIFEST = /^apiVersion: /;
 /** YAML, JSON and help texts, which begin unlike commands. */
 const DATA = /^(?:[\w./-]+:(?:\s|$)|- |[{|<"])/;
 
@@ -33,6 +35,12 @@ const DATA = /^(?:[\w./-]+:(?:\s|$)|- |[{|<"])/;
 function unindent(lines: readonly string[]): string {
   const width = /^ */.exec(lines[0] ?? "")?.[0].length ?? 0;
   return lines.map((line) => line.slice(width)).join("\n");
+}
+
+/** Returns the kind of a block; undefined if it is data, or in a language that no test reads. */
+function judgeKind(language: string, content: string): Block["kind"] | undefined {
+  if (MANIFEST.test(content)) return "manifest";
+  return DATA.test(content) ? undefined : LANGUAGES[language];
 }
 
 function findEnd(
@@ -48,10 +56,12 @@ export function findBlocks({ path, text }: Document): readonly Block[] {
   const lines = text.split("\n");
   const blocks: Block[] = [];
   let heading = "";
-  const add = (kind: Block["kind"] | undefined, from: number, end: number): void => {
+  const add = (language: string, from: number, end: number): void => {
     const content = unindent(lines.slice(from, end)).trimEnd();
-    if (kind === undefined || DATA.test(content)) return;
-    blocks.push({ document: path, heading, line: from + 1, kind, text: content });
+    const kind = judgeKind(language, content);
+    if (kind !== undefined) {
+      blocks.push({ document: path, heading, line: from + 1, kind, text: content });
+    }
   };
   for (let index = 0; index < lines.length; index += 1) {
     const line = lines[index] ?? "";
@@ -59,11 +69,11 @@ export function findBlocks({ path, text }: Document): readonly Block[] {
     heading = /^#+ (.+)$/.exec(line)?.[1] ?? heading;
     if (language !== undefined) {
       const end = findEnd(lines, index + 1, (each) => each !== "```");
-      add(LANGUAGES[language], index + 1, end);
+      add(language, index + 1, end);
       index = end;
     } else if (/^ {4,}\S/.test(line) && (lines[index - 1] ?? "") === "") {
       const end = findEnd(lines, index, (each) => /^( {4,}|$)/.test(each));
-      add("shell", index, end);
+      add("", index, end);
       index = end - 1;
     }
   }

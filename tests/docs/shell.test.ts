@@ -81,6 +81,11 @@ describe("code blocks", () => {
       lines: ["", "    spec:", "      a", "", "t", "", '    {"a": 1}'],
       want: [],
     },
+    {
+      name: "manifests",
+      lines: ["", "    apiVersion: v1", "    kind: A"],
+      want: [["manifest", "", 2, "apiVersion: v1\nkind: A"]],
+    },
     { name: "a continued paragraph", lines: ["- a", "    b"], want: [] },
   ])("$name", ({ lines, want }) => {
     expect(page(...lines)).toEqual(want);

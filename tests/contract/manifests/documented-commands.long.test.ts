@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubectl and the API server accept each kubectl command in the users' and operators' pages. Each page has a server of its own
+// kubectl and the API server accept each kubectl command and manifest in the users' and operators' pages. Each page has a server of its own
 // with the objects that the pages use as examples, but no node.
 import { execFile } from "node:child_process";
 import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -7,7 +7,12 @@ import { join } from "node:path";
 import { customResourceDefinitions } from "@patchbay/api";
 import { bridgeNetworkManifest, eventually, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { findStatements, listPages, type ShownStatement } from "../../docs/code-blocks.ts";
+import {
+  findBlocks,
+  findStatements,
+  listPages,
+  type ShownStatement,
+} from "../../docs/code-blocks.ts";
 import { findListed, LISTED_COMMANDS } from "../../docs/listed-commands.ts";
 import {
   startKubectlSession,
@@ -17,6 +22,7 @@ import {
 
 const ROOT = join(import.meta.dirname, "../../..");
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DATA_VOLUMES = "packages/common/manifests/standalone/data-volumes.yaml";
 const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1";
 /** kubectl waits here for pods that no node runs. */
 const WAITS = /rollout status|kubectl wait/;
@@ -44,7 +50,10 @@ function isRunHere({ commands }: ShownStatement): boolean {
 const statements = findStatements(listPages()).filter(
   (each) => isRunHere(each) && !each.text.includes("--raw /apis/subresources"),
 );
-const pages = [...new Set(statements.map(({ document }) => document))];
+const manifests = listPages()
+  .flatMap(findBlocks)
+  .filter(({ kind }) => kind === "manifest");
+const pages = [...new Set([...statements, ...manifests].map(({ document }) => document))];
 
 function runShell({ env, directory }: KubectlSession, text: string): Promise<CommandResult> {
   const { promise, resolve } = Promise.withResolvers<CommandResult>();
@@ -86,8 +95,11 @@ async function prepare(): Promise<KubectlSession> {
     (await session.api.get("/apis/kubevirt.io/v1/kubevirts")).code === 200 ? true : undefined;
   await eventually(isServed, { withinMs: 10_000 });
   await writeFiles(session);
-  const { code, err } = await session.kubectl("apply -k packages/common/manifests/base");
-  if (code !== 0) throw new Error(err);
+  const installed = ["-k packages/common/manifests/base", `-f ${DATA_VOLUMES}`];
+  for (const source of installed) {
+    const { code, err } = await session.kubectl(`apply ${source}`);
+    if (code !== 0) throw new Error(err);
+  }
   await deleteWebhooks(session);
   const settings = { apiVersion: "kubevirt.io/v1", kind: "KubeVirt", spec: {} };
   const named = { ...settings, metadata: { name: "kubevirt", namespace: "patchbay" } };
@@ -112,6 +124,15 @@ describe.each(pages)("%s", (page) => {
   afterAll(async () => {
     await session.close();
   });
+
+  test.each(manifests.filter(({ document }) => document === page))(
+    "manifest in line $line",
+    async ({ line, text }) => {
+      const path = await session.write(`${String(line)}.yaml`, text);
+      const { code, err } = await session.kubectl("apply --dry-run=server -f", path);
+      expect({ code, err: code === 0 ? "" : err }).toEqual({ code: 0, err: "" });
+    },
+  );
 
   test.each(statements.filter(({ document }) => document === page))(
     "line $line: $text",
