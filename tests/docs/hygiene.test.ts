@@ -19,10 +19,7 @@ const MACHINE_PATH = new RegExp(
   "g",
 );
 const REGISTRY = new RegExp(
-  `\\b((?:reg` +
-    `istry|mir` +
-    `ror|artifactory|nexus|pro` +
-    `xy)\\.[a-z][\\w-]*\\.[a-z]{2,}(?![\\w.]*\\.ts\\b))`,
+  `\\b((?:reg` + `istry|mir` + `ror|artifactory|nexus|pro` + `xy)\\.[a-z][\\w-]*\\.[a-z]{2,})`,
   "gi",
 );
 

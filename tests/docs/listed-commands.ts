@@ -47,7 +47,7 @@ export const LISTED_COMMANDS: readonly ListedCommand[] = [
   { words: "tcpdump", runBy: "tests/e2e/requests/streams.test.ts" },
   ...each(["ctr containers info", "dig"], { reason: "ID and NAME stand for the user's objects" }),
   ...each(["skopeo copy", "sed s|registry.example"], {
-    runBy: "tests/contract/release/registry.long.test.ts",
+    runBy: "tests/contract/release/push-images.long.test.ts",
   }),
   ...each(["docker", "podman"], { reason: "needs a container engine" }),
   ...each(["cosign", "kubectl krew"], { reason: "Debian does not package the program" }),
