@@ -11,7 +11,7 @@ export function checkFormat(path: string, found: unknown, supported: number): vo
 }
 
 /** Format of a file that states the format itself, for example `patchbay-backup/1`. */
-export interface FileFormat {
+interface FileFormat {
   readonly name: string;
   readonly version: number;
 }

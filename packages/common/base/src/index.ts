@@ -22,13 +22,7 @@ export {
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export { LIBVIRT_ERRORS } from "./errors/catalogue/guest.ts";
 export type { ErrorEntry } from "./errors/entry.ts";
-export {
-  checkFormat,
-  FIRST_FORMAT,
-  isSupportedFormat,
-  printFormat,
-  type FileFormat,
-} from "./format.ts";
+export { checkFormat, FIRST_FORMAT, isSupportedFormat, printFormat } from "./format.ts";
 export { ByteQueue, joinedBytes } from "./joined-bytes.ts";
 export { KeyedMutex } from "./keyed-mutex.ts";
 export type { LogFields, Logger } from "./logger.ts";
