@@ -25,12 +25,13 @@ const { serviceSubnet } = JSON.parse(readFileSync(join(dataDir, "standalone.json
   readonly serviceSubnet: string;
 };
 
-/** Runs a text of the pages, which name the default directory and Service network. */
+/** Runs a text of the pages, which name the default directory and Service network, and SERVICE for any service. */
 function runShell(text: string, exports = ""): string {
   const services = serviceSubnet.replace(/0\/\d+$/, "");
   const here = `${exports}${text}`
     .replaceAll(DEFAULT_DIR, dataDir)
-    .replaceAll(DEFAULT_SERVICES, services);
+    .replaceAll(DEFAULT_SERVICES, services)
+    .replaceAll("SERVICE", "virt-handler");
   // grep ends with 1 if no line matches, the doctor if it finds a fault.
   const end = /^(grep|patchbay doctor)\b/.test(text) ? " || test $? = 1" : "";
   const start = `export PATH=${directory}/bin:$PATH; cd ${directory}`;
