@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Restarts a guest and lists its NICs.
+import { isDeepStrictEqual } from "node:util";
 import { eventually } from "@patchbay/support";
 import { machine } from "./machine.ts";
 
@@ -24,8 +25,7 @@ export interface GuestNic {
   readonly pciAddress: string;
 }
 
-/** The guest's NICs by PCI address. */
-export async function guestNics(vm: string): Promise<readonly GuestNic[]> {
+async function readNics(vm: string): Promise<readonly GuestNic[]> {
   const { lines } = await machine.console(vm).run("report");
   return lines
     .flatMap((line) => {
@@ -33,4 +33,17 @@ export async function guestNics(vm: string): Promise<readonly GuestNic[]> {
       return mac === undefined || pciAddress === undefined ? [] : [{ mac, pciAddress }];
     })
     .toSorted((left, right) => (left.pciAddress < right.pciAddress ? -1 : 1));
+}
+
+/** The guest's NICs by PCI address. Two reports must agree, because a message of the guest's kernel can hide a line of one. */
+export async function guestNics(vm: string): Promise<readonly GuestNic[]> {
+  let last = await readNics(vm);
+  return eventually(
+    async () => {
+      const before = last;
+      last = await readNics(vm);
+      return isDeepStrictEqual(before, last) ? last : undefined;
+    },
+    { withinMs: ALL_MS },
+  );
 }

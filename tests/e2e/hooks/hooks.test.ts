@@ -184,6 +184,7 @@ test("an interface with a hook binding has the NIC that the hook defined", async
 test("an interface with a hook in QEMU's arguments has its NIC", async () => {
   await expectReady("marked", "args1");
   expect(await guestNic("marked", ARGS_MAC)).not.toBe("");
+  expect(await guestNic("marked", ARGS_MAC)).not.toBe("");
   const { name: pod = "" } = machine.findPod("marked")?.metadata ?? {};
   expect(machine.kubectl("logs", pod, "-c", "hook-sidecar-3")).toContain("for the binding slirp");
 });
