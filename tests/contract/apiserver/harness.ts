@@ -247,6 +247,34 @@ export async function startHarness(change: Partial<ApiServerOptions> = {}): Prom
   };
 }
 
+/** Kubeconfig of the user jane, who has no rights at first. */
+export function janeKubeconfig({ server, authority }: Harness): string {
+  const cluster = {
+    server: server.url,
+    "certificate-authority-data": Buffer.from(authority.certPem).toString("base64"),
+  };
+  return JSON.stringify({
+    "current-context": "a",
+    contexts: [{ name: "a", context: { cluster: "a", user: "a" } }],
+    clusters: [{ name: "a", cluster }],
+    users: [{ name: "a", user: { token: "jane-token" } }],
+  });
+}
+
+/** The APIService of a KubeVirt installation. */
+export const KUBEVIRT_API_SERVICE = {
+  apiVersion: "apiregistration.k8s.io/v1",
+  kind: "APIService",
+  metadata: { name: "v1.subresources.kubevirt.io" },
+  spec: {
+    group: "subresources.kubevirt.io",
+    version: "v1",
+    groupPriorityMinimum: 1000,
+    versionPriority: 15,
+    service: { name: "virt-api", namespace: "kubevirt" },
+  },
+};
+
 /** A definition of `widgets.<group>` with one version. */
 export function widgetDefinition(group: string, schema?: unknown) {
   const size = { type: "object", properties: { size: { type: "string" } } };

@@ -9,7 +9,12 @@ import { gunzipSync } from "node:zlib";
 import { executableOf } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { callPatchbay, type Called } from "../../../packages/cli/src/testing/run-patchbay.ts";
-import { type Harness, startHarness } from "../apiserver/harness.ts";
+import {
+  type Harness,
+  janeKubeconfig,
+  KUBEVIRT_API_SERVICE,
+  startHarness,
+} from "../apiserver/harness.ts";
 
 const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -39,17 +44,7 @@ function patchbay(...args: readonly string[]): Promise<Called> {
 /** Runs a command as a user without rights. */
 async function patchbayAsJane(...args: readonly string[]): Promise<Called> {
   const file = join(directory, "jane");
-  const cluster = {
-    server: api.server.url,
-    "certificate-authority-data": Buffer.from(api.authority.certPem).toString("base64"),
-  };
-  const config = {
-    "current-context": "a",
-    contexts: [{ name: "a", context: { cluster: "a", user: "a" } }],
-    clusters: [{ name: "a", cluster }],
-    users: [{ name: "a", user: { token: "jane-token" } }],
-  };
-  await writeFile(file, JSON.stringify(config));
+  await writeFile(file, janeKubeconfig(api));
   return callPatchbay(["--kubeconfig", file, ...args]);
 }
 
@@ -71,18 +66,6 @@ const DEAD_WEBHOOK = {
     },
   ],
 };
-const KUBEVIRT = {
-  apiVersion: "apiregistration.k8s.io/v1",
-  kind: "APIService",
-  metadata: { name: "v1.subresources.kubevirt.io" },
-  spec: {
-    group: "subresources.kubevirt.io",
-    version: "v1",
-    groupPriorityMinimum: 1000,
-    versionPriority: 15,
-    service: { name: "virt-api", namespace: "kubevirt" },
-  },
-};
 const MULTUS = {
   apiVersion: "apps/v1",
   kind: "DaemonSet",
@@ -103,7 +86,7 @@ async function namespaceNames(): Promise<readonly string[]> {
 describe("install", () => {
   test("names all problems at once, each with a fix, and changes nothing", async () => {
     await api.post(WEBHOOKS, DEAD_WEBHOOK);
-    await api.post(API_SERVICES, KUBEVIRT);
+    await api.post(API_SERVICES, KUBEVIRT_API_SERVICE);
     await api.post(DAEMON_SETS, MULTUS);
     const { exitCode, stderr, stdout } = await patchbay("install", "--mode", "alone");
     expect(exitCode).toBe(4);
@@ -166,7 +149,7 @@ describe("doctor --before-install", () => {
   });
 
   test("fails with the problems of a cluster", async () => {
-    await api.post(API_SERVICES, KUBEVIRT);
+    await api.post(API_SERVICES, KUBEVIRT_API_SERVICE);
     const { exitCode, stdout } = await patchbay("doctor", "--before-install", "-o", "json");
     expect(exitCode).toBe(1);
     const { findings } = JSON.parse(stdout) as { findings: { check: string; verdict: string }[] };

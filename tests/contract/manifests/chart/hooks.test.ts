@@ -17,21 +17,15 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { BEFORE_REMOVAL, buildHookRights, PREFLIGHT } from "../../../../hack/chart/additions.ts";
 import { collectInstallFacts } from "../../../../packages/cli/src/doctor/before-install.ts";
 import { judgeBeforeInstall } from "../../../../packages/cli/src/doctor/checks/before-install.ts";
-import { type Harness, QUIET, startHarness } from "../../apiserver/harness.ts";
+import {
+  type Harness,
+  janeKubeconfig,
+  KUBEVIRT_API_SERVICE,
+  QUIET,
+  startHarness,
+} from "../../apiserver/harness.ts";
 
 const NAMESPACE = { apiVersion: "v1", kind: "Namespace", metadata: { name: "patchbay" } };
-const KUBEVIRT = {
-  apiVersion: "apiregistration.k8s.io/v1",
-  kind: "APIService",
-  metadata: { name: "v1.subresources.kubevirt.io" },
-  spec: {
-    group: "subresources.kubevirt.io",
-    version: "v1",
-    groupPriorityMinimum: 1000,
-    versionPriority: 15,
-    service: { name: "virt-api", namespace: "kubevirt" },
-  },
-};
 
 let api: Harness;
 let directory = "";
@@ -48,17 +42,7 @@ async function connect(kubeconfig: string): Promise<KubeClient> {
 
 /** A user with no rights but those of a Job. */
 function asJane(): Promise<KubeClient> {
-  const cluster = {
-    server: api.server.url,
-    "certificate-authority-data": Buffer.from(api.authority.certPem).toString("base64"),
-  };
-  const config = {
-    "current-context": "a",
-    contexts: [{ name: "a", context: { cluster: "a", user: "a" } }],
-    clusters: [{ name: "a", cluster }],
-    users: [{ name: "a", user: { token: "jane-token" } }],
-  };
-  return connect(JSON.stringify(config));
+  return connect(janeKubeconfig(api));
 }
 
 function boundToJane(object: KubeObject): KubeObject {
@@ -84,7 +68,7 @@ test("the Job observes what the doctor checks, and finds another installation", 
   await applyManifests(store, [
     NAMESPACE,
     ...buildHookRights(PREFLIGHT).map(boundToJane),
-    KUBEVIRT,
+    KUBEVIRT_API_SERVICE,
   ]);
   const objects = parseManifests(await readManifests(createFiles(), "base"));
   const facts = await collectInstallFacts(await asJane(), { objects, settings: {} }, true);
