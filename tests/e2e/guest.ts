@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Restarts a guest and lists its NICs.
-import { isDeepStrictEqual } from "node:util";
 import { eventually } from "@patchbay/support";
 import { machine } from "./machine.ts";
 
@@ -25,24 +24,17 @@ export interface GuestNic {
   readonly pciAddress: string;
 }
 
-async function readNics(vm: string): Promise<readonly GuestNic[]> {
-  const { lines } = await machine.console(vm).run("report");
-  return lines
-    .flatMap((line) => {
-      const [, mac, pciAddress] = / mac (\S+) pci (\S+) /.exec(line) ?? [];
-      return mac === undefined || pciAddress === undefined ? [] : [{ mac, pciAddress }];
-    })
-    .toSorted((left, right) => (left.pciAddress < right.pciAddress ? -1 : 1));
-}
-
-/** The guest's NICs by PCI address. Two reports must agree, because a message of the guest's kernel can hide a line of one. */
+/** The guest's NICs by PCI address. Repeats a report whose lines are not as many as it states, because the log can lack one. */
 export async function guestNics(vm: string): Promise<readonly GuestNic[]> {
-  let last = await readNics(vm);
   return eventually(
     async () => {
-      const before = last;
-      last = await readNics(vm);
-      return isDeepStrictEqual(before, last) ? last : undefined;
+      const { lines } = await machine.console(vm).run("report");
+      const nics = lines.flatMap((line) => {
+        const [, mac, pciAddress] = / mac (\S+) pci (\S+) /.exec(line) ?? [];
+        return mac === undefined || pciAddress === undefined ? [] : [{ mac, pciAddress }];
+      });
+      if (!lines.includes(`nics ${String(nics.length)}`)) return undefined;
+      return nics.toSorted((left, right) => (left.pciAddress < right.pciAddress ? -1 : 1));
     },
     { withinMs: ALL_MS },
   );
