@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { createClaimDisk, createProcessRunner } from "@patchbay/os";
 import { describeClaimDiskContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -65,7 +66,7 @@ const at = (name: string): string => join(directory, name);
 
 describe("files of a claim", () => {
   test.each([1, 8, 127, 128, 1023, 1024, 10_240, 102_400])(
-    "of size %d MiB have that much space, and use 2 %% and the journal at first",
+    "of size %d MiB have that much space, and use little more than the journal and tables at first",
     async (mebibytes) => {
       const sizeBytes = mebibytes * MEBIBYTE;
       await disk.make(at("v.img"), { kind: "files", sizeBytes });
@@ -75,8 +76,36 @@ describe("files of a claim", () => {
       expect(bavail * bsize).toBeLessThan(Math.max(sizeBytes * 1.1, 13 * MEBIBYTE));
       const journalBytes = (mebibytes < 1024 ? 16 : 64) * MEBIBYTE;
       expect(statSync(at("v.img")).blocks * 512).toBeLessThan(
-        4 * MEBIBYTE + journalBytes + sizeBytes / 50,
+        4 * MEBIBYTE + journalBytes + sizeBytes * 0.017,
       );
+    },
+  );
+
+  test.each([1, 129, 1023, 102_400, 307_200, 1_048_576])(
+    "of size %d MiB have their journal and tables in the part that is allocated",
+    async (mebibytes) => {
+      const runner = createProcessRunner();
+      let allocated = 0;
+      const run: ProcessRunner["run"] = (command) => {
+        if (command.argv[0] !== "fallocate") return runner.run(command);
+        allocated = Number(command.argv[command.argv.indexOf("--length") + 1]);
+        return Promise.resolve({ exitCode: 0, stdout: "", stderr: "" });
+      };
+      const killProcessFamily = (family: string) => runner.killProcessFamily(family);
+      const unallocated = createClaimDisk({ runner: { run, killProcessFamily } });
+      await unallocated.make(at("v.img"), { kind: "files", sizeBytes: mebibytes * MEBIBYTE });
+      const options = { encoding: "utf8", maxBuffer: 64 * MEBIBYTE, stdio: "pipe" } as const;
+      const groups = execFileSync("dumpe2fs", [at("v.img")], options);
+      const journal = execFileSync("debugfs", ["-R", "blocks <8>", at("v.img")], options);
+      const last = Math.max(
+        ...journal.trim().split(/\s+/).map(Number),
+        ...[...groups.matchAll(/(?:bitmap|Inode table) at (?:\d+-)?(\d+)/g)].map(([, block]) =>
+          Number(block),
+        ),
+      );
+      expect(last * 4096).toBeGreaterThan(4 * MEBIBYTE);
+      expect(allocated).toBeGreaterThanOrEqual((last + 1) * 4096);
+      expect(allocated).toBeLessThan((last + 1) * 4096 * 1.06 + 3 * MEBIBYTE);
     },
   );
 

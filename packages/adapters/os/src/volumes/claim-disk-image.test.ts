@@ -29,3 +29,14 @@ test.each([
   const needed = size.sizeBytes * (1 + 1 / 24) + (2 + journal) * MEBIBYTE;
   expect(computeFileBytes(size)).toBe(Math.max(12 * MEBIBYTE, Math.ceil(needed / 4096) * 4096));
 });
+
+test.each([
+  { gibibytes: 1, want: 16_384 },
+  { gibibytes: 256, want: 16_384 },
+  { gibibytes: 300, want: 19_200 },
+  { gibibytes: 1024, want: 65_536 },
+  { gibibytes: 10_240, want: 65_536 },
+])("a file system of $gibibytes GiB has an inode for $want bytes", ({ gibibytes, want }) => {
+  const options = formatArguments({ kind: "files", sizeBytes: gibibytes * GIBIBYTE });
+  expect(options[options.indexOf("-i") + 1]).toBe(String(want));
+});

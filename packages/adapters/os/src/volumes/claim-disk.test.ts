@@ -64,7 +64,7 @@ describe("creating the file of a claim", () => {
     expect(mode & 0o777).toBe(0o600);
     expect(readdirSync(directory)).toEqual(["v.img"]);
     const format = ["mke2fs", ...formatArguments({ kind, sizeBytes }), "/v.img.tmp"].join(" ");
-    const allocate = "fallocate --posix --length 7565312 /v.img.tmp";
+    const allocate = "fallocate --posix --length 7503872 /v.img.tmp";
     expect(lines()).toEqual(kind === "files" ? [format, allocate] : []);
   });
 

@@ -11,6 +11,7 @@ import { listLoopDevices, listMounts } from "./mounts.ts";
 
 const MEBIBYTE = 2 ** 20;
 const BLOCK_BYTES = 4096;
+const INODE_BYTES = 256;
 /** Ratio of the data's size to the space for ext4's inodes, bitmaps and extent trees. */
 const OVERHEAD_DIVISOR = 24;
 const OVERHEAD_BYTES = 2 * MEBIBYTE;
@@ -31,14 +32,19 @@ export function computeFileBytes({ kind, sizeBytes }: ClaimSize): number {
   return Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
 }
 
-/** Returns the size of the journal, bitmaps and inode tables, which are at the beginning of the file system. An inode table is 1/64 of its group. */
+/** Returns the bytes per inode: mke2fs's default, and more above 256 GiB, because tables of more than 2^24 inodes would allocate much. */
+function bytesPerInode({ sizeBytes }: ClaimSize): number {
+  return Math.min(65_536, Math.max(16_384, Math.floor(sizeBytes / 2 ** 24)));
+}
+
+/** Returns the size of the journal, inode tables, and bitmaps and descriptors (1/4096), which are at the beginning of the file system. */
 function computeMetadataBytes(size: ClaimSize): number {
-  const bytes =
-    computeFileBytes(size) / 60 + journalMib(size.sizeBytes) * MEBIBYTE + OVERHEAD_BYTES;
+  const tableBytes = computeFileBytes(size) * (INODE_BYTES / bytesPerInode(size) + 1 / 4096);
+  const bytes = tableBytes + journalMib(size.sizeBytes) * MEBIBYTE + OVERHEAD_BYTES;
   return Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
 }
 
-export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
+export function formatArguments(size: ClaimSize): readonly string[] {
   return [
     "-q",
     "-F",
@@ -47,16 +53,16 @@ export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
     "-b",
     String(BLOCK_BYTES),
     "-i",
-    "16384",
+    String(bytesPerInode(size)),
     "-I",
-    "256",
+    String(INODE_BYTES),
     // The pod may use all blocks, so none is reserved for root.
     "-m",
     "0",
     "-O",
     "^resize_inode",
     "-J",
-    `size=${String(journalMib(sizeBytes))}`,
+    `size=${String(journalMib(size.sizeBytes))}`,
     "-E",
     "packed_meta_blocks=1,lazy_itable_init=1,lazy_journal_init=1,nodiscard",
   ];
@@ -68,7 +74,6 @@ const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=re
 const COMMAND_TIMEOUT_MS = 60_000;
 /** Time limit of a journal replay or of a walk over all files, in milliseconds. */
 const CHECK_TIMEOUT_MS = 600_000;
-/** Lowest exit code of e2fsck for a file system that is still damaged. Source: e2fsck(8) */
 const UNCORRECTED_EXIT_CODE = 4;
 
 class HostClaimDisk implements ClaimDisk {
