@@ -326,6 +326,16 @@ describe("a rate limiter", () => {
     expect(waits(A, 3)).toEqual([0, 0, 100]);
   });
 
+  test("lets later calls of a key wait for an amount that it has used beyond its burst", async () => {
+    const clock = new ManualClock();
+    const limiter = new RateLimiter(RATE, { clock, stop });
+    limiter.spend(A, 7);
+    limiter.spend(NODE, 7);
+    expect([A, B, NODE].map((key) => limiter.tryProceed(key))).toEqual([600, 0, 0]);
+    await clock.advance(600);
+    expect(limiter.tryProceed(A)).toBe(0);
+  });
+
   test("lets waiting calls proceed in their order, except those that closed", async () => {
     const clock = new ManualClock();
     const limiter = new RateLimiter(RATE, { clock, stop });

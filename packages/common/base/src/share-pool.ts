@@ -274,7 +274,13 @@ export class RateLimiter {
   /** Counts, if the key may proceed now. Otherwise returns the milliseconds until then. */
   tryProceed(key: string): number {
     const waitMs = this.findWait(key);
-    if (waitMs > 0 || isSystemKey(key)) return waitMs;
+    if (waitMs === 0) this.spend(key, 1);
+    return waitMs;
+  }
+
+  /** Counts an amount even beyond the burst. Later calls of the key wait for it. */
+  spend(key: string, amount: number): void {
+    if (isSystemKey(key)) return;
     const nowMs = this.#deps.clock.monotonicMs();
     for (const [oldest, restoredMs] of this.#restoredMs) {
       if (restoredMs > nowMs) break;
@@ -282,8 +288,7 @@ export class RateLimiter {
     }
     const restoredMs = Math.max(this.#restoredMs.get(key) ?? 0, nowMs);
     this.#restoredMs.delete(key);
-    this.#restoredMs.set(key, restoredMs + this.#intervalMs);
-    return 0;
+    this.#restoredMs.set(key, restoredMs + amount * this.#intervalMs);
   }
 
   /** Waits until the key may proceed, in the order of the calls. Returns false if `signal` or `stop` is aborted first. */

@@ -274,6 +274,31 @@ test("requests of a user beyond the rate wait, and others' requests do not", asy
   expect(served.at(-1)).toBe(A.name);
 });
 
+test("requests of a user who has used the thread for long wait, and others' requests do not", async () => {
+  const clock = createFakeClock();
+  const limits = { ...LIMITS, thread: { burst: 50, perSecond: 100 } };
+  const quotas = new UserQuotas(limits, { clock, stop: STOP });
+  const served: string[] = [];
+  const ask = (user: User): void => {
+    const response = new EventEmitter() as ServerResponse;
+    void quotas.waitForRate(user, response).then(() => served.push(user.name));
+  };
+  const work = async (user: User, ms: number): Promise<void> => {
+    quotas.countTurn(user);
+    quotas.countTurn(user);
+    // Advances the time within one turn of the event loop.
+    void clock.advance(ms);
+    await new Promise(setImmediate);
+  };
+  await work(A, 60);
+  await work(ADMIN, 60);
+  for (const user of [A, B, ADMIN]) ask(user);
+  await clock.advance(0);
+  expect(served.toSorted()).toEqual([ADMIN.name, B.name].toSorted());
+  await clock.advance(110);
+  expect(served.at(-1)).toBe(A.name);
+});
+
 test("unauthenticated clients have a rate for each address", async () => {
   const clock = createFakeClock();
   const quotas = makeQuotas(clock);

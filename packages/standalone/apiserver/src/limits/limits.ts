@@ -3,7 +3,9 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import {
+  type Clock,
   ConnectionPool,
+  isSystemKey,
   type PoolLimits,
   type Rate,
   RateLimiter,
@@ -24,6 +26,8 @@ export interface Limits {
   /** Maximum number of unauthenticated connections, of which one address may have half. Above a limit, the oldest is closed. */
   readonly unauthenticatedConnections: number;
   readonly requests: Rate;
+  /** Milliseconds of the server's only thread. */
+  readonly thread: Rate;
   readonly handshakes: Rate;
   readonly connections: PoolLimits;
   readonly watches: PoolLimits;
@@ -42,7 +46,8 @@ export const LIMITS: Limits = {
   unreadMs: 30_000,
   unauthenticatedConnections: 512,
   requests: { burst: 200, perSecond: 30 },
-  handshakes: { burst: 200, perSecond: 30 },
+  thread: { burst: 2000, perSecond: 150 },
+  handshakes: { burst: 200, perSecond: 15 },
   connections: { max: 8192, share: 1024, reserve: 2048 },
   watches: { max: 8192, share: 1000, reserve: 2048 },
   receivedBytes: BYTES,
@@ -60,6 +65,10 @@ export class UserQuotas {
   /** Pool of watch events, which is separate so that unread watches do not block responses. */
   readonly unsentEvents: SharePool;
   readonly #requests: RateLimiter;
+  readonly #thread: RateLimiter;
+  readonly #clock: Clock;
+  /** Keys that are served in this turn of the event loop, and when that began. */
+  readonly #servedSinceMs = new Map<string, number>();
   readonly #connections: SharePool;
   readonly #countedSockets = new WeakSet<Socket>();
   readonly #watches: SharePool;
@@ -71,6 +80,8 @@ export class UserQuotas {
     this.unsentBytes = new SharePool(limits.unsentBytes);
     this.unsentEvents = new SharePool(limits.unsentBytes);
     this.#requests = new RateLimiter(limits.requests, deps);
+    this.#thread = new RateLimiter(limits.thread, deps);
+    this.#clock = deps.clock;
     this.#connections = new SharePool(limits.connections);
     this.#watches = new SharePool(limits.watches);
     this.#unauthenticated = new ConnectionPool({ max, share: Math.ceil(max / 2) });
@@ -91,10 +102,44 @@ export class UserQuotas {
   }
 
   /** Waits until a request of the user may be served. Unauthenticated clients count by address. Returns false if the response closes first. */
-  waitForRate(user: User, response: ServerResponse): Promise<boolean> {
+  async waitForRate(user: User, response: ServerResponse): Promise<boolean> {
     const key =
       user === ANONYMOUS ? SHARE_KEYS.peer(response.req.socket.remoteAddress) : shareKeyOf(user);
-    return this.#requests.proceed(key, signalClose(response));
+    const closed = signalClose(response);
+    const mayProceed =
+      (await this.#requests.proceed(key, closed)) && (await this.#thread.proceed(key, closed));
+    this.#countTurn(key);
+    return mayProceed;
+  }
+
+  /** Waits until the user may use the thread again. Returns false if `signal` aborts the wait. */
+  waitForThread(user: User, signal: AbortSignal): Promise<boolean> {
+    return this.#thread.proceed(shareKeyOf(user), signal);
+  }
+
+  hasUsedThread(user: User): boolean {
+    return this.#thread.findWait(shareKeyOf(user)) > 0;
+  }
+
+  /** Counts the rest of this turn of the event loop as time of the user. */
+  countTurn(user: User): void {
+    this.#countTurn(shareKeyOf(user));
+  }
+
+  #countTurn(key: string): void {
+    if (isSystemKey(key) || this.#servedSinceMs.has(key)) return;
+    if (this.#servedSinceMs.size === 0) {
+      setImmediate(() => {
+        this.#endTurn();
+      });
+    }
+    this.#servedSinceMs.set(key, this.#clock.monotonicMs());
+  }
+
+  #endTurn(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [key, sinceMs] of this.#servedSinceMs) this.#thread.spend(key, nowMs - sinceMs);
+    this.#servedSinceMs.clear();
   }
 
   /** Counts a watch. Returns a function that decreases the count. Throws a StatusError 429 above the limit. */

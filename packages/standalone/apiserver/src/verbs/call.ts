@@ -49,13 +49,14 @@ export function isDryRun(query: URLSearchParams): boolean {
   return query.getAll("dryRun").includes("All");
 }
 
-/** Waits in the fair queue if the text is long, so that other users' requests proceed first. */
+/** Waits in the fair queue if the text is long, so that other users' requests proceed first. Counts the time of the work that follows. */
 export async function queueIfHeavy(
   call: Pick<Call, "user">,
-  deps: Pick<VerbDeps, "fairQueue">,
+  deps: Pick<VerbDeps, "fairQueue" | "quotas">,
   length: number,
 ): Promise<void> {
   if (isHeavy(length)) {
     await deps.fairQueue.waitForWrite(call.user);
   }
+  deps.quotas.countTurn(call.user);
 }

@@ -153,7 +153,10 @@ async function reviewToken(review: KubeObject, authentication: Authentication): 
   }
 }
 
-export interface ReviewDeps extends Pick<VerbDeps, "clock" | "authorizer" | "fairQueue"> {
+export interface ReviewDeps extends Pick<
+  VerbDeps,
+  "clock" | "authorizer" | "fairQueue" | "quotas"
+> {
   readonly authentication: Authentication;
 }
 

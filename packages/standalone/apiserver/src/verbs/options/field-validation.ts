@@ -127,7 +127,7 @@ export function addKindWarnings(call: Call, object: KubeObject): void {
 
 export async function readRequestObject(
   call: Call,
-  deps: Pick<VerbDeps, "fairQueue">,
+  deps: Pick<VerbDeps, "fairQueue" | "quotas">,
 ): Promise<KubeObject> {
   const fields = parseObject(call.body);
   await queueIfHeavy(call, deps, call.body.text.length);

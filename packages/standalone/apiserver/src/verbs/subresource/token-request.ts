@@ -12,7 +12,10 @@ import type { VerbDeps } from "../deps.ts";
 import { readRequestObject } from "../options/field-validation.ts";
 import { admitBody } from "./admit-body.ts";
 
-export type TokenRequestDeps = Pick<VerbDeps, "admission" | "store" | "clock" | "fairQueue"> & {
+export type TokenRequestDeps = Pick<
+  VerbDeps,
+  "admission" | "store" | "clock" | "fairQueue" | "quotas"
+> & {
   readonly accountTokens: AccountTokens;
 };
 

@@ -4,6 +4,7 @@ import type { TimeSlice } from "../../limits/fair-queue.ts";
 import { printJson } from "../../objects/json.ts";
 import type { Change, Scope, Store, StoredObject } from "../../storage/store.ts";
 import type { VerbDeps } from "../deps.ts";
+import type { User } from "../../auth/user.ts";
 import { type Selection, selectMatching } from "../options/selection.ts";
 import { type StatusError, expired } from "../../meta/status.ts";
 import type { EventWriter } from "./events.ts";
@@ -43,6 +44,7 @@ export class WatchSender {
   readonly #events: EventWriter;
   readonly #stream: WatchStream;
   readonly #timeSlice: TimeSlice;
+  readonly #user: User;
   /** Revision up to which all events are sent; 0 while the initial objects are being sent. */
   #sentRevision = 0;
   #isLive = false;
@@ -55,6 +57,7 @@ export class WatchSender {
       readonly events: EventWriter;
       readonly stream: WatchStream;
       readonly timeSlice: TimeSlice;
+      readonly user: User;
     },
   ) {
     this.#deps = deps;
@@ -62,6 +65,7 @@ export class WatchSender {
     this.#events = watch.events;
     this.#stream = watch.stream;
     this.#timeSlice = watch.timeSlice;
+    this.#user = watch.user;
   }
 
   /** Sends events until the stream ends. If `startRevision` is 0, first sends all objects as ADDED. */
@@ -114,10 +118,13 @@ export class WatchSender {
     return nextIndex;
   }
 
-  /** Runs `work`, which writes events, when the client has read enough data and the user's next time slice begins. */
+  /** Runs `work`, which writes events, when the client has read enough data and the user may use the thread. */
   #whenRoom(work: () => void): Promise<void> {
+    const { quotas } = this.#deps;
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
+      if (!(await quotas.waitForThread(this.#user, this.#stream.signal))) return;
       await this.#timeSlice.waitForNext();
+      quotas.countTurn(this.#user);
       work();
     });
   }
@@ -169,13 +176,14 @@ export class WatchSender {
     };
     this.#isLive = true;
     const unfollow = store.follow(this.#selection.scope, (scopedChanges) => {
-      if (this.#stream.isBehind) {
-        // `run` continues from the log when the client has read enough data.
+      if (this.#stream.isBehind || this.#deps.quotas.hasUsedThread(this.#user)) {
+        // `run` continues from the log when the client has read enough data, and the user may use the thread.
         unfollow();
         stop();
         return;
       }
       const changes = dropSent(scopedChanges, this.#sentRevision);
+      this.#deps.quotas.countTurn(this.#user);
       this.#send(changes);
       this.#sentRevision = changes.at(-1)?.revision ?? this.#sentRevision;
     });

@@ -120,7 +120,7 @@ export async function watchObjects(
   });
   endOnStop(stream, deps, { kind: call.kind, stop: output.stop });
   const timeSlice = new TimeSlice(deps, user);
-  const sender = new WatchSender(deps, { selection, events: eventWriter, stream, timeSlice });
+  const sender = new WatchSender(deps, { selection, events: eventWriter, stream, timeSlice, user });
   const sendBookmark = () => {
     if (wantsBookmarks) {
       sender.sendBookmark();
