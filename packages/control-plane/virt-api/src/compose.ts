@@ -8,7 +8,14 @@ import {
   networkConfigOf,
 } from "@patchbay/api";
 import type { KubeObject } from "@patchbay/api/kubernetes";
-import { isAppError, messageOf, type Logger, KeyedMutex, RateLimiter } from "@patchbay/base";
+import {
+  isAppError,
+  messageOf,
+  type Logger,
+  KeyedMutex,
+  type Rate,
+  RateLimiter,
+} from "@patchbay/base";
 import { VERSION } from "@patchbay/base/version";
 import {
   type KubeClient,
@@ -43,7 +50,7 @@ import {
   createOpenHandlerStream,
 } from "./handlers/client.ts";
 import { createFileCredentials } from "./handlers/credentials.ts";
-import { CHANGE_RATE, createApp, type Callers, countRequests } from "./http/app.ts";
+import { CHANGE_BURST, createApp, type Callers, countRequests } from "./http/app.ts";
 import {
   createCaches,
   findByLauncher,
@@ -126,7 +133,15 @@ function findHandlers(
 function createDeps(
   { client, clock, log, metrics, signal: stop }: DaemonContext,
   caches: Caches,
-  { access, authority }: { readonly access: HandlerAccess; readonly authority: ReadAuthority },
+  {
+    access,
+    authority,
+    changeRate,
+  }: {
+    readonly access: HandlerAccess;
+    readonly authority: ReadAuthority;
+    readonly changeRate: Rate;
+  },
 ): Deps {
   const { store } = client;
   const mutationCache = createMutationCache(caches.vms, caches.vmis);
@@ -145,7 +160,7 @@ function createDeps(
     openHandlerStream: createOpenHandlerStream(access),
     takeScreenshot: createTakeScreenshot(access),
     screenshotRate: new RateLimiter(SCREENSHOT_RATE, { clock, stop }),
-    changeRate: new RateLimiter(CHANGE_RATE, { clock, stop }),
+    changeRate: new RateLimiter(changeRate, { clock, stop }),
     servesDataVolumes: createKindCheck(client, log, DATA_VOLUMES),
     servesResourceClaims: createKindCheck(client, log, RESOURCE_CLAIMS),
     listMacOwners: (macs) => listMacOwners(caches, macs),
@@ -184,7 +199,8 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   if (isAborted()) return;
   const find = findHandlers(context, flags);
   const access = { find, credentials: identity.handlerCredentials };
-  const deps = createDeps(context, caches, { access, authority: identity.authority });
+  const changeRate = { burst: CHANGE_BURST, perSecond: flags.changesPerSecond };
+  const deps = createDeps(context, caches, { access, authority: identity.authority, changeRate });
   const certificate = identity.serving;
   const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);

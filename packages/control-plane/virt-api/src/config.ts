@@ -22,12 +22,19 @@ export interface Flags extends CommonFlags {
   readonly virtHandlerClientCertFile?: string;
   readonly virtHandlerClientKeyFile?: string;
   readonly drainSeconds: number;
+  readonly changesPerSecond: number;
 }
 
 function toSeconds(text: string): number {
   const seconds = Number(text);
   if (text.trim() !== "" && seconds >= 0 && seconds <= DRAIN_SECONDS_MAX) return seconds;
   throw new InvalidArgumentError(`It must be a number from 0 to ${String(DRAIN_SECONDS_MAX)}.`);
+}
+
+function toRate(text: string): number {
+  const rate = Number(text);
+  if (rate > 0 && rate < Infinity) return rate;
+  throw new InvalidArgumentError("It must be a number above 0.");
 }
 
 function toAddress(text: string): HandlerAddress {
@@ -93,6 +100,12 @@ export function parseFlags(argv: readonly string[]): Flags {
       "how long to serve requests after a stop signal, until the cluster routes them elsewhere",
       toSeconds,
       0,
+    )
+    .option(
+      "--changes-per-second <number>",
+      "how many changes of VMs by subresources, such as plugs, each user may request in the long run; administrators are not limited",
+      toRate,
+      5,
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   const flags = command.parse([...argv]).opts<Flags>();

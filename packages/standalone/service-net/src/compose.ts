@@ -53,7 +53,7 @@ const DNS_PORT = 53;
 const ID_COUNT = 65_536;
 
 /** Pause of the loops that write rules, because a tenant can change objects without end. Source of the maximum: kube-proxy, minSyncPeriod */
-const PAUSE = { factor: 4, maxMs: 1000 };
+const PAUSE = { factor: 9, maxMs: 2000 };
 
 function serviceKey(service: Service): string {
   return printKey(keyOf(service));
@@ -200,6 +200,7 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
     dns,
     podNetwork: flags.podSubnet.text,
     bridge: flags.bridge,
+    limitedPorts: flags.limitedPorts,
   };
   const { countReply, countWrite } = createServiceCounters(metrics, () => table.count);
   const table = new ForwardTable({ runner, clock, log, settings, countWrite });

@@ -8,6 +8,7 @@ export interface Flags extends CommonFlags {
   readonly podSubnet: Network;
   readonly bridge: string;
   readonly clusterDomain: string;
+  readonly limitedPorts: readonly number[];
 }
 
 function toNetwork(text: string): Network {
@@ -24,6 +25,14 @@ function toLinkName(text: string): string {
   throw new InvalidArgumentError("It must be the name of a link.");
 }
 
+const PORT_MAX = 65_535;
+
+function toPorts(text: string): readonly number[] {
+  const ports = text.split(",").map(Number);
+  if (ports.every((port) => Number.isInteger(port) && port > 0 && port <= PORT_MAX)) return ports;
+  throw new InvalidArgumentError("It must be port numbers separated by commas.");
+}
+
 /** Parses the flags. Exits with code 2 if an argument is unknown or invalid. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("service-net"))
@@ -38,6 +47,12 @@ export function parseFlags(argv: readonly string[]): Flags {
     .requiredOption("--pod-subnet <cidr>", "network of the pods", toNetwork)
     .requiredOption("--bridge <name>", "bridge of the pods on this machine", toLinkName)
     .option("--cluster-domain <domain>", "DNS domain of Services", "cluster.local")
+    .option(
+      "--limited-ports <ports>",
+      "TCP ports of this machine to which each other address may open a limited number of connections per second",
+      toPorts,
+      [],
+    )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   return command.parse([...argv]).opts<Flags>();
 }

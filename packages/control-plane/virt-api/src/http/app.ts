@@ -7,7 +7,6 @@ import {
   SharePool,
   signalClose,
   type PoolLimits,
-  type Rate,
 } from "@patchbay/base";
 import express, {
   type Request,
@@ -173,8 +172,8 @@ function reserveBody(callers: Callers): RequestHandler {
   };
 }
 
-/** Changes of VMs by subresources, of one user. Each plug takes half a second of a core, mostly in other services. */
-export const CHANGE_RATE: Rate = { burst: 20, perSecond: 5 };
+/** Changes of VMs by subresources that a user may request at once. Each plug takes half a second of a core, mostly in other services. */
+export const CHANGE_BURST = 10;
 
 function serve(
   handle: CallHandler,

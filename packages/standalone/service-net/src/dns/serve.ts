@@ -18,8 +18,8 @@ import { MessageSplitter, QUERY_BYTES_MAX } from "./packets.ts";
 
 const LENGTH_PREFIX_BYTES = 2;
 const CONNECTION_LIMITS = { max: 256, share: 32 };
-/** Queries over TCP of an address. The kernel limits UDP to the same rate. */
-const QUERY_RATE: Rate = { burst: 1000, perSecond: 300 };
+/** Queries over TCP of an address, fewer than over UDP: clients use TCP only for long answers. */
+const QUERY_RATE: Rate = { burst: 500, perSecond: 100 };
 /** Time after which an idle connection is closed. Source: RFC 7766 section 6.2.3, "a few seconds". */
 const IDLE_TIMEOUT_MS = 10_000;
 

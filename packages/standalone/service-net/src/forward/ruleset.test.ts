@@ -151,7 +151,7 @@ test("a table without Services rejects connections to their addresses", () => {
     "type filter hook output priority filter; policy accept;",
     "jump unanswered",
     "}",
-    ...["tcp", "udp"].flatMap((protocol) => [
+    ...["tcp", "udp", "service"].flatMap((protocol) => [
       `set ${protocol}-clients {`,
       "typeof ip saddr",
       "size 65536",
@@ -166,6 +166,14 @@ test("a table without Services rejects connections to their addresses", () => {
     "ip daddr 10.96.0.10 udp dport 53 update @udp-clients { ip saddr limit rate over 300/second burst 1000 packets } drop",
     "}",
     "}",
+  ]);
+});
+
+test("a table limits the connections of each address to the machine's services", () => {
+  const before = lines(printTable(SETTINGS, []));
+  const after = lines(printTable({ ...SETTINGS, limitedPorts: [6443, 6444] }, []));
+  expect(after.filter((line) => !before.includes(line))).toEqual([
+    "ip saddr != 127.0.0.1 tcp dport { 6443, 6444 } ct state new update @service-clients { ip saddr limit rate over 30/second burst 300 packets } drop",
   ]);
 });
 

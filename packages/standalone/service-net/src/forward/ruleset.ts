@@ -8,6 +8,8 @@ export interface TableSettings {
   readonly dns: string;
   readonly podNetwork: string;
   readonly bridge: string;
+  /** TCP ports of the machine's services. */
+  readonly limitedPorts?: readonly number[];
 }
 
 const MARK = "0x1000";
@@ -84,6 +86,9 @@ export function listEntries(forward: Forward): readonly Entry[] {
 /** TCP connections and UDP queries of one address to the DNS server. The kernel drops others, because answers would cost more. */
 const DNS_RATES = { tcp: "30/second burst 200 packets", udp: "300/second burst 1000 packets" };
 
+/** New connections of one address to the machine's services. Without it, a client that reconnects in a loop uses a third of a core. */
+const CONNECTION_RATE = "30/second burst 300 packets";
+
 /** Maximum length of an element's comment. Source: libnftnl NFTNL_UDATA_COMMENT_MAXLEN */
 const COMMENT_MAX = 128;
 
@@ -110,9 +115,16 @@ function baseChain(name: string, hook: string, rules: readonly string[]): readon
   return [`chain ${name} {`, `type ${hook}; policy accept;`, ...rules, "}"];
 }
 
-function printClientSet(protocol: "tcp" | "udp"): readonly string[] {
+function printClientSet(name: string): readonly string[] {
   const content = ["typeof ip saddr", "size 65536", "flags dynamic,timeout", "timeout 10s"];
-  return [`set ${protocol}-clients {`, ...content, "}"];
+  return [`set ${name} {`, ...content, "}"];
+}
+
+/** The machine's services and its administrator share the address 127.0.0.1, so it is not limited. */
+function printConnectionLimit(ports: readonly number[] = []): readonly string[] {
+  if (ports.length === 0) return [];
+  const match = `ip saddr != 127.0.0.1 tcp dport { ${ports.join(", ")} } ct state new`;
+  return [`${match} update @service-clients { ip saddr limit rate over ${CONNECTION_RATE} } drop`];
 }
 
 /** Masquerades forwarded connections, because a pod would answer another pod directly over the bridge. */
@@ -147,13 +159,13 @@ function printBaseChains(settings: TableSettings): readonly string[] {
     "}",
     ...baseChain("forward", "filter hook forward priority filter", ["jump unanswered"]),
     ...baseChain("leave", "filter hook output priority filter", ["jump unanswered"]),
-    ...printClientSet("tcp"),
-    ...printClientSet("udp"),
+    ...["tcp-clients", "udp-clients", "service-clients"].flatMap(printClientSet),
     // Drops DNS queries from other machines, but accepts answers to this host's own queries.
     ...baseChain("enter", "filter hook input priority filter", [
       `ip daddr ${dns} iifname != { "lo", "${bridge}" } ct direction original drop`,
       `ip daddr ${dns} tcp dport 53 ct state new update @tcp-clients { ip saddr limit rate over ${DNS_RATES.tcp} } drop`,
       `ip daddr ${dns} udp dport 53 update @udp-clients { ip saddr limit rate over ${DNS_RATES.udp} } drop`,
+      ...printConnectionLimit(settings.limitedPorts),
     ]),
   ];
 }

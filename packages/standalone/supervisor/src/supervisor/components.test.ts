@@ -46,7 +46,10 @@ test.each([
   {
     program: "serviceNet",
     folder: "standalone/service-net",
-    flags: ["--service-subnet 10.96.0.0/16 --pod-subnet 10.88.111.0/24 --bridge patchbay0"],
+    flags: [
+      "--service-subnet 10.96.0.0/16 --pod-subnet 10.88.111.0/24 --bridge patchbay0",
+      "--limited-ports 1,2,3",
+    ],
   },
   {
     program: "virtApi",
@@ -61,6 +64,7 @@ test.each([
       "--virt-handler-address 127.0.0.1:3 --virt-handler-ca-file /d/pki/ca.crt",
       "--virt-handler-client-cert-file /d/pki/virt-api-client.crt",
       "--virt-handler-client-key-file /d/pki/virt-api-client.key",
+      "--changes-per-second 1",
     ],
   },
   {

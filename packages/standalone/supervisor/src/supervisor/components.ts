@@ -106,6 +106,9 @@ function buildNodeRuntimeFlags(paths: Paths, settings: Settings): readonly strin
   ];
 }
 
+/** Changes of a user's VMs. Two cores make about two plugs per second. */
+const CHANGES_PER_SECOND = 1;
+
 function buildVirtApiFlags(paths: Paths, settings: Settings): readonly string[] {
   const pkiPath = (file: string): string => join(paths.pki, file);
   return [
@@ -133,6 +136,8 @@ function buildVirtApiFlags(paths: Paths, settings: Settings): readonly string[] 
     pkiPath(`${HANDLER_CLIENT}.crt`),
     "--virt-handler-client-key-file",
     pkiPath(`${HANDLER_CLIENT}.key`),
+    "--changes-per-second",
+    String(CHANGES_PER_SECOND),
   ];
 }
 
@@ -160,6 +165,8 @@ export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
         settings.podSubnet,
         "--bridge",
         settings.bridge,
+        "--limited-ports",
+        [settings.apiPort, settings.virtApiPort, settings.virtHandlerPort].join(","),
       ]),
       niceness: 0,
     },
