@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant that plugs and unplugs one NIC, and measures each plug from its request to the interface in the VMI's status.
+// Tenants that plug and unplug one NIC in turn, and measure each plug from its request to the interface in the VMI's
+// status. There are several, because one tenant's changes have a low rate.
 import { names, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { createCache, createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import type { KubeClient, StartableCache } from "@patchbay/kube";
@@ -21,34 +22,39 @@ function isGone(vmi: VirtualMachineInstance | undefined, nic: string): boolean {
 }
 
 export class PlugTimer {
-  readonly #client: KubeClient;
+  readonly #clients: readonly KubeClient[];
   readonly #vmis: StartableCache<VirtualMachineInstance>;
   readonly #vm: string;
   readonly #stop = new AbortController();
+  #rounds = 0;
 
-  private constructor(client: KubeClient, vm: string) {
-    this.#client = client;
+  private constructor(first: KubeClient, others: readonly KubeClient[], vm: string) {
+    this.#clients = [first, ...others];
     this.#vm = vm;
-    const vmis = client.reflect(VIRTUAL_MACHINE_INSTANCES, { namespace: NAMESPACE });
+    const vmis = first.reflect(VIRTUAL_MACHINE_INSTANCES, { namespace: NAMESPACE });
     this.#vmis = createCache(vmis, { logger: createSilentLogger() });
     this.#vmis.start(this.#stop.signal);
   }
 
-  static async open(kubeconfig: string, vm: string): Promise<PlugTimer> {
-    const config = await loadKubeConfig({ kubeconfig });
+  /** @param kubeconfigs - of the tenants */
+  static async open(kubeconfigs: readonly [string, ...string[]], vm: string): Promise<PlugTimer> {
     const deps = { logger: createSilentLogger(), clock: createClock() };
-    const timer = new PlugTimer(createKubeClient(config, deps), vm);
+    const connect = async (kubeconfig: string): Promise<KubeClient> =>
+      createKubeClient(await loadKubeConfig({ kubeconfig }), deps);
+    const [first, ...others] = kubeconfigs;
+    const timer = new PlugTimer(await connect(first), await Promise.all(others.map(connect)), vm);
     await timer.#vmis.synced();
     return timer;
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await this.#client.close();
+    await Promise.all(this.#clients.map((client) => client.close()));
   }
 
-  /** Plugs the NIC, and unplugs it again. Returns the milliseconds of both. */
+  /** The next tenant plugs the NIC, and unplugs it again. Returns the milliseconds of both. */
   async round(nic: string, network: string): Promise<readonly [plug: number, unplug: number]> {
+    this.#rounds += 1;
     const plugged = this.#time("addinterface", (vmi) => isReady(vmi, nic), {
       name: nic,
       networkAttachmentDefinitionName: network,
@@ -66,7 +72,8 @@ export class PlugTimer {
     const startMs = performance.now();
     const done = this.#until(isDone, `${subresource} ${JSON.stringify(body)}`);
     const path = `/apis/${names.SUBRESOURCES_GROUP}/v1/namespaces/${NAMESPACE}/virtualmachines/${this.#vm}/${subresource}`;
-    await Promise.all([done, this.#client.requestRaw({ method: "PUT", path, body })]);
+    const client = this.#clients[this.#rounds % this.#clients.length];
+    await Promise.all([done, client?.requestRaw({ method: "PUT", path, body })]);
     return performance.now() - startMs;
   }
 

@@ -23,7 +23,9 @@ import type { AttackOptions } from "./attacker.ts";
 import type { Counts } from "./attack-loop.ts";
 import { PlugTimer } from "./plug-timer.ts";
 
-const [ATTACKER, VICTIM] = ["mallory", "vera"];
+const ATTACKER = "mallory";
+/** Together they plug at most three times per second, within the rate of their changes. */
+const VICTIMS = ["vera", "victor", "viola", "vito", "vincent", "violet"] as const;
 const NAMESPACE = "worst";
 const VM = "own";
 const POD = "endpoint";
@@ -113,12 +115,12 @@ function isGuestRunning(): boolean {
 
 export async function prepare(): Promise<void> {
   machine.patchbay("create", "namespace", NAMESPACE);
-  for (const name of [ATTACKER, VICTIM]) await createPerson(name);
+  for (const name of [ATTACKER, ...VICTIMS]) await createPerson(name);
   machine.apply(
     NETWORKS_ROLE,
     bind(ATTACKER, "edit", NAMESPACE),
     bind(ATTACKER, "networks", NAMESPACE, "Role"),
-    bind(VICTIM, "edit", "default"),
+    ...VICTIMS.map((victim) => bind(victim, "edit", "default")),
     inNamespace(bridgeNetworkManifest("own", "pbt-worst")),
     { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "mounted", namespace: NAMESPACE } },
     ENDPOINT,
@@ -130,11 +132,12 @@ export async function prepare(): Promise<void> {
 
 export function cleanUp(): void {
   machine.delete("namespace", NAMESPACE);
-  machine.delete("rolebinding", `${VICTIM}-edit`);
+  for (const victim of VICTIMS) machine.delete("rolebinding", `${victim}-edit`);
 }
 
 export function openPlugTimer(): Promise<PlugTimer> {
-  return PlugTimer.open(kubeconfigOf(VICTIM), "alpha");
+  const [first, ...others] = VICTIMS;
+  return PlugTimer.open([kubeconfigOf(first), ...others.map(kubeconfigOf)], "alpha");
 }
 
 function kubeconfigOf(person: string): string {
