@@ -7,7 +7,11 @@ import { createContainerRuntime } from "./container-runtime.ts";
 import { openEndpoint } from "./grpc.ts";
 import { grpcError, ScriptedRuntime, wallClock } from "./testing/scripted-runtime.ts";
 
-const CRI = ["runtime.v1.RuntimeService", "runtime.v1.ImageService"];
+const CRI = [
+  "runtime.v1.RuntimeService",
+  "runtime.v1.ImageService",
+  "containerd.services.tasks.v1.Tasks",
+];
 const PLACE = { image: "localhost/one:1", logDirectory: "/logs", cgroupParent: "/pods" };
 
 let server: ScriptedRuntime;
@@ -143,6 +147,77 @@ test.each<{ name: string; call: (its: ContainerRuntime) => Promise<unknown>; met
     });
   },
 );
+
+const TASK_RUNS = grpcError(
+  "FAILED_PRECONDITION",
+  "failed to delete container: cannot delete running task x: failed precondition",
+);
+
+/** Lists the last calls, each with the container or sandbox that it names. */
+function lastCalls(count: number): readonly string[] {
+  return server.calls
+    .slice(-count)
+    .map(({ method, request: { containerId, podSandboxId } }) =>
+      [method, podSandboxId ?? containerId].join(" "),
+    );
+}
+
+test("a removal that a running task blocks ends the tasks and is repeated", async () => {
+  let removals = 0;
+  const removeAtSecond = (): Promise<object> => {
+    removals += 1;
+    return removals % 2 === 1 ? Promise.reject(TASK_RUNS) : Promise.resolve({});
+  };
+  server.answers["RemovePodSandbox"] = server.answers["RemoveContainer"] = removeAtSecond;
+  server.answers["ListContainers"] = () => ({ containers: [{ id: "a" }, { id: "b" }] });
+  for (const method of ["Kill", "Wait", "Delete"]) server.answers[method] = () => ({});
+  await runtime.removeSandbox("box");
+  const ends = ["a", "b", "box"].flatMap((id) => [`Kill ${id}`, `Wait ${id}`, `Delete ${id}`]);
+  expect(lastCalls(12)).toEqual([
+    "RemovePodSandbox box",
+    "ListContainers ",
+    ...ends,
+    "RemovePodSandbox box",
+  ]);
+  expect(server.calls.find(({ method }) => method === "Kill")).toMatchObject({
+    request: { containerId: "a", execId: "", signal: 9, all: true },
+    metadata: { "containerd-namespace": "k8s.io" },
+  });
+  await runtime.removeContainer("c");
+  const again = ["RemoveContainer c", "Kill c", "Wait c", "Delete c", "RemoveContainer c"];
+  expect(lastCalls(5)).toEqual(again);
+});
+
+test("a task that has ended meanwhile is deleted too", async () => {
+  const answers = [() => Promise.reject(TASK_RUNS), () => Promise.resolve({})];
+  server.answers["RemoveContainer"] = () => answers.shift()?.() ?? {};
+  for (const method of ["Kill", "Wait", "Delete"])
+    server.answers[method] = () => Promise.reject(grpcError("NOT_FOUND"));
+  await runtime.removeContainer("c");
+  expect(lastCalls(3)).toEqual(["Wait c", "Delete c", "RemoveContainer c"]);
+});
+
+test("a removal is repeated only once, and only if a running task blocks it", async () => {
+  for (const method of ["Kill", "Wait", "Delete"]) server.answers[method] = () => ({});
+  server.answers["RemoveContainer"] = () => Promise.reject(TASK_RUNS);
+  await expect(runtime.removeContainer("c")).rejects.toMatchObject({
+    code: "CRI_FAILED",
+    details: { call: "RemoveContainer", status: "FAILED_PRECONDITION" },
+  });
+  const names = (): readonly string[] => server.calls.map(({ method }) => method);
+  expect(names().filter((method) => method === "RemoveContainer")).toHaveLength(2);
+  server.answers["Kill"] = () => Promise.reject(grpcError("INTERNAL", "broken"));
+  await expect(runtime.removeContainer("c")).rejects.toMatchObject({
+    details: { call: "Kill", status: "INTERNAL", reason: "broken" },
+  });
+  expect(names().at(-1)).toBe("Kill");
+  server.answers["RemoveContainer"] = () =>
+    Promise.reject(grpcError("FAILED_PRECONDITION", "other"));
+  await expect(runtime.removeContainer("c")).rejects.toMatchObject({
+    details: { call: "RemoveContainer", reason: "other" },
+  });
+  expect(names().at(-1)).toBe("RemoveContainer");
+});
 
 const WIRE_CONTAINER = { id: "c", state: "CONTAINER_RUNNING", createdAt: 1, labels: { a: "b" } };
 const CONTAINER = {

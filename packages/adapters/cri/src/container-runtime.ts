@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client of a container runtime over CRI v1. Each method makes one call.
+// Client of a container runtime over CRI v1. Each method makes one call, except removals of containers that CRI lost track of.
 import { AppError, isAppError, type Clock } from "@patchbay/base";
 import type {
   ContainerConfig,
@@ -12,9 +12,10 @@ import type {
   RuntimeFilter,
   SandboxConfig,
 } from "@patchbay/core/interfaces";
-import { createEndpointFinder, type EndpointFinder } from "./endpoints.ts";
+import { createEndpointFinder, type CriOptions, type EndpointFinder } from "./endpoints.ts";
 import { watchEvents } from "./events.ts";
 import type { Call, Endpoint } from "./grpc.ts";
+import { endTask } from "./tasks.ts";
 import {
   toContainerStatus,
   toContainerSummary,
@@ -52,13 +53,6 @@ const RUNTIME_DEADLINE_MARGIN_MS = 5000;
 /** Exit code that CRI-O returns for a program that timed out. Source: CRI-O oci, ExecSyncContainer */
 const EXEC_TIMED_OUT_EXIT_CODE = -1;
 
-export interface CriOptions {
-  /** Addresses such as `unix:///run/crio/crio.sock`. The client uses the first address that answers CRI v1. */
-  readonly endpoints: readonly string[];
-  readonly clock: Clock;
-}
-
-/** Creates a client that connects on the first call. */
 export function createContainerRuntime({ endpoints, clock }: CriOptions): ContainerRuntime {
   return new CriRuntime(createEndpointFinder(endpoints, clock), clock);
 }
@@ -99,7 +93,10 @@ class CriRuntime implements ContainerRuntime {
   }
 
   async removeSandbox(id: string): Promise<void> {
-    await this.#callIgnoringNotFound("RemovePodSandbox", { podSandboxId: id });
+    await this.#remove("RemovePodSandbox", { podSandboxId: id }, async () => {
+      const containers = await this.listContainers({ sandboxId: id });
+      return [...containers.map((container) => container.id), id];
+    });
   }
 
   async listSandboxes(filter: RuntimeFilter = {}): ReturnType<ContainerRuntime["listSandboxes"]> {
@@ -144,7 +141,7 @@ class CriRuntime implements ContainerRuntime {
   }
 
   async removeContainer(id: string): Promise<void> {
-    await this.#callIgnoringNotFound("RemoveContainer", { containerId: id });
+    await this.#remove("RemoveContainer", { containerId: id }, () => Promise.resolve([id]));
   }
 
   async listContainers(filter: RuntimeFilter = {}): ReturnType<ContainerRuntime["listContainers"]> {
@@ -252,6 +249,22 @@ class CriRuntime implements ContainerRuntime {
     this.#endpoint.close();
   }
 
+  /** Ends tasks that block the removal, and removes again. A start that was canceled can leave a task that CRI takes for ended. */
+  async #remove(
+    method: string,
+    request: object,
+    listTaskIds: () => Promise<readonly string[]>,
+  ): Promise<void> {
+    try {
+      await this.#callIgnoringNotFound(method, request);
+    } catch (error) {
+      if (!isTaskRunning(error)) throw error;
+      const endpoint = await this.#endpoint.get();
+      for (const id of await listTaskIds()) await endTask(endpoint, id);
+      await this.#callIgnoringNotFound(method, request);
+    }
+  }
+
   async #callIgnoringNotFound(
     method: string,
     request: object,
@@ -272,6 +285,15 @@ class CriRuntime implements ContainerRuntime {
     const endpoint = await this.#endpoint.get();
     return endpoint.call<Answer>(call, timeoutMs);
   }
+}
+
+/** Source: containerd client, Container.Delete. */
+function isTaskRunning(error: unknown): boolean {
+  return (
+    isAppError(error, "CRI_FAILED") &&
+    error.details["status"] === "FAILED_PRECONDITION" &&
+    String(error.details["reason"]).includes("cannot delete running task")
+  );
 }
 
 async function ignoreNotFound<Answer>(answer: Promise<Answer>): Promise<Answer | undefined> {

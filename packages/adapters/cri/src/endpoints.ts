@@ -17,6 +17,12 @@ export function listDefaultEndpoints(hostProcess: number | undefined): readonly 
   return DEFAULT_CRI_ENDPOINTS.map((endpoint) => endpoint.replace("unix://", root));
 }
 
+export interface CriOptions {
+  /** Addresses such as `unix:///run/crio/crio.sock`. The client uses the first address that answers CRI v1. */
+  readonly endpoints: readonly string[];
+  readonly clock: Clock;
+}
+
 const VERSION_TIMEOUT_MS = 20_000;
 
 export interface EndpointFinder {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches sandboxes and containers over containerd's event service, or over CRI's event stream if the runtime lacks the
-// service. If it lacks both, reports a possible change at least every ten seconds, so that callers read the state again.
+// Watches sandboxes and containers over containerd's event service or CRI's event stream. Without both, reports a change every ten seconds.
 import { isAppError, type Clock } from "@patchbay/base";
 
 import type { Call, Endpoint } from "./grpc.ts";

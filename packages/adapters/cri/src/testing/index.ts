@@ -4,6 +4,7 @@ export { FakeCriSandboxes } from "./fake-cri-sandboxes.ts";
 export { describeContainerRuntimeContract } from "./contracts/container-runtime.ts";
 export {
   containerConfigFor,
+  removeAllSandboxes,
   sandboxConfigFor,
   type ContainerRuntimeBench,
 } from "./contracts/container-runtime/bench.ts";

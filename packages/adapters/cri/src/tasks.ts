@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and kills programs that CRI's exec calls started. Uses containerd's task service, because CRI has no such calls.
+// Client of containerd's task service for what CRI lacks: programs that exec started, and the end of a task that CRI takes for ended.
 import { isAppError } from "@patchbay/base";
 import type { ExecPrograms } from "@patchbay/core/interfaces";
-import type { CriOptions } from "./container-runtime.ts";
-import { createEndpointFinder, type EndpointFinder } from "./endpoints.ts";
+import { createEndpointFinder, type CriOptions, type EndpointFinder } from "./endpoints.ts";
 import { CONTAINERD_NAMESPACE } from "./events.ts";
+import type { Endpoint } from "./grpc.ts";
 
 /** Time limit of a call, in milliseconds. It is short, because containerd forwards the call to a shim, which may hang. */
 const TIMEOUT_MS = 5000;
@@ -48,15 +48,28 @@ class ContainerdPrograms implements CriExecPrograms {
   }
 
   async #call<Answer>(method: string, request: object): Promise<Answer | undefined> {
-    const endpoint = await this.#endpoint.get();
-    const service = "containerd.services.tasks.v1.Tasks";
-    try {
-      const call = { service, method, request, namespace: CONTAINERD_NAMESPACE } as const;
-      return await endpoint.call<Answer>(call, TIMEOUT_MS);
-    } catch (error) {
-      if (isAppError(error, "CRI_FAILED") && error.details["status"] === "NOT_FOUND")
-        return undefined;
-      throw error;
-    }
+    return callTasks<Answer>(await this.#endpoint.get(), method, request);
+  }
+}
+
+export async function endTask(endpoint: Endpoint, containerId: string): Promise<void> {
+  await callTasks(endpoint, "Kill", { containerId, signal: SIGKILL, all: true });
+  await callTasks(endpoint, "Wait", { containerId });
+  await callTasks(endpoint, "Delete", { containerId });
+}
+
+async function callTasks<Answer>(
+  endpoint: Endpoint,
+  method: string,
+  request: object,
+): Promise<Answer | undefined> {
+  const service = "containerd.services.tasks.v1.Tasks";
+  try {
+    const call = { service, method, request, namespace: CONTAINERD_NAMESPACE } as const;
+    return await endpoint.call<Answer>(call, TIMEOUT_MS);
+  } catch (error) {
+    if (isAppError(error, "CRI_FAILED") && error.details["status"] === "NOT_FOUND")
+      return undefined;
+    throw error;
   }
 }

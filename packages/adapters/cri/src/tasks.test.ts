@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of exec, against a server that answers as a test says.
+// Programs of exec and the end of tasks, against a server with scripted answers.
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createExecPrograms, type CriExecPrograms } from "./exec-programs.ts";
+import { createExecPrograms, type CriExecPrograms } from "./tasks.ts";
 import { grpcError, ScriptedRuntime, wallClock } from "./testing/scripted-runtime.ts";
 
 let server: ScriptedRuntime;
@@ -37,7 +37,12 @@ test("ignores processes of a container that exec did not start", async () => {
 test("kills a program in its container", async () => {
   server.answers["Kill"] = () => ({});
   await programs.kill("c", "one");
-  expect(server.calls.at(-1)?.request).toEqual({ containerId: "c", execId: "one", signal: 9 });
+  expect(server.calls.at(-1)?.request).toEqual({
+    containerId: "c",
+    execId: "one",
+    signal: 9,
+    all: false,
+  });
 });
 
 test("an ended container lists no programs, and killing an ended program succeeds", async () => {
