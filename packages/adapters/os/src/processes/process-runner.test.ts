@@ -14,7 +14,7 @@ import { join } from "node:path";
 import type { InheritedFd } from "@patchbay/core/interfaces";
 import { describeProcessRunnerContract } from "@patchbay/os/testing";
 import { createClock } from "../clock.ts";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createProcessRunner } from "./process-runner.ts";
 
 const runner = createProcessRunner();
@@ -96,6 +96,21 @@ describe("a program's result", () => {
     expect(bare.stdout).toMatch(/^PATH=.*\n$/);
     const outcome = await runner.run({ argv: ["/usr/bin/env"], env: { A: "1" }, timeoutMs });
     expect(outcome.stdout).toBe("A=1\n");
+  });
+
+  test.each([
+    { name: "cron's PATH", path: "/usr/bin:/bin", want: "/usr/bin:/bin:/usr/sbin:/sbin" },
+    { name: "root's PATH", path: "/sbin:/bin:/usr/sbin", want: "/sbin:/bin:/usr/sbin" },
+    { name: "no PATH", path: undefined, want: expect.stringMatching(/:\/usr\/sbin:/) as string },
+    { name: "an empty PATH", path: "", want: expect.stringMatching(/:\/usr\/sbin:/) as string },
+  ])("finds the administrator's programs with $name", async ({ path, want }) => {
+    vi.stubEnv("PATH", path);
+    try {
+      const { stdout } = await runner.run({ argv: ["/usr/bin/printenv", "PATH"], timeoutMs });
+      expect(stdout.trimEnd()).toEqual(want);
+    } finally {
+      vi.unstubAllEnvs();
+    }
   });
 
   test("the program inherits descriptors as 3, 4 in this order", async () => {

@@ -115,9 +115,17 @@ const DRAIN_MS = 1000;
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/** Adds the directories of the administrator's programs to PATH. The PATH of cron and of other users lacks them. */
+function completePath(path = ""): string {
+  if (path === "") return DEFAULT_PATH;
+  const directories = path.split(":");
+  const missing = ["/usr/sbin", "/sbin"].filter((one) => !directories.includes(one));
+  return [...directories, ...missing].join(":");
+}
+
 function start(command: Command, mark: string | undefined): Program {
   const { argv, stdin, processFamily, inheritFds = [] } = command;
-  const env = command.env ?? { PATH: process.env["PATH"] ?? DEFAULT_PATH };
+  const env = command.env ?? { PATH: completePath(process.env["PATH"]) };
   return startProgram({
     argv,
     env: mark === undefined ? env : addProcessMark(env, mark),
