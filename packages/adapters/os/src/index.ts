@@ -43,6 +43,6 @@ export {
 export { acquireFileLock, type FileLock } from "./files/file-lock.ts";
 export { runInForeground, startDetached } from "./processes/start-process.ts";
 export { createDeviceNodes } from "./files/device-nodes.ts";
-export { createClaimDisk } from "./volumes/claim-disk.ts";
+export { computeFileBytes, createClaimDisk } from "./volumes/claim-disk.ts";
 export { listReadOnlyMounts } from "./volumes/mounts.ts";
 export { createVolumeDisk } from "./volumes/volume-disk.ts";

@@ -24,6 +24,7 @@ function journalMib(sizeBytes: number): number {
   return sizeBytes < 1024 * MEBIBYTE ? 16 : 64;
 }
 
+/** Returns the size to which the claim's sparse file can grow. */
 export function computeFileBytes({ kind, sizeBytes }: ClaimSize): number {
   const metadataBytes =
     sizeBytes / OVERHEAD_DIVISOR + OVERHEAD_BYTES + journalMib(sizeBytes) * MEBIBYTE;

@@ -242,11 +242,11 @@ test("rejects a name that is not a volume handle", async () => {
 });
 
 describe("claims that request space concurrently", () => {
-  /** A disk of 6 GiB. */
+  /** A disk of 7 GiB. */
   function smallDisk(): World {
     const world = new World();
     world.files.readSpace = () =>
-      Promise.resolve({ sizeBytes: 6 * 2 ** 30, freeBytes: 6 * 2 ** 30 });
+      Promise.resolve({ sizeBytes: 7 * 2 ** 30, freeBytes: 7 * 2 ** 30 });
     return world;
   }
 

@@ -139,7 +139,7 @@ describe("a claim without a volume", () => {
       given: { claimCapacity: { diskBytes: GIBIBYTE, promisedBytes: 0 } },
       want: [
         'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
-          "1Gi are requested, and claims may use 870.4Mi of the disk's 1Gi: create a smaller claim",
+          "1Gi are requested (1.1Gi with the tables of its file system), and claims may use 870.4Mi of the disk's 1Gi: create a smaller claim",
       ],
     },
     {
@@ -147,13 +147,36 @@ describe("a claim without a volume", () => {
       given: { claimCapacity: { diskBytes: 2 * GIBIBYTE, promisedBytes: GIBIBYTE } },
       want: [
         'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
-          "1Gi are requested, claims may use 1.7Gi of the disk's 2Gi, and 1Gi of that are promised to other claims: " +
+          "1Gi are requested (1.1Gi with the tables of its file system), claims may use 1.7Gi of the disk's 2Gi, and 1Gi of that are promised to other claims: " +
           "delete unused claims, after which this claim is bound automatically, or create a smaller one",
       ],
     },
     {
-      name: "gets a volume if the space just suffices",
+      name: "of mode Block waits while other claims reserve the space",
+      given: {
+        claim: aClaim({ volumeMode: "Block" }),
+        claimCapacity: { diskBytes: 2 * GIBIBYTE, promisedBytes: GIBIBYTE },
+      },
+      want: [expect.stringContaining("storage: 1Gi are requested, claims may use 1.7Gi") as string],
+    },
+    {
+      name: "of mode Block gets a volume if the space just suffices",
+      given: {
+        claim: aClaim({ volumeMode: "Block" }),
+        claimCapacity: { diskBytes: 20 * GIBIBYTE, promisedBytes: 16 * GIBIBYTE },
+      },
+      want: ["createVolume"],
+    },
+    {
+      name: "gets no volume if there is no space for the tables of its file system",
       given: { claimCapacity: { diskBytes: 20 * GIBIBYTE, promisedBytes: 16 * GIBIBYTE } },
+      want: [expect.stringContaining("1Gi are requested (1.1Gi with the tables of its file system), claims may use 17Gi") as string],
+    },
+    {
+      name: "gets a volume if the space also suffices for the tables",
+      given: {
+        claimCapacity: { diskBytes: 20 * GIBIBYTE, promisedBytes: 16 * GIBIBYTE - 109 * 2 ** 20 },
+      },
       want: ["createVolume"],
     },
     {

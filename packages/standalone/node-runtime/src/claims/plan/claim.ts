@@ -18,13 +18,14 @@ import {
   SELECTED_NODE_ANNOTATION,
 } from "../names.ts";
 import type { ClaimSize } from "@patchbay/core/interfaces";
+import { computeFileBytes } from "@patchbay/os";
 import { printBytes } from "../../volumes/storage/limits.ts";
 
 /** Share of the disk that is reserved for images, pod files and the store, up to RESERVE_BYTES. */
 const RESERVE_SHARE = 0.15;
 const RESERVE_BYTES = 20 * 2 ** 30;
 
-/** Returns how many bytes all claims together may request. The claims' sparse files must fit on the disk even at full size. */
+/** Returns how many bytes the files of all claims together may have. The sparse files must fit on the disk even at full size. */
 export function computeClaimCapacityBytes(diskBytes: number): number {
   return Math.floor(diskBytes - Math.min(diskBytes * RESERVE_SHARE, RESERVE_BYTES));
 }
@@ -32,7 +33,9 @@ export function computeClaimCapacityBytes(diskBytes: number): number {
 export function sumPromisedBytes(volumes: readonly PersistentVolume[]): number {
   return volumes
     .filter(({ spec }) => spec.csi?.driver === PROVISIONER)
-    .map(({ spec }) => Math.ceil(parseQuantity(spec.capacity?.["storage"] ?? "") ?? 0))
+    .map(parseSize)
+    .filter(({ sizeBytes }) => sizeBytes > 0)
+    .map(computeFileBytes)
     .reduce((sum, bytes) => sum + bytes, 0);
 }
 
@@ -92,9 +95,12 @@ function parseBytes(quantity: string | undefined): number {
   return Math.ceil(parseQuantity(quantity ?? "") ?? 0);
 }
 
+function toKind(mode: VolumeMode | undefined): ClaimSize["kind"] {
+  return mode === "Block" ? "device" : "files";
+}
+
 function parseSize({ spec }: PersistentVolume): ClaimSize {
-  const sizeBytes = parseBytes(spec.capacity?.["storage"]);
-  return { kind: spec.volumeMode === "Block" ? "device" : "files", sizeBytes };
+  return { kind: toKind(spec.volumeMode), sizeBytes: parseBytes(spec.capacity?.["storage"]) };
 }
 
 interface Traits {
@@ -165,19 +171,25 @@ function planWarning(reason: string, message: string): readonly ClaimAction[] {
 /** Source: ErrReasonNotEnoughSpace of the Kubernetes scheduler. */
 const NO_SPACE = "node(s) did not have enough free storage";
 
-function describeShortage({ claim, claimCapacity }: ClaimFacts, bytes: number): string | undefined {
+function describeShortage(
+  { claim, claimCapacity }: ClaimFacts,
+  size: ClaimSize,
+): string | undefined {
+  const bytes = computeFileBytes(size);
   if (bytes <= computeFreeClaimBytes(claimCapacity)) return undefined;
   const requested = claim.spec.resources?.requests?.["storage"] ?? "";
+  const tables = ` (${printBytes(bytes)} with the tables of its file system)`;
+  const requestText = `${requested} are requested${size.kind === "files" ? tables : ""}`;
   const [capacity, diskSize] = [
     computeClaimCapacityBytes(claimCapacity.diskBytes),
     claimCapacity.diskBytes,
   ].map(printBytes);
   const limitText = `claims may use ${capacity ?? ""} of the disk's ${diskSize ?? ""}`;
   if (bytes > computeClaimCapacityBytes(claimCapacity.diskBytes)) {
-    return `${NO_SPACE}: ${requested} are requested, and ${limitText}: create a smaller claim`;
+    return `${NO_SPACE}: ${requestText}, and ${limitText}: create a smaller claim`;
   }
   const promisedText = `${printBytes(claimCapacity.promisedBytes)} of that are promised to other claims`;
-  return `${NO_SPACE}: ${requested} are requested, ${limitText}, and ${promisedText}: delete unused claims, after which this claim is bound automatically, or create a smaller one`;
+  return `${NO_SPACE}: ${requestText}, ${limitText}, and ${promisedText}: delete unused claims, after which this claim is bound automatically, or create a smaller one`;
 }
 
 function findUnsupportedField({ spec }: PersistentVolumeClaim): string | undefined {
@@ -191,13 +203,16 @@ function findUnsupportedField({ spec }: PersistentVolumeClaim): string | undefin
 }
 
 function findProblem(facts: ClaimFacts): string | undefined {
-  const { resources, storageClassName = "" } = facts.claim.spec;
+  const { resources, storageClassName = "", volumeMode } = facts.claim.spec;
   const unsupported = findUnsupportedField(facts.claim);
   if (unsupported !== undefined) return unsupported;
   const requested = resources?.requests?.["storage"] ?? "";
   const bytes = parseQuantity(requested);
   if (bytes === undefined || bytes < 1) return `storage ${requested} is not a size`;
-  const shortage = describeShortage(facts, bytes);
+  const shortage = describeShortage(facts, {
+    kind: toKind(volumeMode),
+    sizeBytes: Math.ceil(bytes),
+  });
   if (shortage === undefined) return undefined;
   return `failed to provision volume with StorageClass "${storageClassName}": ${shortage}`;
 }
