@@ -213,7 +213,7 @@ module.exports = {
           "/(main|config)\\.ts$",
           "^packages/adapters/kube/src/connection/kubeconfig",
           "^packages/common/telemetry/src/logger", // below os
-          "^packages/standalone/apiserver/src/storage/reserve", // beside what SQLite writes, and within the same turn
+          "^packages/standalone/apiserver/src/storage/(backup|reserve)\\.", // beside what SQLite writes, and within the same turn
           NOT_TEST,
         ],
       },

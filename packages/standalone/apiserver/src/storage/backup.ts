@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
 import { AppError, isAppError, isSupportedFormat, messageOf, printFormat } from "@patchbay/base";
 import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
 import { isKubeObject } from "../objects/object.ts";
@@ -70,15 +72,59 @@ function readBackup({ path, text }: BackupFile): {
   return { revision: Number(valueAt(header, "revision")), rows: lines.map(toRow) };
 }
 
+interface Restored {
+  readonly objects: number;
+  readonly revision: number;
+}
+
+function replaceObjects(path: string, content: ReturnType<typeof readBackup>): Restored {
+  const log = new RevisionLog(path);
+  try {
+    const revision = Math.max(log.lastRevision(), content.revision) + REVISION_GAP;
+    log.replace(content.rows, revision);
+    return { objects: content.rows.length, revision };
+  } finally {
+    log.close();
+  }
+}
+
+function removeStore(path: string): void {
+  for (const suffix of ["", "-wal", "-shm", ".reserve"])
+    rmSync(`${path}${suffix}`, { force: true });
+}
+
+function syncDirectory(path: string): void {
+  const directory = openSync(path, "r");
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+/** Creates a store that exists only when it is complete, so that a restore which failed or lost power can be repeated. */
+function createStore(path: string, content: ReturnType<typeof readBackup>): Restored {
+  const temporary = `${path}.restoring`;
+  removeStore(temporary);
+  try {
+    const restored = replaceObjects(temporary, content);
+    // SQLite keeps the log of writes, without an error, if it cannot write them into the database when it closes it.
+    if (existsSync(`${temporary}-wal`)) throw new AppError("STORE_FULL");
+    removeStore(path); // SQLite would apply the log of an earlier store.
+    renameSync(temporary, path);
+    syncDirectory(dirname(path));
+    return restored;
+  } finally {
+    removeStore(temporary);
+  }
+}
+
 /**
  * Replaces all objects of a store with those of the backup. No server may have the store open. Compacts earlier revisions, so that clients
  * list again instead of resuming watches.
- * @throws AppError with STORE_BACKUP_INVALID, FORMAT_TOO_NEW, STORE_UNUSABLE or STORE_WRITE_FAILED, without changes
+ * @throws AppError with STORE_BACKUP_INVALID, FORMAT_TOO_NEW, STORE_UNUSABLE, STORE_FULL or STORE_WRITE_FAILED, without changes
  */
-export function restoreStore(
-  storePath: string,
-  backup: BackupFile,
-): { readonly objects: number; readonly revision: number } {
+export function restoreStore(storePath: string, backup: BackupFile): Restored {
   let content: ReturnType<typeof readBackup>;
   try {
     content = readBackup(backup);
@@ -87,12 +133,7 @@ export function restoreStore(
     const details = { path: backup.path, reason: messageOf(error) };
     throw new AppError("STORE_BACKUP_INVALID", details, { cause: error });
   }
-  const log = new RevisionLog(storePath);
-  try {
-    const revision = Math.max(log.lastRevision(), content.revision) + REVISION_GAP;
-    log.replace(content.rows, revision);
-    return { objects: content.rows.length, revision };
-  } finally {
-    log.close();
-  }
+  return existsSync(storePath)
+    ? replaceObjects(storePath, content)
+    : createStore(storePath, content);
 }

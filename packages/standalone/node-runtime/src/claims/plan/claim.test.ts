@@ -170,7 +170,11 @@ describe("a claim without a volume", () => {
     {
       name: "gets no volume if there is no space for the tables of its file system",
       given: { claimCapacity: { diskBytes: 20 * GIBIBYTE, promisedBytes: 16 * GIBIBYTE } },
-      want: [expect.stringContaining("1Gi are requested (1.1Gi with the tables of its file system), claims may use 17Gi") as string],
+      want: [
+        expect.stringContaining(
+          "1Gi are requested (1.1Gi with the tables of its file system), claims may use 17Gi",
+        ) as string,
+      ],
     },
     {
       name: "gets a volume if the space also suffices for the tables",
