@@ -49,7 +49,7 @@ test("removing a sandbox ends containers that CRI reports as created or exited",
   await runtime.stopSandbox(box);
   expect(await runtime.findContainer(created)).toMatchObject({ state: "CREATED" });
   expect(await runtime.findContainer(exited)).toMatchObject({ state: "EXITED" });
-  expect([...(await listTasks()).values()].toSorted()).toEqual(pids.toSorted());
+  expect(new Set((await listTasks()).values())).toEqual(new Set(pids));
   await runtime.removeSandbox(box);
   expect(await runtime.findSandbox(box)).toBeUndefined();
   expect(await runtime.listContainers()).toEqual([]);
