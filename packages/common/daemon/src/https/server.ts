@@ -20,7 +20,7 @@ import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
 const REQUEST_TIMEOUT_MS = 30_000;
 /** TLS handshakes of one address. An API server has one for each stream of a user. */
-const HANDSHAKE_RATE: Rate = { burst: 300, perSecond: 10 };
+const HANDSHAKE_RATE: Rate = { burst: 300, perSecond: 20 };
 /** Limits on connections. The share of an address exceeds the connections of an API server without a client certificate. */
 const CONNECTION_LIMITS: PoolLimits = { max: 2048, share: 128, systemShare: 1280, reserve: 1280 };
 /** Time after which the server closes idle connections, in milliseconds. Exceeds kube-apiserver's 90 s, so that the client closes first. */

@@ -194,15 +194,15 @@ describe("a pod without a node", () => {
   });
 
   test("waits if its namespace starts many, and other namespaces do not", async () => {
-    const pods = Array.from({ length: 32 }, (_none, index) => waiting(`x${String(index)}`));
+    const pods = Array.from({ length: 14 }, (_none, index) => waiting(`x${String(index)}`));
     await world.list([aNode("a", {}, "100")], [...pods, waiting("y", { namespace: "other" })]);
     for (let turn = 0; turn < 20; turn += 1) await world.rest();
-    expect(world.bindings).toHaveLength(31);
+    expect(world.bindings).toHaveLength(13);
     expect(world.bindings).toContain("y a");
     await world.later(2000);
-    expect(world.bindings).toHaveLength(32);
+    expect(world.bindings).toHaveLength(14);
     await world.later(2000);
-    expect(world.bindings).toHaveLength(33);
+    expect(world.bindings).toHaveLength(15);
   });
 
   test("retains other conditions and its waiting time when the reason changes", async () => {

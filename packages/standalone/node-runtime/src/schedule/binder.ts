@@ -81,7 +81,7 @@ interface BinderState {
 
 const NODE_INDEX = "node";
 /** Pods of one namespace that are bound. Each start takes a large part of a second of a core. */
-const BIND_RATE: Rate = { burst: 30, perSecond: 0.5 };
+const BIND_RATE: Rate = { burst: 12, perSecond: 0.5 };
 
 function rateKeyOf({ metadata }: Pod): string {
   return SHARE_KEYS.namespace(metadata.namespace ?? "");

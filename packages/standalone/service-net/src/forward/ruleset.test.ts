@@ -173,7 +173,7 @@ test("a table limits the connections of each address to the machine's services",
   const before = lines(printTable(SETTINGS, []));
   const after = lines(printTable({ ...SETTINGS, limitedPorts: [6443, 6444] }, []));
   expect(after.filter((line) => !before.includes(line))).toEqual([
-    "ip saddr != 127.0.0.1 tcp dport { 6443, 6444 } ct state new update @service-clients { ip saddr limit rate over 30/second burst 300 packets } drop",
+    "ip saddr != 127.0.0.1 tcp dport { 6443, 6444 } ct state new update @service-clients { ip saddr limit rate over 30/second burst 150 packets } drop",
   ]);
 });
 

@@ -87,7 +87,7 @@ export function listEntries(forward: Forward): readonly Entry[] {
 const DNS_RATES = { tcp: "30/second burst 200 packets", udp: "300/second burst 1000 packets" };
 
 /** New connections of one address to the machine's services. Without it, a client that reconnects in a loop uses a third of a core. */
-const CONNECTION_RATE = "30/second burst 300 packets";
+const CONNECTION_RATE = "30/second burst 150 packets";
 
 /** Maximum length of an element's comment. Source: libnftnl NFTNL_UDATA_COMMENT_MAXLEN */
 const COMMENT_MAX = 128;
