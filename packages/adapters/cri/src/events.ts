@@ -8,7 +8,7 @@ import type { Call, Endpoint } from "./grpc.ts";
 const RECONNECT_PAUSE = { firstMs: 100, downMaxMs: 1000, maxMs: 10_000 };
 
 /** Each event is reported again after these delays, in ms: CRI may show a change only after its event. Source: containerd StartContainer */
-const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
+const REPEAT_DELAYS_MS: readonly number[] = [100, 1000, 5000, 30_000];
 
 /** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
 export const CONTAINERD_NAMESPACE = "k8s.io";
