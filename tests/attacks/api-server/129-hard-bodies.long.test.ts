@@ -10,8 +10,8 @@ const JSON_TYPE = "application/json";
 const YAML = "application/yaml";
 const PROTOBUF = "application/vnd.kubernetes.protobuf";
 const STRATEGIC = "application/strategic-merge-patch+json";
-/** Longest blocking in processor time, also on slow processors; the bodies once took 2 s to 34 s. */
-const TURN_MS = 900;
+/** Longest blocking in processor time; the bodies once took 2 s to 34 s. */
+const TURN_MS = 300;
 
 let api: ApiServerProcess;
 

@@ -14,16 +14,18 @@ export interface Upgraded {
   readonly socket?: Duplex;
 }
 
-/** Requests an upgrade with the token of `root`, unless `headers` differ. */
+/** Requests an upgrade with the token of `root`, unless `headers` differ, from `localAddress` of the loopback network. */
 export async function upgrade(
   api: Harness,
   path: string,
   { method = "GET", ...headers }: Readonly<Record<string, string>> = {},
+  localAddress = "127.0.0.1",
 ): Promise<Upgraded> {
   const { promise, resolve, reject } = Promise.withResolvers<Upgraded>();
   const outgoing = httpsRequest(`${api.server.url}${path}`, {
     ca: api.authority.certPem,
     agent: false,
+    localAddress,
     method,
     headers: {
       authorization: "Bearer admin-token",

@@ -37,7 +37,11 @@ function parseLogin(entry: JsonObject): RegistryCredentials | undefined {
   return username === undefined || username === "" ? undefined : { username, password };
 }
 
+/** Longer ones match no image. A host has at most 259 characters with its port, and a repository 255. Source: distribution/reference */
+const REGISTRY_MAX_LENGTH = 1024;
+
 function parseEntry(registry: string, value: unknown): readonly CredentialEntry[] {
+  if (registry.length > REGISTRY_MAX_LENGTH) return [];
   const credentials = isJsonObject(value) ? parseLogin(value) : undefined;
   if (credentials === undefined) return [];
   const [host = "", ...path] = registry.replace(/^https?:\/\//, "").split("/");
