@@ -7,7 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { archiveDirectory } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import { addImage, down, listImages, listRunningImages, removeImage } from "@patchbay/supervisor";
+import {
+  addImage,
+  backUp,
+  down,
+  listImages,
+  listRunningImages,
+  removeImage,
+} from "@patchbay/supervisor";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRegistry, type Registry } from "../containerd/registry.ts";
 
@@ -97,6 +104,12 @@ test("an image added again replaces the previous one", async () => {
   const [before] = (await listImages(dataDir)).filter(({ name }) => name === "guest");
   const after = await add("guest", source);
   expect(after.digest).not.toBe(before?.digest);
+});
+
+test("a backup of a stopped machine names its images", async () => {
+  const file = join(work, "machine.tar");
+  const { images } = await backUp({ dataDir, file, print: () => undefined });
+  expect(images).toEqual((await listImages(dataDir)).map(({ name }) => name));
 });
 
 test("removes images, which are never in use on a stopped machine", async () => {

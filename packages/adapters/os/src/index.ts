@@ -40,7 +40,7 @@ export {
   publishSocket,
   touchFile,
 } from "./unix-sockets.ts";
-export { acquireFileLock, type FileLock } from "./files/file-lock.ts";
+export { acquireFileLock, type FileLock, type LockHolder } from "./files/file-lock.ts";
 export { runInForeground, startDetached } from "./processes/start-process.ts";
 export { createDeviceNodes } from "./files/device-nodes.ts";
 export { computeFileBytes, createClaimDisk } from "./volumes/claim-disk.ts";

@@ -5,14 +5,15 @@ import { backUpStore } from "@patchbay/apiserver";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { AppError, messageOf, printFormat } from "@patchbay/base";
 import { isMountPoint } from "@patchbay/containerd";
-import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
+import type { Files, InheritedFd, ProcessRunner } from "@patchbay/core/interfaces";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles, createProcessRunner, renameFile } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot, printProgress, readBuild } from "./config.ts";
 import { rejectUnmarked } from "./data-dir/ownership.ts";
 import { buildPaths, type Paths } from "./data-dir/paths.ts";
-import { listRunningImages } from "./images/images.ts";
+import { lockBackup, thawClaims } from "./host/leftovers.ts";
+import { listAddedImages } from "./images/images.ts";
 import { findSupervisor } from "./supervisor/state.ts";
 
 export const MACHINE_FORMAT = { name: "patchbay-machine", version: 1 } as const;
@@ -29,8 +30,8 @@ export interface BackupOptions {
 export interface BackedUp {
   readonly objects: number;
   readonly volumes: readonly string[];
-  /** Names of images that users added. The archive does not contain them. */
-  readonly images: readonly string[];
+  /** Names of images that users added. The archive does not contain them. Unset if containerd does not list them. */
+  readonly images?: readonly string[];
 }
 
 interface Deps {
@@ -40,13 +41,15 @@ interface Deps {
   readonly print: (line: string) => void;
   readonly archive: string;
   readonly workDir: string;
+  readonly lock: InheritedFd;
 }
 
 const TAR_TIMEOUT_MS = 6 * 3_600_000;
-/** Maximum time for which the writes to a volume in use wait. */
 const FREEZE_MAX_SECONDS = 600;
 const PRIVATE_MODE = 0o700;
 const ARCHIVE_MODE = 0o600;
+const MKTEMP_TIMEOUT_MS = 10_000;
+const MKTEMP_LETTERS = "XXXXXX";
 
 async function readObjects({ files, paths }: Deps): Promise<string> {
   if ((await findSupervisor(files, paths)) === undefined) return backUpStore(paths.store);
@@ -90,28 +93,27 @@ async function findUse({ files, paths }: Deps, volume: string): Promise<VolumeUs
 
 /**
  * Copies a volume. Arguments: use, mount point, image, clone, archive, data directory, path of the image below it. The shell thaws the file
- * system also when `patchbay` is killed, and before the runner's deadline. Exit code 3: the volume changed; 4: no clone is possible.
+ * system also when `patchbay` is killed, and before the runner's deadline. Until then it holds the lock, its descriptor 3, which programs
+ * that can outlive it do not inherit. Exit code 3: the volume changed; 4: no clone is possible.
  */
 const COPY_SCRIPT = `set -eu
 use=$1 mount=$2 image=$3 clone=$4 archive=$5 data=$6 member=$7
-append() { timeout ${String(FREEZE_MAX_SECONDS)} tar --append --sparse --file="$archive" --directory="$data" "$member"; }
+append() { "$@" tar --append --sparse --file="$archive" --directory="$data" "$member" 3>&-; }
 trap 'exit 1' INT TERM
 if [ "$use" = mounted ]; then
-  if message=$(fsfreeze --freeze "$mount" 2>&1); then
-    trap 'fsfreeze --unfreeze "$mount"' EXIT
-  else
+  trap 'fsfreeze --unfreeze "$mount" 2>/dev/null || :' EXIT
+  message=$(fsfreeze --freeze "$mount" 2>&1) ||
     case $message in
       *"Read-only file system"*) use=unused ;;
       *) echo "$message" >&2; exit 1 ;;
     esac
-  fi
 fi
-if [ "$use" != unused ] && cp --reflink=always "$image" "$clone" 2>/dev/null; then exit 0; fi
+if [ "$use" != unused ] && cp --reflink=always "$image" "$clone" 2>/dev/null 3>&-; then exit 0; fi
 rm -f "$clone"
 [ "$use" != device ] || exit 4
-if [ "$use" = mounted ]; then append; exit; fi
+if [ "$use" = mounted ]; then append timeout ${String(FREEZE_MAX_SECONDS)}; exit; fi
 before=$(stat -c '%.Y' "$image")
-tar --append --sparse --file="$archive" --directory="$data" "$member"
+append env
 [ "$(stat -c '%.Y' "$image")" = "$before" ] || exit 3`;
 
 const COPY_PROBLEMS: Readonly<Record<number, string>> = {
@@ -128,7 +130,7 @@ async function runTar({ runner }: Deps, ...args: readonly string[]): Promise<voi
 }
 
 async function addVolume(deps: Deps, volume: string): Promise<void> {
-  const { files, runner, paths, archive, print } = deps;
+  const { files, runner, paths, archive, lock, print } = deps;
   const use = await findUse(deps, volume);
   const directory = join(paths.claims, volume);
   const member = join("claims", volume, "volume.img");
@@ -138,6 +140,7 @@ async function addVolume(deps: Deps, volume: string): Promise<void> {
   const args = [use, join(directory, "mount"), image, clone, archive, paths.dataDir, member];
   const { exitCode, stderr } = await runner.run({
     argv: ["sh", "-c", COPY_SCRIPT, "copy", ...args],
+    inheritFds: [lock],
     timeoutMs: TAR_TIMEOUT_MS,
   });
   if (exitCode !== 0) {
@@ -157,14 +160,23 @@ async function addVolume(deps: Deps, volume: string): Promise<void> {
   print(`volume ${volume} is copied${use === "mounted" ? ", its writes waited meanwhile" : ""}`);
 }
 
+async function findImages({ paths, print }: Deps): Promise<Pick<BackedUp, "images">> {
+  try {
+    return { images: await listAddedImages(paths.dataDir) };
+  } catch (error) {
+    print(`names of the machine's images are not in the backup: ${messageOf(error)}`);
+    return {};
+  }
+}
+
 async function writeArchive(deps: Deps): Promise<BackedUp> {
   const { files, paths, archive, workDir, print } = deps;
   const objects = await readObjects(deps);
   const volumes = await listVolumes(deps, objects);
-  const images = await listRunningImages(paths.dataDir).catch(() => []);
+  const images = await findImages(deps);
   const createdAtMs = createClock().now();
   const format = printFormat(MACHINE_FORMAT);
-  const manifest = { format, ...readBuild(), createdAtMs, volumes, images };
+  const manifest = { format, ...readBuild(), createdAtMs, volumes, ...images };
   await files.writeAtomic(join(workDir, MANIFEST), `${JSON.stringify(manifest)}\n`, ARCHIVE_MODE);
   await files.writeAtomic(join(workDir, OBJECTS), objects, ARCHIVE_MODE);
   await files.writeAtomic(archive, "", ARCHIVE_MODE);
@@ -174,32 +186,68 @@ async function writeArchive(deps: Deps): Promise<BackedUp> {
   const count = objects.split("\n").filter((line) => line !== "").length - 2; // Without the first and the last line.
   print(`${String(count)} objects, keys and settings are copied`);
   for (const volume of volumes) await addVolume(deps, volume);
-  return { objects: count, volumes, images };
+  return { objects: count, volumes, ...images };
 }
 
-export async function backUp(options: BackupOptions): Promise<BackedUp> {
-  if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
-  const files = createFiles();
-  const runner = createProcessRunner();
-  const paths = buildPaths(options.dataDir);
-  const file = resolve(options.file);
-  const archive = `${file}.partial`;
-  const workDir = join(dirname(file), `.${basename(file)}.work`);
-  await rejectUnmarked({ files, paths });
-  const deps = { files, runner, paths, archive, workDir, print: options.print ?? printProgress };
+/** Makes a directory that only root can read and change, also beside an archive in a directory of all users. */
+async function makeWorkDirectory(
+  { files, runner }: Pick<Deps, "files" | "runner">,
+  file: string,
+): Promise<string> {
+  const [directory, prefix] = [dirname(file), `.${basename(file)}.work-`];
+  await files.ensureDirectory(directory, PRIVATE_MODE);
+  const leftovers = (await files.list(directory)).filter(
+    (name) => name.startsWith(prefix) && name.length === prefix.length + MKTEMP_LETTERS.length,
+  );
+  for (const name of leftovers) await files.remove(join(directory, name));
+  const argv = ["mktemp", "--directory", join(directory, `${prefix}${MKTEMP_LETTERS}`)] as const;
+  const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: MKTEMP_TIMEOUT_MS });
+  if (exitCode === 0) return stdout.replace(/\n$/, "");
+  throw new AppError("OS_PROGRAM_FAILED", { program: "mktemp", exitCode, stderr: stderr.trim() });
+}
+
+async function backUpTo(
+  file: string,
+  given: Pick<Deps, "files" | "runner" | "paths" | "print" | "lock">,
+): Promise<BackedUp> {
+  const { files, runner, paths } = given;
+  await thawClaims(given);
+  const workDir = await makeWorkDirectory(given, file);
+  const archive = join(workDir, "archive.tar");
   try {
-    await files.ensureDirectory(workDir, PRIVATE_MODE);
-    const done = await writeArchive(deps);
+    const done = await writeArchive({ ...given, archive, workDir });
     await runner.run({ argv: ["sync", archive], timeoutMs: TAR_TIMEOUT_MS });
     await renameFile(archive, file);
     const record = { file, atMs: createClock().now() };
     await files.writeAtomic(paths.backupRecord, `${JSON.stringify(record)}\n`);
     return done;
   } catch (error) {
+    await thawClaims(given).catch(() => undefined); // The first error is reported.
+    throw error;
+  } finally {
+    await files.remove(workDir);
+  }
+}
+
+export async function backUp(options: BackupOptions): Promise<BackedUp> {
+  if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
+  const files = createFiles();
+  const paths = buildPaths(options.dataDir);
+  await rejectUnmarked({ files, paths });
+  await files.ensureDirectory(paths.run, PRIVATE_MODE);
+  const lock = lockBackup(paths);
+  if (!("release" in lock)) {
+    const reason = `another backup of this machine has not ended, process ${lock.holderPid}`;
+    throw new AppError("STANDALONE_BACKUP_FAILED", { reason });
+  }
+  const { print = printProgress } = options;
+  const deps = { files, runner: createProcessRunner(), paths, print, lock: lock.descriptor };
+  try {
+    return await backUpTo(resolve(options.file), deps);
+  } catch (error) {
     if (error instanceof AppError && error.code !== "OS_PROGRAM_FAILED") throw error;
     throw new AppError("STANDALONE_BACKUP_FAILED", { reason: messageOf(error) }, { cause: error });
   } finally {
-    await files.remove(workDir);
-    await files.remove(archive);
+    lock.release();
   }
 }

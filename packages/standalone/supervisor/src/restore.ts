@@ -26,9 +26,9 @@ export interface RestoreOptions {
 export interface Restored {
   readonly objects: number;
   readonly revision: number;
-  /** Names of the restored volumes of claims; none if the file contains only objects. */
   readonly volumes: readonly string[];
-  readonly images: readonly string[];
+  /** Names of images that the machine had. Unset if the backup does not contain their names. */
+  readonly images?: readonly string[];
 }
 
 const PRIVATE_MODE = 0o700;
@@ -94,7 +94,8 @@ async function restoreArchive(deps: Deps): Promise<Restored> {
     await createProcessRunner().run({ argv: sync, timeoutMs: TAR_TIMEOUT_MS });
     const text = await readBackup(files, join(workDir, OBJECTS));
     const stored = restoreStore(paths.store, { path: file, text });
-    return { ...stored, volumes, images: listTexts(manifest?.["images"]) };
+    const images = manifest?.["images"];
+    return { ...stored, volumes, ...(images !== undefined && { images: listTexts(images) }) };
   } finally {
     await files.remove(workDir);
   }

@@ -11,12 +11,15 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
+import type { InheritedFd } from "@patchbay/core/interfaces";
 import { isMissing, toFileError } from "./file-errors.ts";
 import { osNative } from "../native.ts";
 
 const LOCK_FILE_MODE = 0o600;
 
 export interface FileLock {
+  /** A program that inherits it holds the lock too, until that program ends. */
+  readonly descriptor: InheritedFd;
   release(): void;
 }
 
@@ -50,6 +53,7 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
   ftruncateSync(fd);
   writeSync(fd, `${String(process.pid)}\n`, 0);
   return {
+    descriptor: { fd, inode: fstatSync(fd, { bigint: true }).ino.toString() },
     release: () => {
       if (isCurrent(fd, path)) rmSync(path, { force: true });
       closeSync(fd);

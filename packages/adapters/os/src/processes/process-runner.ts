@@ -34,7 +34,6 @@ interface ProgramStart {
   /** Descriptors that the program inherits as 3, 4, and so on. The caller may close the descriptors immediately. */
   readonly fds: readonly number[];
   readonly hasInput: boolean;
-  /** Whether the kernel kills the program when this process exits. */
   readonly diesWithParent: boolean;
 }
 

@@ -122,7 +122,8 @@ async function runBackup(context: Context, input: Input): Promise<void> {
   const file = resolve(argumentAt(input, 0));
   const done = await backUp({ dataDir: resolve(context.global.dataDir), file });
   const { objects, volumes, images } = done;
-  const left = images.length === 0 ? "" : `; images are not in it: ${images.join(", ")}`;
+  const names = images === undefined ? ", and their names are unknown" : `: ${images.join(", ")}`;
+  const left = images?.length === 0 ? "" : `; images are not in it${names}`;
   await printResult(context, {
     table: () => `${file}: ${String(objects)} objects, ${String(volumes.length)} volumes${left}\n`,
     data: { file, ...done },
@@ -146,10 +147,13 @@ async function runRestore(context: Context, input: Input): Promise<void> {
   const restored = await standalone.restore({ dataDir, file });
   const { objects, revision, volumes, images } = restored;
   const ofVolumes = volumes.length === 0 ? "" : `, and ${String(volumes.length)} volumes,`;
-  const missing = images.map((image) => `add again: patchbay image add ${image} SOURCE\n`).join("");
+  const unknown = "the backup does not name its images; ";
+  const missing = (images ?? ["NAME"])
+    .map((image) => `add again: patchbay image add ${image} SOURCE\n`)
+    .join("");
   await printResult(context, {
     table: () =>
-      `${String(objects)} objects${ofVolumes} restored; revisions continue from ${String(revision)}\n${missing}`,
+      `${String(objects)} objects${ofVolumes} restored; revisions continue from ${String(revision)}\n${images === undefined ? unknown : ""}${missing}`,
     data: { file, ...restored },
     names: [],
   });

@@ -10,9 +10,7 @@ import type { Store } from "./store.ts";
 import { extractStoredMetadata } from "./text-object.ts";
 
 const FORMAT = { name: "patchbay-backup", version: 1 } as const;
-/**
- * Amount by which a restore increases the revision. Must exceed the number of writes since the backup, so that no revision is used twice.
- */
+/** Increase of the revision by a restore. Must exceed the number of writes since the backup, so that no revision is used twice. */
 const REVISION_GAP = 1_000_000_000;
 
 /** Yields a backup of the state at the time of the first line. The last line marks the backup as complete. */

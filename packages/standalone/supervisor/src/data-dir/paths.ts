@@ -27,6 +27,7 @@ export interface Paths {
   readonly lock: string;
   readonly state: string;
   readonly backupRecord: string;
+  readonly backupLock: string;
 }
 
 /** Builds the paths below `dataDir`, which must be absolute. */
@@ -56,6 +57,7 @@ export function buildPaths(dataDir: string): Paths {
     lock: pathOf("run", "supervisor.lock"),
     state: pathOf("run", "supervisor.json"),
     backupRecord: pathOf("backup.json"),
+    backupLock: pathOf("run", "backup.lock"),
   };
 }
 
@@ -63,11 +65,9 @@ export function buildHealthSocketPath({ run }: Paths, component: string): string
   return join(run, `${component}.sock`);
 }
 
-/** Mode of directories that contain keys, objects or logs. Only root may read them. */
 const PRIVATE_MODE = 0o700;
 const PUBLIC_MODE = 0o755;
 
-/** Lists the directories in the order of their creation. */
 export function listDirectories(paths: Paths): readonly (readonly [path: string, mode: number])[] {
   return [
     [paths.dataDir, PUBLIC_MODE],

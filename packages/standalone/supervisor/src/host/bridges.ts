@@ -24,7 +24,6 @@ export interface HostLink {
   readonly master?: string;
 }
 
-/** Runs `ip -j link show`. @throws AppError with OS_PROGRAM_FAILED */
 export async function listLinks(runner: ProcessRunner): Promise<readonly HostLink[]> {
   const argv = ["ip", "-j", "link", "show"] as const;
   const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });

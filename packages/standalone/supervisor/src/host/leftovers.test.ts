@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is removed from the host of a machine that is down, on fake files and programs.
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { buildPaths } from "../data-dir/paths.ts";
 import { buildCgroupRoot } from "../runtime/own-containerd.ts";
-import { removeLeftovers } from "./leftovers.ts";
+import { lockBackup, removeLeftovers, thawLeftClaims } from "./leftovers.ts";
 
 const PATHS = buildPaths("/d");
 const GROUP = `/sys/fs/cgroup${buildCgroupRoot(PATHS)}`;
@@ -68,4 +71,55 @@ test.each([
   expect(ran.filter((line) => WANTED.includes(line))).toEqual(
     WANTED.filter((_line, index) => index !== missing),
   );
+});
+
+describe("claims that a killed backup left frozen", () => {
+  /** Runs fsfreeze on a machine with a mounted claim; it fails with this exit code. */
+  async function frozen(exitCode: number) {
+    const dataDir = mkdtempSync(join(tmpdir(), "frozen-"));
+    onTestFinished(() => {
+      rmSync(dataDir, { recursive: true });
+    });
+    const paths = buildPaths(dataDir);
+    mkdirSync(paths.run);
+    const mount = join(paths.claims, "a", "mount");
+    const mountinfo = `40 1 7:0 / ${mount} rw - ext4 /dev/loop0 rw`;
+    await files.writeAtomic("/proc/self/mountinfo", mountinfo);
+    for (const name of ["a", "b"])
+      await files.writeAtomic(join(paths.claims, name, "volume.img"), "");
+    const runner = createFakeProcessRunner({
+      fsfreeze: ({ argv }) => {
+        ran.push(argv.join(" "));
+        return { exitCode };
+      },
+    });
+    const log = createFakeLogger();
+    return { deps: { files, runner, log, paths }, want: `fsfreeze --unfreeze ${mount}` };
+  }
+
+  test.each([
+    { name: "are thawed", exitCode: 0 },
+    { name: "are left alone if they are not frozen", exitCode: 1 },
+  ])("$name", async ({ exitCode }) => {
+    const { deps, want } = await frozen(exitCode);
+    await thawLeftClaims(deps);
+    expect(ran).toEqual([want]);
+    expect(deps.log.lines).toEqual([]);
+    await thawLeftClaims(deps);
+    expect(ran).toEqual([want, want]);
+  });
+
+  test("stay frozen while a backup runs", async () => {
+    const { deps } = await frozen(0);
+    const lock = lockBackup(deps.paths);
+    await thawLeftClaims(deps);
+    expect(ran).toEqual([]);
+    if ("release" in lock) lock.release();
+  });
+
+  test("do not prevent the start if they cannot be thawed", async () => {
+    const { deps } = await frozen(0);
+    await thawLeftClaims({ ...deps, runner: createFakeProcessRunner({}) });
+    expect(deps.log.lines).toMatchObject([{ message: "frozen claims cannot be thawed" }]);
+  });
 });

@@ -29,6 +29,11 @@ export async function listRunningImages(dataDir: string): Promise<readonly strin
   return withContainerd(dataDir, listAddedNames);
 }
 
+export async function listAddedImages(dataDir: string): Promise<readonly string[]> {
+  if (!(await createFiles().exists(buildPaths(dataDir).containerd))) return [];
+  return withContainerd(dataDir, listAddedNames);
+}
+
 /** @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED, or an error code of {@link withContainerd} */
 export async function addImage(image: ImageToAdd): Promise<MachineImage> {
   fullReference(image.name); // Rejects an invalid name before containerd is started.

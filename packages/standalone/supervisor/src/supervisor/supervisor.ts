@@ -9,7 +9,7 @@ import { buildPrograms, type Programs } from "./components.ts";
 import { createStopSignal, readArchitecture, readBuild, type ProcessArguments } from "../config.ts";
 import { shutDownGuests } from "./guests.ts";
 import { probeKvm, type KvmFinding } from "../runtime/kvm-probe.ts";
-import { removeLeftovers } from "../host/leftovers.ts";
+import { removeLeftovers, thawLeftClaims } from "../host/leftovers.ts";
 import { ensureKinds, ensureKubeVirt, ensureRights, ensureVirtApi } from "../objects.ts";
 import { removeMasquerade, removeServiceRules } from "../host/rules.ts";
 import { buildPaths, type Paths } from "../data-dir/paths.ts";
@@ -256,6 +256,7 @@ export async function supervise(
   const runner = createProcessRunner();
   const { build } = readBuild();
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, build, state });
+  await thawLeftClaims({ files, runner, log, paths });
   void rotateMachineLogs({ files, clock, log, directory: paths.logs }, signal);
   try {
     await supervisor.start({ ...(await readSettingsFile(files, settingsFile)), ...settings });

@@ -312,7 +312,6 @@ function planLostVolume({ claim }: ClaimFacts, volumeName: string): readonly Cla
   return [{ kind: "reportClaim", status: { phase: "Lost" } }, ...planWarning("ClaimLost", message)];
 }
 
-/** Returns the name of the claim's volume, which may not exist yet. */
 export function findVolumeName({ metadata, spec }: PersistentVolumeClaim): string {
   return (spec.volumeName ?? "") === ""
     ? buildVolumeName(metadata.uid ?? "")
