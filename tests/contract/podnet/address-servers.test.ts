@@ -12,7 +12,7 @@ import {
   type ServedNic,
 } from "@patchbay/core/nics";
 import { EMPTY_GUEST_VIEW } from "@patchbay/core/guest";
-import { createProcessRunner } from "@patchbay/os";
+import { createNamespaces, createProcessRunner } from "@patchbay/os";
 import { createDhcpServers } from "@patchbay/podnet";
 import type { AddressServer, Command } from "@patchbay/core/interfaces";
 import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/testing";
@@ -37,7 +37,12 @@ import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 
 const processFamily = `${PREFIX}-dhcp`;
-const servers = createDhcpServers({ runner: createProcessRunner(), processFamily });
+const options = {
+  runner: createProcessRunner(),
+  namespaces: createNamespaces(),
+  processFamily,
+};
+const servers = createDhcpServers(options);
 
 /** Pids of this test's servers. */
 function serverPids(): readonly string[] {
@@ -182,7 +187,8 @@ describe("a server", () => {
     const directory = mkdtempSync(join(tmpdir(), "mounted-"));
     run("mount", "-t", "tmpfs", "none", directory);
     try {
-      await start(pod, SERVED_NIC);
+      // Servers share a root, so another root is made while the file system is mounted.
+      running.push(await createDhcpServers(options).start(namespaces.open(pod), SERVED_NIC));
     } finally {
       run("umount", directory);
     }
@@ -200,7 +206,7 @@ describe("a server", () => {
     const env = { PATH: `${directory}:${process.env["PATH"] ?? ""}` };
     const real = createProcessRunner();
     const runner = { ...real, run: (command: Command) => real.run({ ...command, env }) };
-    const withoutMounts = createDhcpServers({ runner, processFamily });
+    const withoutMounts = createDhcpServers({ ...options, runner });
     running.push(await withoutMounts.start(namespaces.open(pod), SERVED_NIC));
     expect(readFileSync(`/proc/${serverPids()[0] ?? ""}/status`, "utf8")).toMatch(
       /^NSpid:\t\d+\t1$/m,
@@ -398,7 +404,7 @@ describe("a server", () => {
   test("left behind by a killed agent is ended by a successor", async () => {
     const { pod } = makePair(namespaces);
     const remaining = await servers.start(namespaces.open(pod), SERVED_NIC);
-    await createDhcpServers({ runner: createProcessRunner(), processFamily }).killLeftovers();
+    await createDhcpServers(options).killLeftovers();
     expect(serverPids()).toEqual([]);
     expect(await remaining.ended).not.toBe("");
   });

@@ -8,7 +8,7 @@ import {
   type ServedNic,
 } from "@patchbay/core/nics";
 import { EMPTY_GUEST_VIEW } from "@patchbay/core/guest";
-import { createProcessRunner } from "@patchbay/os";
+import { createNamespaces, createProcessRunner } from "@patchbay/os";
 import { createDhcpServers } from "@patchbay/podnet";
 import type { AddressServer, NetnsHandle } from "@patchbay/core/interfaces";
 import { aVmi, eventually, run } from "@patchbay/support";
@@ -20,6 +20,7 @@ import { addHost, addNic, makeNetwork, Namespaces, ping, PREFIX } from "./links.
 const namespaces = new Namespaces();
 const servers = createDhcpServers({
   runner: createProcessRunner(),
+  namespaces: createNamespaces(),
   processFamily: `${PREFIX}-egress`,
 });
 const running: AddressServer[] = [];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guest gets its network's addresses and the IPv6 default route from its pod only.
 import type { BridgeWiring } from "@patchbay/core/nics";
-import { createProcessRunner } from "@patchbay/os";
+import { createNamespaces, createProcessRunner } from "@patchbay/os";
 import { createDhcpServers } from "@patchbay/podnet";
 import type { AddressServer } from "@patchbay/core/interfaces";
 import { SERVED_NIC } from "@patchbay/podnet/testing";
@@ -17,7 +17,11 @@ import { addHost, addNic, guestWiring, makeNetwork, Namespaces, ping, PREFIX } f
 
 const namespaces = new Namespaces();
 const runner = createProcessRunner();
-const servers = createDhcpServers({ runner, processFamily: `${PREFIX}-guest` });
+const servers = createDhcpServers({
+  runner,
+  namespaces: createNamespaces(),
+  processFamily: `${PREFIX}-guest`,
+});
 const running: AddressServer[] = [];
 afterEach(async () => {
   for (const server of running.splice(0)) await server.stop();

@@ -101,7 +101,8 @@ export class NodeOnKernel implements TestNode {
   constructor(prefix: string) {
     this.#prefix = prefix;
     const processFamily = `faults-servers-${prefix}`;
-    this.#addressServers = createDhcpServers({ runner: createProcessRunner(), processFamily });
+    const [runner, namespaces] = [createProcessRunner(), createNamespaces()];
+    this.#addressServers = createDhcpServers({ runner, namespaces, processFamily });
   }
 
   groundFor(life: Life): Ground {

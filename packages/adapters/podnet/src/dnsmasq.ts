@@ -7,7 +7,9 @@ import type { NicRoute, ServedNic } from "@patchbay/core/nics";
 import type {
   AddressServer,
   AddressServers,
+  Namespaces,
   NetnsHandle,
+  OpenNetns,
   ProcessRunner,
 } from "@patchbay/core/interfaces";
 
@@ -189,6 +191,7 @@ export function buildDnsmasqArguments(nic: ServedNic): readonly string[] {
 
 interface AddressServersOptions {
   readonly runner: ProcessRunner;
+  readonly namespaces: Namespaces;
   /** Name of the process family of all DHCP servers. A restarted agent kills leftover servers by this name. */
   readonly processFamily: string;
 }
@@ -235,10 +238,10 @@ class UserPool {
 const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
 
 /**
- * Script that gives the server a root file system with only programs, libraries and two devices, and detaches the old root. Otherwise, the
- * server's mount namespace would keep volumes of other VMs mounted. Those volumes could be neither mounted again nor deleted.
+ * Script that makes a root file system with only programs, libraries and two devices, detaches the old root, and prints its PID. Otherwise,
+ * the servers' mount namespace would keep volumes of other VMs mounted. Those volumes could be neither mounted again nor deleted.
  */
-const ENTER_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
+const MAKE_ROOT_SCRIPT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
 for place in bin etc lib lib32 lib64 libx32 sbin usr; do
   if [ -L "/$place" ]; then ln -s "$(readlink "/$place")" "$place"
   elif [ -d "/$place" ]; then mkdir "$place" && mount --bind "/$place" "$place"
@@ -246,28 +249,29 @@ for place in bin etc lib lib32 lib64 libx32 sbin usr; do
 done
 mkdir dev old proc && touch dev/null dev/urandom &&
 mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
-pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
-exec "$@"`;
-/** Script that enters the new root only if mounts are permitted. AppArmor may forbid mounts in the agent's container. */
-const ENTER_ROOT_IF_ALLOWED_SCRIPT = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
-exec unshare --mount --mount-proc sh -c '${ENTER_ROOT_SCRIPT}' sh "$@"`;
+pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / && umount -l proc || exit
+echo "$$" && exec sleep 60`;
 
 /** Resource limits of a DHCP server, which needs 12 MiB of address space. `--nproc` allows for a previous server that is still exiting. */
 const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
 
-function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
+function buildCommand(
+  user: string,
+  nic: ServedNic,
+  root: OpenNetns | undefined,
+): readonly [string, ...string[]] {
   return [
-    ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
+    "nsenter",
+    "--net=/proc/self/fd/3",
+    ...(root === undefined ? [] : ["--mount=/proc/self/fd/4"]),
+    ...(["sh", "-c", 'exec "$@" 2>&1 3<&- 4<&-', "sh"] as const),
     // dnsmasq runs in a separate PID namespace and sees no other process. `unshare` stays outside, and kills dnsmasq when the agent exits.
     "unshare",
     "--pid",
     "--ipc",
     "--fork",
     "--kill-child",
-    "sh",
-    "-c",
-    ENTER_ROOT_IF_ALLOWED_SCRIPT,
-    "sh",
+    ...(root === undefined ? [] : ["--mount-proc"]),
     "prlimit",
     ...LIMITS,
     "setpriv",
@@ -299,15 +303,45 @@ function lastLine(output: string): string {
   return output.trim().split("\n").at(-1) ?? "";
 }
 
+/** Time limit of the script that makes the root, in milliseconds. It usually takes 20 ms. */
+const MAKE_ROOT_TIMEOUT_MS = 10_000;
+
+/**
+ * Makes the servers' root file system, and returns its mount namespace, which exists as long as its descriptor. Returns undefined if mounts
+ * are not permitted. AppArmor may forbid them in the agent's container.
+ */
+async function makeRoot({
+  runner,
+  namespaces,
+  processFamily,
+}: AddressServersOptions): Promise<OpenNetns | undefined> {
+  const made = new AbortController();
+  const opened = Promise.withResolvers<OpenNetns | undefined>();
+  let output = "";
+  const onOutput = (text: string): void => {
+    output += text;
+    if (!output.endsWith("\n")) return;
+    opened.resolve(namespaces.open(`/proc/${output.trim()}/ns/mnt`));
+    made.abort();
+  };
+  const argv = ["unshare", "--mount", "sh", "-c", MAKE_ROOT_SCRIPT] as const;
+  const limits = { processFamily, timeoutMs: MAKE_ROOT_TIMEOUT_MS, signal: made.signal };
+  const end = (): void => {
+    opened.resolve(undefined);
+  };
+  runner.run({ argv, ...limits, onOutput }).then(end, end);
+  return opened.promise;
+}
+
 interface ServerCommand {
+  readonly inheritFds: readonly NetnsHandle[];
   readonly argv: readonly [string, ...string[]];
   readonly release: () => void;
 }
 
 async function start(
   { runner, processFamily }: AddressServersOptions,
-  netns: NetnsHandle,
-  { argv, release }: ServerCommand,
+  { inheritFds, argv, release }: ServerCommand,
 ): Promise<AddressServer> {
   const listening = Promise.withResolvers<undefined>();
   const stop = new AbortController();
@@ -316,7 +350,7 @@ async function start(
     output = `${output}${text}`.slice(-OUTPUT_MAX);
     if (output.includes(LISTENING_MESSAGE)) listening.resolve(undefined);
   };
-  const command = { argv, processFamily, inheritFds: [netns], timeoutMs: LIFETIME_MAX_MS };
+  const command = { argv, processFamily, inheritFds, timeoutMs: LIFETIME_MAX_MS };
   const ended = runner.run({ ...command, signal: stop.signal, onOutput }).then(
     ({ exitCode }) => `exit code ${String(exitCode)}: ${lastLine(output)}`,
     (error: unknown) => (stop.signal.aborted ? "it was stopped" : messageOf(error)),
@@ -337,11 +371,21 @@ async function start(
 
 export function createDhcpServers(options: AddressServersOptions): AddressServers {
   const users = new UserPool();
+  let root: Promise<OpenNetns | undefined> | undefined;
+  const openRoot = async (): Promise<OpenNetns | undefined> => {
+    root ??= makeRoot(options);
+    const opened = await root;
+    if (opened === undefined) root = undefined;
+    return opened;
+  };
   return {
     start: async (netns, nic) => {
       const { user, release } = users.assign(netns);
       try {
-        return await start(options, netns, { argv: buildCommand(user, nic), release });
+        const opened = await openRoot();
+        const argv = buildCommand(user, nic, opened);
+        const inheritFds = opened === undefined ? [netns] : [netns, opened];
+        return await start(options, { inheritFds, argv, release });
       } catch (error) {
         release();
         throw error;

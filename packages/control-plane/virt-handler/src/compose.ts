@@ -185,7 +185,8 @@ function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDocto
 
 function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   const processFamily = `virt-handler:${stateDir}`;
-  return killLeftovers(createDhcpServers({ runner: createProcessRunner(), processFamily }));
+  const [runner, namespaces] = [createProcessRunner(), createNamespaces()];
+  return killLeftovers(createDhcpServers({ runner, namespaces, processFamily }));
 }
 
 function findHostRoot({ hostProcess }: Flags): string {

@@ -59,7 +59,11 @@ const RETRIED = "CniFailed";
 
 const runner = createProcessRunner();
 const podNetwork = createPodNetwork({ runner, netlink: createNetlink() });
-const servers = createDhcpServers({ runner, processFamily: NAME_PREFIX });
+const servers = createDhcpServers({
+  runner,
+  namespaces: createNamespaces(),
+  processFamily: NAME_PREFIX,
+});
 
 export interface PlugRequest {
   readonly network: string;
