@@ -2,8 +2,9 @@
 // podnet fulfills its contract on the kernel, and frames pass through its wiring.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetnsHandle } from "@patchbay/core/interfaces";
+import type { NetnsHandle, PodNetwork, ProcessRunner } from "@patchbay/core/interfaces";
 import { describePodNetworkContract } from "@patchbay/podnet/testing";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -262,6 +263,47 @@ test("the bridge follows the MTU of the tap, and the pod NIC keeps its own", asy
       expect(isWired(wiring)).toBe(true);
       expect(isWired({ ...wiring, mtu: mtu + 1 })).toBe(false);
     }
+  } finally {
+    namespaces.close();
+  }
+});
+
+test("lists the rules only after another program has changed them", async () => {
+  const namespaces = new Namespaces();
+  try {
+    const host = addHost(namespaces);
+    const pod = namespaces.add("pod");
+    addNic({ host, pod }, { name: WIRING.podInterfaceName, kind: "veth", mac: MAC });
+    const real = createProcessRunner();
+    const lists: string[] = [];
+    const runner: ProcessRunner = {
+      ...real,
+      run: (command) => {
+        if (command.argv.includes("list")) lists.push(command.argv.join(" "));
+        return real.run(command);
+      },
+    };
+    const network = createPodNetwork({ runner, netlink: createNetlink() });
+    const netns = namespaces.open(pod);
+    const guard = { macs: [MAC], allowsServers: false, addresses: ["10.9.0.5"] };
+    const limits = {
+      outbound: { average: { bytesPerSecond: 1_000_000, burstBytes: 50_000 }, queueBytes: 150_000 },
+    };
+    const wiring = { ...WIRING, guard, limits, policy: { ingress: [{ peers: ["10.0.0.1"] }] } };
+    const isComplete = async (observer: PodNetwork): Promise<boolean> => {
+      const { isWired, hasPolicy } = await observer.observe(netns);
+      return isWired(wiring) && hasPolicy(wiring);
+    };
+    await network.wireTap(netns, wiring);
+    expect([await isComplete(network), await isComplete(makeNetwork())]).toEqual([true, true]);
+    expect(lists).toEqual([]);
+    run("ip", "netns", "exec", pod, "nft", "flush", "table", "netdev", "patchbay-tap1");
+    expect([await isComplete(network), await isComplete(makeNetwork())]).toEqual([false, false]);
+    await network.wireTap(netns, wiring);
+    expect([await isComplete(network), await isComplete(makeNetwork())]).toEqual([true, true]);
+    await network.unwireTap(netns, wiring);
+    expect(run("ip", "netns", "exec", pod, "nft", "list", "ruleset")).toBe("");
+    expect(lists).toHaveLength(1);
   } finally {
     namespaces.close();
   }

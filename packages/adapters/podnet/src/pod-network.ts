@@ -53,7 +53,12 @@ import {
   restorePaths,
 } from "./pod-nic.ts";
 import { buildAnnouncements } from "./announcements.ts";
-import { createStateReader, type NetnsState, type StateSources } from "./netlink/netns-state.ts";
+import {
+  createNetnsStates,
+  type NetnsState,
+  type NetnsStates,
+  type StateSources,
+} from "./netlink/netns-state.ts";
 import { runInNamespace } from "./run-in.ts";
 import { listSysctlDirectories, printSysctls, WRITE_SYSCTLS_SCRIPT } from "./sysctls.ts";
 import { encodeRateLimit, encodeRateRemoval } from "./netlink/rate-limits.ts";
@@ -65,7 +70,7 @@ import {
   type Pod,
   addGuard,
   applyPolicy,
-  buildPolicyCommands,
+  planPolicy,
   removeBridge,
   removeGuard,
   removeRules,
@@ -383,14 +388,14 @@ interface PodNetworkOptions extends StateSources {
 }
 
 interface NetnsAccess extends PodNetworkOptions {
-  readonly readState: (netns: NetnsHandle) => Promise<NetnsState>;
+  readonly states: NetnsStates;
 }
 
 export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
   const { netlink } = options;
-  const access: NetnsAccess = { ...options, readState: createStateReader(options) };
+  const access: NetnsAccess = { ...options, states: createNetnsStates(options) };
   return {
-    observe: async (netns) => toPodView(await access.readState(netns)),
+    observe: async (netns) => toPodView(await access.states.read(netns)),
     listLinks: (netns) => queryLinks(netlink, netns),
     wireTap: async (netns, wiring) => {
       assertValidNames([...listNames(wiring), wiring.mac]);
@@ -445,15 +450,12 @@ export function createPodNetwork(options: PodNetworkOptions): PodNetwork {
   };
 }
 
-function toPod({ runner, netlink, readState, hostProcess }: NetnsAccess, netns: NetnsHandle): Pod {
+function toPod({ runner, netlink, states, hostProcess }: NetnsAccess, netns: NetnsHandle): Pod {
   return {
-    readState: () => readState(netns),
+    readState: () => states.read(netns),
     listLinks: () => queryLinks(netlink, netns),
     applyChanges: (changes) => applyLinkChanges(netlink, netns, changes),
-    applyRules: async (commands) => {
-      if (commands === "") return;
-      await runInNamespace(runner, netns, { program: "nft", args: ["-f", "-"], stdin: commands });
-    },
+    applyRules: (changes) => states.applyRules(netns, changes),
     setSysctls: async (sysctls) => {
       if (sysctls.length === 0) return;
       const stdin = printSysctls(sysctls);
@@ -468,7 +470,7 @@ function toPodView(state: NetnsState): PodView {
     links: [...state.links.values()],
     isWired: (wiring) =>
       isWired(state, wiring) && isGuarded(state, wiring) && isLimited(state, wiring),
-    hasPolicy: (wiring) => buildPolicyCommands(state, wiring) === "",
+    hasPolicy: (wiring) => planPolicy(state, wiring).length === 0,
   };
 }
 

@@ -16,7 +16,12 @@ import type {
 } from "@patchbay/core/doctor";
 import type { ExaminedNic, NicDoctor } from "@patchbay/core/interfaces";
 import { queryNic } from "../netlink/queries.ts";
-import { createStateReader, type NetnsState, type StateSources } from "../netlink/netns-state.ts";
+import {
+  createNetnsStates,
+  type NetnsState,
+  type NetnsStates,
+  type StateSources,
+} from "../netlink/netns-state.ts";
 import { answersTableName } from "../nft/answers.ts";
 import {
   parseDhcpRequests,
@@ -410,13 +415,13 @@ async function readThrough(
 
 async function examine(
   sources: DoctorSources,
-  readState: ReturnType<typeof createStateReader>,
+  states: NetnsStates,
   nic: ExaminedNic,
 ): Promise<ObservedPath> {
   const { netlink, clock } = sources;
   const endMs = clock.monotonicMs() + nic.withinMs;
   const links = await readPathLinks(netlink, nic, nic.wiring);
-  const state = await readState(nic.pod);
+  const state = await states.read(nic.pod);
   const earlierRefusals = await listRefusals(sources, nic, state);
   const earlierDrops = await listPolicyDrops(sources, nic, state);
   const newId = (): number => randomBytes(4).readUInt32BE();
@@ -468,6 +473,6 @@ async function examine(
 }
 
 export function createNicDoctor(sources: DoctorSources): NicDoctor {
-  const readState = createStateReader(sources);
-  return { examine: (nic) => examine(sources, readState, nic) };
+  const states = createNetnsStates(sources);
+  return { examine: (nic) => examine(sources, states, nic) };
 }

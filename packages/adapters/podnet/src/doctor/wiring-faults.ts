@@ -7,7 +7,7 @@ import { hasTable } from "../nft/table.ts";
 import { planForwarding, planWiring, ANY_TAP } from "../wiring/bridge-plan.ts";
 import { planAddresses, planLinks, planSysctls } from "../wiring/masquerade-plan.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
-import { buildAnswersCommands, buildGuardCommands, buildPolicyCommands } from "../wiring/wirers.ts";
+import { planAnswers, planGuard, planPolicy } from "../wiring/wirers.ts";
 
 const SETTINGS_WITH_FAULTS = ["master", "mac", "learning", "up"] as const;
 
@@ -55,12 +55,10 @@ function listChangeFaults(
 }
 
 function listRuleFaults(state: NetnsState, wiring: ObservedWiring): readonly WiringFault[] {
-  const guard = buildGuardCommands(state, wiring) === "" ? [] : [wiring.tapName];
-  const policy = buildPolicyCommands(state, wiring) === "" ? [] : [`policy-${wiring.tapName}`];
+  const guard = planGuard(state, wiring).length === 0 ? [] : [wiring.tapName];
+  const policy = planPolicy(state, wiring).length === 0 ? [] : [`policy-${wiring.tapName}`];
   const answers =
-    wiring.kind === "bridge" && buildAnswersCommands(state, wiring) !== ""
-      ? [wiring.bridgeName]
-      : [];
+    wiring.kind === "bridge" && planAnswers(state, wiring).length > 0 ? [wiring.bridgeName] : [];
   return [...guard, ...policy, ...answers].map((link) => {
     return { link, what: "rules", description: `its table patchbay-${link}, unchanged` };
   });

@@ -167,3 +167,9 @@ export async function queryRules(netlink: Netlink, netns: NetnsHandle): Promise<
     hasTables: tableMessages === undefined || tableMessages.length > 0,
   };
 }
+
+/** Whether exactly one change lies between two generations. */
+export function isNextGeneration(before: string | undefined, after: string | undefined): boolean {
+  if (before === undefined || after === undefined) return false;
+  return Number.parseInt(before, 16) + 1 === Number.parseInt(after, 16);
+}

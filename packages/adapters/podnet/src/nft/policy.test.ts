@@ -3,13 +3,7 @@ import type { BridgeWiring, MasqueradeWiring } from "@patchbay/core/nics";
 import type { NicPolicy } from "@patchbay/core/policies";
 import { expect, test } from "vitest";
 import { buildPolicyTable } from "./policy.ts";
-import {
-  hasTable,
-  parseRuleset,
-  printTable,
-  printTableReplacement,
-  printTableUpdate,
-} from "./table.ts";
+import { hasTable, parseRuleset, printTable, replaceTable, updateTable } from "./table.ts";
 
 const WIRING: BridgeWiring = {
   kind: "bridge",
@@ -104,7 +98,7 @@ const AFTER = buildPolicyTable(WIRING, { ingress: [{ peers: ["10.0.0.2"] }] });
 test("a changed peer changes the listed table, and a change retains the remembered flows", () => {
   const present = parseRuleset(`${printTable(BEFORE)}\n`);
   expect([hasTable(present, BEFORE), hasTable(present, AFTER)]).toEqual([true, false]);
-  const update = printTableUpdate(present, AFTER);
+  const update = updateTable(present, AFTER).commands;
   const removed = BEFORE.sets?.at(-1)?.name ?? "";
   expect(update.split("\n").slice(0, 3)).toEqual([
     "flush table netdev patchbay-policy-tap0",
@@ -117,6 +111,6 @@ test("a changed peer changes the listed table, and a change retains the remember
 test("a table without its hooks is replaced", () => {
   const text = printTable(BEFORE).replace('device "tap0" ', "");
   for (const present of [parseRuleset(""), parseRuleset(`${text}\n`)]) {
-    expect(printTableUpdate(present, AFTER)).toBe(printTableReplacement(AFTER));
+    expect(updateTable(present, AFTER)).toEqual(replaceTable(AFTER));
   }
 });

@@ -4,8 +4,8 @@ import {
   hasTable,
   hasTableNamed,
   parseRuleset,
-  printTableRemoval,
-  printTableReplacement,
+  removeTable,
+  replaceTable,
   printTable,
   type Table,
 } from "./table.ts";
@@ -44,10 +44,10 @@ const FOREIGN = `table ip nat {
 
 describe("a table", () => {
   test("replaces an existing table in one transaction", () => {
-    expect(printTableReplacement(TABLE)).toBe(
+    expect(replaceTable(TABLE).commands).toBe(
       `table inet patchbay-eth0\ndelete table inet patchbay-eth0\n${printTable(TABLE)}\n`,
     );
-    expect(printTableRemoval(TABLE)).toBe(
+    expect(removeTable(TABLE).commands).toBe(
       "table inet patchbay-eth0\ndelete table inet patchbay-eth0\n",
     );
   });

@@ -67,42 +67,66 @@ export function printTable(table: Table): string {
   return printParts(table, false);
 }
 
-/** Returns commands for `nft -f` that delete a table. The table need not exist. */
-export function printTableRemoval({ family, name }: TableName): string {
-  const tableName = `table ${family} ${name}`;
-  return `${tableName}\ndelete ${tableName}\n`;
+/** A change of one table. Several changes are applied in one transaction. */
+export interface TableChange {
+  /** Commands for `nft -f`. */
+  readonly commands: string;
+  readonly name: TableName;
+  /** The table after the change. */
+  readonly result: Table | "removed" | "unknown";
 }
 
-/** Returns commands for `nft -f` that replace a table atomically. */
-export function printTableReplacement(table: Table): string {
-  return `${printTableRemoval(table)}${printParts(table, true)}\n`;
+/** Plans the removal of a table. The table need not exist. */
+export function removeTable({ family, name }: TableName): TableChange {
+  const tableName = `table ${family} ${name}`;
+  const commands = `${tableName}\ndelete ${tableName}\n`;
+  return { commands, name: { family, name }, result: "removed" };
+}
+
+/** Plans the replacement of a table. The table need not exist. */
+export function replaceTable(table: Table): TableChange {
+  const { commands, name } = removeTable(table);
+  return { commands: `${commands}${printParts(table, true)}\n`, name, result: table };
 }
 
 /**
- * Returns commands for `nft -f` that change a table atomically. Dynamic sets retain the elements that packets added. All
- * other sets are created again, because nft lists sets in the order of their creation.
+ * Plans the change of a table. Dynamic sets retain the elements that packets added. All other sets are created again,
+ * because nft lists sets in the order of their creation.
  */
-export function printTableUpdate(present: RulesetTables, table: Table): string {
-  const tableName = `${table.family} ${table.name}`;
+export function updateTable(present: RulesetTables, table: Table): TableChange {
+  const { family, name } = table;
+  const tableName = `${family} ${name}`;
   const text = present.get(tableKey(table)) ?? "";
   const hookLines = table.chains.flatMap(({ hook }) => (hook === undefined ? [] : printHook(hook)));
   // The kernel removes a chain's hook when the device is deleted. Only a new table restores the hook.
-  if (!hookLines.every((line) => text.includes(`\t\t${line}\n`)))
-    return printTableReplacement(table);
-  const setNames = [...text.matchAll(/^\tset (\S+) \{$/gm)].map(([, name]) => name ?? "");
+  if (!hookLines.every((line) => text.includes(`\t\t${line}\n`))) return replaceTable(table);
+  const setNames = [...text.matchAll(/^\tset (\S+) \{$/gm)].map(([, set]) => set ?? "");
   const dynamicSets = (table.sets ?? []).filter(({ elements }) => elements.length === 0);
-  const retained = new Set(dynamicSets.map(({ name }) => name));
-  return [
+  const retained = new Set(dynamicSets.map((set) => set.name));
+  const commands = [
     `flush table ${tableName}`,
-    ...setNames
-      .filter((name) => !retained.has(name))
-      .map((name) => `delete set ${tableName} ${name}`),
+    ...setNames.filter((set) => !retained.has(set)).map((set) => `delete set ${tableName} ${set}`),
     printParts(table, true),
     "",
   ].join("\n");
+  return { commands, name: { family, name }, result: "unknown" };
 }
 
 export type RulesetTables = ReadonlyMap<string, string>;
+
+/** Returns the tables after the changes, as nft would list them. Returns undefined if that is unknown. */
+export function predictTables(
+  present: RulesetTables,
+  changes: readonly TableChange[],
+): RulesetTables | undefined {
+  const tables = new Map(present);
+  for (const { name, result } of changes) {
+    if (result === "unknown") return undefined;
+    if (result === "removed") tables.delete(tableKey(name));
+    else tables.set(tableKey(name), printTable(result));
+  }
+  return tables;
+}
 
 function tableKey({ family, name }: TableName): string {
   return `${family} ${name}`;

@@ -50,8 +50,10 @@ function recordPod(): { readonly pod: Pod; readonly commands: string[] } {
       commands.push(...changes.map(printLinkChange));
       return Promise.resolve();
     },
-    applyRules: (rules: string) => {
-      if (rules !== "") commands.push(rules.includes("fwd to") ? "nft add" : "nft delete");
+    applyRules: (changes: Parameters<Pod["applyRules"]>[0]) => {
+      commands.push(
+        ...changes.map(({ result }) => (result === "removed" ? "nft delete" : "nft add")),
+      );
       return Promise.resolve();
     },
   };

@@ -7,9 +7,10 @@ import { isSameRateLimit } from "../netlink/rate-limits.ts";
 import {
   hasTable,
   hasTableNamed,
-  printTableRemoval,
-  printTableReplacement,
+  removeTable,
+  replaceTable,
   type Table,
+  type TableChange,
   type TableName,
 } from "../nft/table.ts";
 import type { Pod } from "./wirers.ts";
@@ -64,20 +65,19 @@ function planTapLimit(
 interface LimitPlan {
   readonly tap: readonly LinkChange[];
   readonly limiter: readonly LinkChange[];
-  /** Commands for `nft -f`; empty if the table is correct. */
-  readonly rules: string;
+  readonly rules: readonly TableChange[];
 }
 
 function planLimits(state: NetnsState, wiring: LimitedWiring): LimitPlan {
   // Plans nothing for a plugin's tap, because the plugin may have set its own limits.
-  if (wiring.kind === "tap") return { tap: [], limiter: [], rules: "" };
+  if (wiring.kind === "tap") return { tap: [], limiter: [], rules: [] };
   const name = buildLimiterName(wiring.tapName);
   const limiter = state.links.get(name);
   const table = buildLimitTable(wiring.tapName);
   // A rule refers to the limiter by index, so a new limiter needs a new rule.
   const isCurrent = limiter !== undefined && hasTable(state.tables, table);
-  const removal = hasTableNamed(state.tables, table) ? printTableRemoval(table) : "";
-  const replacement = isCurrent ? "" : printTableReplacement(table);
+  const removal = hasTableNamed(state.tables, table) ? [removeTable(table)] : [];
+  const replacement = isCurrent ? [] : [replaceTable(table)];
   return {
     tap: planTapLimit(state, wiring),
     limiter: planLimiter(limiter, state, wiring),
@@ -87,7 +87,7 @@ function planLimits(state: NetnsState, wiring: LimitedWiring): LimitPlan {
 
 export function isLimited(state: NetnsState, wiring: LimitedWiring): boolean {
   const { tap, limiter, rules } = planLimits(state, wiring);
-  return tap.length === 0 && limiter.length === 0 && rules === "";
+  return tap.length === 0 && limiter.length === 0 && rules.length === 0;
 }
 
 /** Applies the limits. Creates the limiter link before the rules and removes it after them, because rules without the link drop frames. */

@@ -17,9 +17,12 @@ import { buildPolicyTable, policyTableName } from "../nft/policy.ts";
 import {
   hasTable,
   hasTableNamed,
-  printTableRemoval,
-  printTableReplacement,
-  printTableUpdate,
+  removeTable,
+  replaceTable,
+  type RulesetTables,
+  type TableChange,
+  type TableName,
+  updateTable,
 } from "../nft/table.ts";
 import type { NetnsState } from "../netlink/netns-state.ts";
 import type { Sysctl } from "../sysctls.ts";
@@ -45,7 +48,7 @@ export interface Pod {
   readState(): Promise<NetnsState>;
   listLinks(): Promise<readonly WiredLink[]>;
   applyChanges(changes: readonly LinkChange[]): Promise<void>;
-  applyRules(commands: string): Promise<void>;
+  applyRules(changes: readonly TableChange[]): Promise<void>;
   setSysctls(sysctls: readonly Sysctl[]): Promise<void>;
 }
 
@@ -73,25 +76,26 @@ function findNic({ links }: NetnsState, name: string): WiredLink {
   throw new AppError("PODNET_NETWORK_CANNOT_CARRY_VM", { kind: nic.kind, link: name });
 }
 
-/**
- * Returns commands that create or replace the table that {@link buildAnswersTable} builds, or remove it if the wiring has no answers.
- * Returns "" if nothing must change.
- */
-export function buildAnswersCommands(
+function removeIfPresent(tables: RulesetTables, name: TableName): readonly TableChange[] {
+  return hasTableNamed(tables, name) ? [removeTable(name)] : [];
+}
+
+/** Plans the creation or replacement of the table that {@link buildAnswersTable} builds, or its removal if the wiring has no answers. */
+export function planAnswers(
   { tables }: NetnsState,
   wiring: Omit<BridgeWiring, "owner" | "queues">,
-): string {
+): readonly TableChange[] {
   const { replies: answers, bridgeName } = wiring;
   const name = answersTableName(bridgeName);
-  if (answers === undefined) return hasTableNamed(tables, name) ? printTableRemoval(name) : "";
+  if (answers === undefined) return removeIfPresent(tables, name);
   const table = buildAnswersTable({ ...wiring, answers, bridgeMac: deriveBridgeMac(wiring.mac) });
-  return hasTable(tables, table) ? "" : printTableReplacement(table);
+  return hasTable(tables, table) ? [] : [replaceTable(table)];
 }
 
 export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<void> {
   const stateBefore = await pod.readState();
   const nic = findNic(stateBefore, wiring.podInterfaceName);
-  await pod.applyRules(buildAnswersCommands(stateBefore, wiring));
+  await pod.applyRules(planAnswers(stateBefore, wiring));
   await pod.applyChanges(planBridge(nic, stateBefore.links, wiring));
   const presentEntries = nic.master === wiring.bridgeName ? stateBefore.forwarding : undefined;
   await pod.applyChanges(planNicForwardingRemoval(wiring, presentEntries));
@@ -100,7 +104,7 @@ export async function wireWithoutTap(pod: Pod, wiring: BridgeWiring): Promise<vo
 /** Adds the rules before the bridge gets addresses. Otherwise, the pod would briefly answer requests from hosts other than its guest. */
 async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsState): Promise<void> {
   const nic = findNic(stateBefore, wiring.podInterfaceName);
-  await pod.applyRules(buildAnswersCommands(stateBefore, wiring));
+  await pod.applyRules(planAnswers(stateBefore, wiring));
   const changes = planWiring(nic, stateBefore.links, wiring);
   await pod.applyChanges(changes);
   // If a NIC is new on the bridge, the entries are not read, because the kernel always adds a forwarding entry for the guest's MAC.
@@ -110,15 +114,14 @@ async function wireBridge(pod: Pod, wiring: BridgeWiring, stateBefore: NetnsStat
   await pod.applyRules(removeStaleRules(stateBefore, wiring));
 }
 
-/** Returns commands that remove the rules of the tap's previous bridge. These rules would filter the tap's frames on the new bridge. */
+/** Plans the removal of the rules of the tap's previous bridge. These rules would filter the tap's frames on the new bridge. */
 function removeStaleRules(
   { links, tables }: NetnsState,
   { tapName, bridgeName }: BridgeWiring,
-): string {
+): readonly TableChange[] {
   const { master } = links.get(tapName) ?? {};
-  if (master === undefined || master === bridgeName) return "";
-  const name = answersTableName(master);
-  return hasTableNamed(tables, name) ? printTableRemoval(name) : "";
+  if (master === undefined || master === bridgeName) return [];
+  return removeIfPresent(tables, answersTableName(master));
 }
 
 export async function removeBridge(
@@ -126,8 +129,7 @@ export async function removeBridge(
   bridgeName: string,
   stateBefore: NetnsState,
 ): Promise<void> {
-  const name = answersTableName(bridgeName);
-  await pod.applyRules(hasTableNamed(stateBefore.tables, name) ? printTableRemoval(name) : "");
+  await pod.applyRules(removeIfPresent(stateBefore.tables, answersTableName(bridgeName)));
   await unwireBridge(pod, { tapName: "", bridgeName }, stateBefore);
 }
 
@@ -158,7 +160,7 @@ async function unwireBridge(
 
 export const BRIDGE_WIRER: Wirer<"bridge"> = {
   isWired: (state, wiring) =>
-    isWired(state.links, state.forwarding, wiring) && buildAnswersCommands(state, wiring) === "",
+    isWired(state.links, state.forwarding, wiring) && planAnswers(state, wiring).length === 0,
   wire: wireBridge,
   unwire: unwireBridge,
 };
@@ -173,7 +175,7 @@ async function wireMasquerade(
     throw new AppError("PODNET_LINK_MISSING", { link: wiring.podInterfaceName });
   }
   const table = buildNatTable(wiring);
-  if (!hasTable(stateBefore.tables, table)) await pod.applyRules(printTableReplacement(table));
+  if (!hasTable(stateBefore.tables, table)) await pod.applyRules([replaceTable(table)]);
   await pod.applyChanges(planLinks(stateBefore.links, wiring));
   const stateWithLinks = await pod.readState();
   await pod.setSysctls(planSysctls(stateWithLinks.sysctls, wiring));
@@ -220,28 +222,25 @@ export const TAP_WIRER: Wirer<"tap"> = {
   unwire: () => Promise.resolve(),
 };
 
-/** Returns commands that correct or delete the table of network policies. Returns "" if the table is correct. */
-export function buildPolicyCommands({ tables }: NetnsState, wiring: ObservedWiring): string {
-  const name = policyTableName(wiring.tapName);
-  if (wiring.policy === undefined)
-    return hasTableNamed(tables, name) ? printTableRemoval(name) : "";
+/** Plans the correction or removal of the table of network policies. Plans nothing if the table is correct. */
+export function planPolicy({ tables }: NetnsState, wiring: ObservedWiring): readonly TableChange[] {
+  if (wiring.policy === undefined) return removeIfPresent(tables, policyTableName(wiring.tapName));
   const table = buildPolicyTable(wiring, wiring.policy);
-  return hasTable(tables, table) ? "" : printTableUpdate(tables, table);
+  return hasTable(tables, table) ? [] : [updateTable(tables, table)];
 }
 
-/** Returns commands that correct or delete the send guard. Returns "" if the send guard is correct. */
-export function buildGuardCommands(
+/** Plans the correction or removal of the send guard. Plans nothing if the send guard is correct. */
+export function planGuard(
   { tables }: NetnsState,
   { tapName, guard }: ObservedWiring,
-): string {
-  const name = guardTableName(tapName);
-  if (guard === undefined) return hasTableNamed(tables, name) ? printTableRemoval(name) : "";
+): readonly TableChange[] {
+  if (guard === undefined) return removeIfPresent(tables, guardTableName(tapName));
   const table = buildGuardTable(tapName, guard);
-  return hasTable(tables, table) ? "" : printTableReplacement(table);
+  return hasTable(tables, table) ? [] : [replaceTable(table)];
 }
 
 export function isGuarded(state: NetnsState, wiring: ObservedWiring): boolean {
-  return buildGuardCommands(state, wiring) === "";
+  return planGuard(state, wiring).length === 0;
 }
 
 export async function addGuard(
@@ -249,9 +248,7 @@ export async function addGuard(
   wiring: ObservedWiring,
   stateBefore: NetnsState,
 ): Promise<void> {
-  await pod.applyRules(
-    buildGuardCommands(stateBefore, wiring) + buildPolicyCommands(stateBefore, wiring),
-  );
+  await pod.applyRules([...planGuard(stateBefore, wiring), ...planPolicy(stateBefore, wiring)]);
 }
 
 export async function applyPolicy(
@@ -259,7 +256,7 @@ export async function applyPolicy(
   wiring: ObservedWiring,
   stateBefore: NetnsState,
 ): Promise<void> {
-  await pod.applyRules(buildPolicyCommands(stateBefore, wiring));
+  await pod.applyRules(planPolicy(stateBefore, wiring));
 }
 
 export async function removeGuard(
@@ -267,10 +264,8 @@ export async function removeGuard(
   { tapName }: RemovableWiring,
   stateBefore: NetnsState,
 ): Promise<void> {
-  const present = [guardTableName(tapName), policyTableName(tapName)].filter((name) =>
-    hasTableNamed(stateBefore.tables, name),
-  );
-  await pod.applyRules(present.map(printTableRemoval).join(""));
+  const names = [guardTableName(tapName), policyTableName(tapName)];
+  await pod.applyRules(names.flatMap((name) => removeIfPresent(stateBefore.tables, name)));
 }
 
 /**
@@ -288,6 +283,5 @@ export async function removeRules(
   if (hasTableNamed(tables, nat))
     await pod.setSysctls(planSysctlReset(wiring.podInterfaceName, sysctls));
   const answersTables = wiring.kind === "tap" ? [] : [answersTableName(wiring.bridgeName)];
-  const remaining = [nat, ...answersTables].filter((name) => hasTableNamed(tables, name));
-  await pod.applyRules(remaining.map(printTableRemoval).join(""));
+  await pod.applyRules([nat, ...answersTables].flatMap((name) => removeIfPresent(tables, name)));
 }
