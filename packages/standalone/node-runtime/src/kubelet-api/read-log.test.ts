@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readlinkSync } from "node:fs";
 import { appendFile, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClock } from "@patchbay/os";
+import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { eventually } from "@patchbay/support";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -14,6 +14,7 @@ const WITHIN = { withinMs: 5000 };
 let directory: string;
 let path: string;
 let stop: AbortController;
+let clock: FakeClock;
 let isRunning: boolean;
 let change: () => void;
 
@@ -21,6 +22,7 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "read-log-"));
   path = join(directory, "0.log");
   stop = new AbortController();
+  clock = createFakeClock();
   isRunning = true;
   change = () => undefined;
 });
@@ -43,7 +45,7 @@ function open(query: Partial<LogQuery>) {
     },
   };
   const beginRead = () => Promise.resolve(() => undefined);
-  const reading = { log, clock: createClock(), beginRead, signal: stop.signal };
+  const reading = { log, clock, beginRead, signal: stop.signal };
   return openLogReader({ follow: false, timestamps: false, ...query }, reading);
 }
 
@@ -155,7 +157,9 @@ describe("a followed log", () => {
     await rename(path, `${path}.old`);
     await appendFile(`${path}.old`, lines("b"));
     await writeFile(path, lines("c"));
+    await eventually(() => clock.dueMs.length === 1, WITHIN);
     await appendFile(`${path}.old`, lines("late"));
+    await clock.advance(100);
     await eventually(() => reading.shown === "a\nb\nlate\nc\n", WITHIN);
     await appendFile(path, lines("d"));
     await eventually(() => reading.shown.endsWith("d\n"), WITHIN);
