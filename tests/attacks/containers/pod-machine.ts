@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { names } from "@patchbay/api";
 import type { Pod } from "@patchbay/api/kubernetes";
 import { archiveDirectory, fullReference, importImage } from "@patchbay/containerd";
-import { createFiles, createProcessRunner } from "@patchbay/os";
+import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
 import {
   launcherPod,
@@ -80,7 +80,7 @@ export async function addImage(
       { files, runner },
       { source, workDirectory, architecture },
     );
-    const deps = { files, runner, layout: containerd.layout };
+    const deps = { clock: createClock(), files, runner, layout: containerd.layout };
     await importImage(deps, { archive, id: name }, fullReference(name));
   } finally {
     rmSync(parent, { recursive: true });

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { archiveDirectory, createImageMounts, importImage } from "@patchbay/containerd";
-import { createFiles, createProcessRunner } from "@patchbay/os";
+import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdBench, type ContainerdBench } from "./bench.ts";
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
   bench = await startContainerdBench();
   const image = { source, workDirectory: join(work, "image"), architecture: "amd64" };
   const archive = await archiveDirectory({ files, runner }, image);
-  const deps = { files, runner, layout: bench.layout };
+  const deps = { clock: createClock(), files, runner, layout: bench.layout };
   await importImage(deps, { archive, id: "it" }, "docker.io/library/guest:latest");
 });
 afterAll(async () => {

@@ -11,20 +11,21 @@ import {
   removeImage,
 } from "@patchbay/containerd";
 import { shimSocketPaths } from "@patchbay/containerd/testing";
-import { createFiles, createProcessRunner, killAndWait } from "@patchbay/os";
+import { createClock, createFiles, createProcessRunner, killAndWait } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdBench, type ContainerdBench } from "./bench.ts";
 
 const NAME = "docker.io/library/guest:latest";
 const OTHER = "docker.io/library/other:latest";
+const clock = createClock();
 const files = createFiles();
 const runner = createProcessRunner();
 let bench: ContainerdBench;
 let work: string;
 
 function deps() {
-  return { files, runner, layout: bench.layout };
+  return { clock, files, runner, layout: bench.layout };
 }
 
 /** An archive of an image with a program and a text file. */

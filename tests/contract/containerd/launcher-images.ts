@@ -21,7 +21,7 @@ import {
   readSnapshotter,
   type ContainerdLayout,
 } from "@patchbay/containerd";
-import { createFiles, createProcessRunner, readBootId } from "@patchbay/os";
+import { createClock, createFiles, createProcessRunner, readBootId } from "@patchbay/os";
 import { listDirectories, buildPaths } from "@patchbay/supervisor/testing";
 import { startContainerdBench, type BenchOptions, type ContainerdBench } from "./bench.ts";
 
@@ -48,7 +48,11 @@ async function makeStore(name: string): Promise<void> {
     const { layout } = bench;
     for (const id of IMAGES) {
       const archive = join(ARCHIVES, `${id}.tar`);
-      await importImage({ files, runner, layout }, { archive, id }, `localhost/patchbay/${id}:dev`);
+      await importImage(
+        { clock: createClock(), files, runner, layout },
+        { archive, id },
+        `localhost/patchbay/${id}:dev`,
+      );
     }
     await bench.end("SIGTERM");
     mkdirSync(STORES, { recursive: true });

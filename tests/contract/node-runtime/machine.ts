@@ -48,6 +48,7 @@ export const GUEST = "guest";
  */
 const SLOW_MS = 20_000;
 const LINES = 40;
+const clock = createClock();
 const files = createFiles();
 const runner = createProcessRunner();
 
@@ -151,7 +152,7 @@ export class RuntimeMachine {
     this.bridge = at.bridge;
     this.gateway = at.gateway;
     const endpoints = [at.containerd.endpoint];
-    this.runtime = createContainerRuntime({ endpoints, clock: createClock() });
+    this.runtime = createContainerRuntime({ endpoints, clock });
   }
 
   static async start(): Promise<RuntimeMachine> {
@@ -212,7 +213,7 @@ export class RuntimeMachine {
       { files, runner },
       { source, workDirectory, architecture },
     );
-    await importImage({ files, runner, layout }, { archive, id }, fullReference(id));
+    await importImage({ clock, files, runner, layout }, { archive, id }, fullReference(id));
     rmSync(workDirectory, { recursive: true });
   }
 

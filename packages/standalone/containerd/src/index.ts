@@ -13,7 +13,7 @@ export {
   pullImage,
   readSnapshotter,
   removeImage,
-  type ImageDeps,
+  type ImageChangeDeps,
 } from "./images/images.ts";
 export { runSourceProgram } from "./images/run-on-source.ts";
 export { fullReference, parseRepository, shortReference } from "./images/reference.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images of a containerd whose tool is in memory.
-import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
 import {
@@ -18,6 +18,7 @@ import { measureImage } from "./measure-image.ts";
 const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
 const [A, B, ID_A, ID_B] = [digest("a"), digest("b"), digest("1"), digest("2")];
 const layout = { socket: "/s", config: "/config.toml", registryHosts: "/hosts" };
+const MANAGED = "io.cri-containerd.image=managed";
 const HEAD = ["ctr", "--address", "/s", "--namespace", "k8s.io"];
 
 /** Names of images, and what the tool does to them. */
@@ -29,7 +30,11 @@ class Tool {
   readonly brought = new Map<string, string>();
   readonly contents = new Map<string, string>();
   readonly runner = createFakeProcessRunner({ ctr: (command) => this.#run(command) });
-  readonly deps = { files: this.files, runner: this.runner, layout };
+  readonly clock = createFakeClock();
+  readonly deps = { clock: this.clock, files: this.files, runner: this.runner, layout };
+  /** Names that CRI has handled, which replaces their labels, and the listings of one name before. */
+  readonly managed = new Set<string>();
+  criDelay = 0;
 
   /** Calls that change something, without what they have in common. */
   get changes(): readonly string[] {
@@ -53,12 +58,21 @@ class Tool {
     return isBrought && this.brought.size === 0 ? { exitCode: 1, stderr: "ctr: not found" } : {};
   }
 
+  #handleEvent(name: string): void {
+    this.criDelay -= 1;
+    if (this.criDelay >= 0 || this.managed.has(name)) return;
+    this.managed.add(name);
+    this.labels.delete(name);
+  }
+
   #list([filter]: readonly string[]): string {
     const wanted = filter === undefined ? undefined : /^name=="(.*)"$/.exec(filter)?.[1];
     const all = [...this.names].filter(([name]) => filter === undefined || name === wanted);
-    const lines = all.map(
-      ([name, of]) => `${name} type ${of} 1 B - ${this.labels.get(name) ?? "-"}`,
-    );
+    if (wanted !== undefined) this.#handleEvent(wanted);
+    const lines = all.map(([name, of]) => {
+      const labels = [this.managed.has(name) ? MANAGED : "-", this.labels.get(name) ?? "-"];
+      return `${name} type ${of} 1 B - ${labels.join()}`;
+    });
     return ["REF TYPE DIGEST SIZE PLATFORMS LABELS", ...lines, ""].join("\n");
   }
 }
@@ -113,6 +127,24 @@ describe("an import", () => {
     expect(tool.runner.commands.map(({ timeoutMs }) => timeoutMs).slice(0, 2)).toEqual([
       3_600_000, 60_000,
     ]);
+  });
+
+  test.each([
+    { name: "until pods can use the image", criDelay: 2, want: 100 },
+    { name: "a minute for an image that CRI cannot read", criDelay: Infinity, want: 60_000 },
+  ])("waits $name", async ({ criDelay, want }) => {
+    const tool = new Tool();
+    tool.brought.set(`${base}@${A}`, A);
+    tool.criDelay = criDelay;
+    const { clock } = tool;
+    const imported = importImage(tool.deps, source, "r/x:1");
+    for (let ms = 0; ms < want; ms += 50) {
+      while (clock.dueMs.length === 0) await clock.advance(0);
+      await clock.advance(50);
+    }
+    await imported;
+    expect(clock.monotonicMs()).toBe(want);
+    expect(await listAdded(tool.deps)).toEqual(["r/x:1"]);
   });
 
   test.each([
@@ -187,6 +219,7 @@ test("removing a name also removes its unused digest, and a repetition changes n
 test("finds added names by name", async () => {
   const tool = new Tool();
   tool.names.set("r/x:1", A).set("r/y:1", A).set("r/z:1", B);
+  for (const name of ["r/x:1", "r/y:1", "r/z:1"]) tool.managed.add(name);
   for (const name of ["r/x:1", "r/y:1", "r/z:1"]) tool.labels.set(name, `patchbay.io/added=${A}`);
   expect(await listAdded(tool.deps)).toEqual(["r/x:1", "r/y:1"]);
   expect(await listAdded(tool.deps, "r/y:1")).toEqual(["r/y:1"]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseRepository } from "./reference.ts";
 import { ctr, type CtrDeps } from "../ctr.ts";
-import { AppError } from "@patchbay/base";
+import { AppError, type Clock } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "../layout.ts";
 
@@ -120,7 +120,6 @@ export class PullProgress {
   }
 }
 
-/** Time limit of an import or a pull, which may transfer gigabytes. */
 const TRANSFER_TIMEOUT_MS = 3_600_000;
 /** Registry host in the temporary names of imported images. No registry serves the domain `invalid`. */
 const IMPORT_HOST = "import.invalid";
@@ -166,10 +165,39 @@ export interface ImageDeps extends CtrDeps {
   readonly layout: Pick<ContainerdLayout, "socket" | "config">;
 }
 
+export interface ImageChangeDeps extends ImageDeps {
+  readonly clock: Clock;
+}
+
+/** Label that CRI adds to an image when it handles the image's event. Pods cannot use the image before. Source: containerd, CRI plugin. */
+const CRI_LABEL = "io.cri-containerd.image=managed";
+const CRI_POLL_INTERVAL_MS = 50;
+/** CRI handles one event at a time, each within 10 s. It never adds the label to an image that it cannot read. */
+const CRI_TIMEOUT_MS = 60_000;
+
+/** Waits until pods can use the image, so that a pod that starts next does not pull it. */
+async function findImageOfCri(
+  deps: ImageChangeDeps,
+  name: string,
+): Promise<ImageRecord | undefined> {
+  const { clock } = deps;
+  const endMs = clock.monotonicMs() + CRI_TIMEOUT_MS;
+  for (;;) {
+    const listing = await ctr(deps, ["images", "ls", `name==${JSON.stringify(name)}`]);
+    const isDone = listing.includes(CRI_LABEL) || clock.monotonicMs() >= endMs;
+    if (isDone) return parseRecords(listing)[0];
+    await clock.sleep(CRI_POLL_INTERVAL_MS, new AbortController().signal);
+  }
+}
+
 /** Assigns the name to the image, replacing another image of that name, and marks the image as added by a user. */
-async function nameAddedImage(deps: CtrDeps, currentName: string, name: string): Promise<void> {
+async function nameAddedImage(
+  deps: ImageChangeDeps,
+  currentName: string,
+  name: string,
+): Promise<void> {
   if (currentName !== name) await ctr(deps, ["images", "tag", "--force", currentName, name]);
-  const image = await findImage(deps, name);
+  const image = await findImageOfCri(deps, name);
   if (image !== undefined) await markAdded(deps, image);
 }
 
@@ -193,7 +221,7 @@ async function importRecords(deps: ImageDeps, base: string, archive: string): Pr
  * @throws AppError with IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
  */
 export async function importImage(
-  deps: ImageDeps,
+  deps: ImageChangeDeps,
   { archive, id }: ImportSource,
   name: string,
 ): Promise<void> {
@@ -218,7 +246,7 @@ interface PullOptions {
 
 /** Pulls the image `reference` and names it `name`. Both are full references. @throws AppError with CONTAINERD_FAILED */
 export async function pullImage(
-  deps: ImageDeps & { readonly layout: Pick<ContainerdLayout, "registryHosts"> },
+  deps: ImageChangeDeps & { readonly layout: Pick<ContainerdLayout, "registryHosts"> },
   { reference, name }: { readonly reference: string; readonly name: string },
   options: PullOptions,
 ): Promise<void> {

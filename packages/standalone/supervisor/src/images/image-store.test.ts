@@ -2,7 +2,7 @@
 // Images of a machine whose programs are fakes; tests/contract/standalone/images.test.ts has a real containerd.
 import { names } from "@patchbay/api";
 import type { Command, CommandResult } from "@patchbay/core/interfaces";
-import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { buildPaths } from "../data-dir/paths.ts";
 import { buildContainerdLayout } from "../runtime/own-containerd.ts";
@@ -17,6 +17,8 @@ import {
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
 const paths = buildPaths("/data");
+/** Pods can use the image. Source: containerd, CRI plugin. */
+const LABEL = "io.cri-containerd.image=managed";
 const MANIFEST = JSON.stringify({ config: { size: 1 }, layers: [{ size: 20 }] });
 
 interface Given {
@@ -36,7 +38,11 @@ function machine(given: Given = {}) {
   const known = new Set(images);
   const calls: string[] = [];
   const list = (): string =>
-    ["REF TYPE DIGEST", ...[...known].map((name) => `${name} type ${DIGEST} 1 B`), ""].join("\n");
+    [
+      "REF TYPE DIGEST",
+      ...[...known].map((name) => `${name} type ${DIGEST} 1 B ${LABEL}`),
+      "",
+    ].join("\n");
   const verbs: Readonly<Record<string, (args: readonly string[]) => Partial<CommandResult>>> = {
     ls: () => ({ stdout: list() }),
     import: (args) => {
@@ -77,7 +83,13 @@ function machine(given: Given = {}) {
     ...Object.fromEntries(["tar", "mv", "cp", "chown", "chmod"].map((name) => [name, () => ({})])),
   });
   const layout = buildContainerdLayout(paths);
-  return { access: { files, runner, layout, paths }, calls, known, files, runner };
+  return {
+    access: { clock: createFakeClock(), files, runner, layout, paths },
+    calls,
+    known,
+    files,
+    runner,
+  };
 }
 
 function add(its: ReturnType<typeof machine>, source: string, signal?: AbortSignal) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives commands access to the machine's containerd, even while the machine is down.
 import { waitUntilServing, type ContainerdLayout } from "@patchbay/containerd";
-import { AppError, isAppError } from "@patchbay/base";
+import { AppError, isAppError, type Clock } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { createSilentLogger } from "@patchbay/telemetry";
@@ -19,6 +19,7 @@ import { isRecordedRunning } from "../supervisor/state.ts";
 const CONTAINERD_START_TIMEOUT_MS = 30_000;
 
 export interface ContainerdAccess {
+  readonly clock: Clock;
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly layout: ContainerdLayout;
@@ -34,9 +35,8 @@ async function withOwnContainerd<T>(
   access: ContainerdAccess,
   use: (access: ContainerdAccess) => Promise<T>,
 ): Promise<T> {
-  const clock = createClock();
-  const { lock, bootId } = await lockMachine({ ...access, clock });
-  const deps = { ...access, clock, bootId, log: createSilentLogger() };
+  const { lock, bootId } = await lockMachine(access);
+  const deps = { ...access, bootId, log: createSilentLogger() };
   const component = new Component(containerdProgram(deps), deps);
   try {
     await prepareOwnContainerd(deps);
@@ -59,7 +59,8 @@ export async function withContainerd<T>(
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const paths = buildPaths(dataDir);
   const layout = buildContainerdLayout(paths);
-  const access = { files: createFiles(), runner: createProcessRunner(), layout, paths };
+  const clock = createClock();
+  const access = { clock, files: createFiles(), runner: createProcessRunner(), layout, paths };
   if (!(await runsContainerd(access.files, paths))) {
     try {
       return await withOwnContainerd(access, use);
@@ -68,6 +69,6 @@ export async function withContainerd<T>(
       if (!isAppError(error, "STANDALONE_RUNS_ALREADY")) throw error;
     }
   }
-  await waitUntilServing({ ...access, clock: createClock() }, CONTAINERD_START_TIMEOUT_MS);
+  await waitUntilServing(access, CONTAINERD_START_TIMEOUT_MS);
   return use(access);
 }

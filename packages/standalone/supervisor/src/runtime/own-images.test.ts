@@ -2,13 +2,15 @@
 // Which of the images that every pod needs are imported, on a containerd tool in memory.
 import { names } from "@patchbay/api";
 import type { Command, CommandResult } from "@patchbay/core/interfaces";
-import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
 import { buildPaths } from "../data-dir/paths.ts";
 import { importOwnImages } from "./own-images.ts";
 
 const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
+/** Pods can use the image. Source: containerd, CRI plugin. */
+const LABEL = "io.cri-containerd.image=managed";
 const [OLD, NEW] = [digest("0"), digest("1")];
 
 interface Given {
@@ -30,7 +32,7 @@ async function keep({ images, archives }: Given) {
     }
     if (verb === "tag") known.set(last, NEW);
     if (verb === "rm") for (const name of args) known.delete(name);
-    const lines = [...known].map(([name, of]) => `${name} type ${of} 1 B - -`);
+    const lines = [...known].map(([name, of]) => `${name} type ${of} 1 B - ${LABEL}`);
     return verb === "ls" ? { stdout: ["REF TYPE DIGEST", ...lines, ""].join("\n") } : {};
   };
   const files = createFakeFiles();
@@ -41,7 +43,9 @@ async function keep({ images, archives }: Given) {
     return archive === undefined ? read(path) : Promise.resolve(JSON.stringify(archive));
   };
   const steps: string[] = [];
-  const deps = { files, runner: createFakeProcessRunner({ ctr }), log: createSilentLogger() };
+  const clock = createFakeClock();
+  const runner = createFakeProcessRunner({ ctr });
+  const deps = { clock, files, runner, log: createSilentLogger() };
   const keeping = importOwnImages({ ...deps, paths: buildPaths("/d"), bootId: "boot" }, (text) => {
     steps.push(text);
     return Promise.resolve();

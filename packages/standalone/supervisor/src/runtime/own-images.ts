@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { names } from "@patchbay/api";
-import { findImage, importImage, type ImageDeps } from "@patchbay/containerd";
+import { findImage, importImage, type ImageChangeDeps } from "@patchbay/containerd";
 import { AppError } from "@patchbay/base";
 import { readNumber, readFields, readText } from "../data-dir/json.ts";
 import { buildContainerdLayout, type RuntimeDeps } from "./own-containerd.ts";
@@ -25,14 +25,14 @@ interface Archive {
   readonly bytes: number;
 }
 
-async function readArchive({ files }: ImageDeps, name: string): Promise<Archive | undefined> {
+async function readArchive({ files }: ImageChangeDeps, name: string): Promise<Archive | undefined> {
   const fields = await readFields(files, join(ARCHIVES, `${name}.json`));
   const digest = readText(fields, "digest");
   return digest === "" ? undefined : { digest, bytes: readNumber(fields, "bytes") ?? 0 };
 }
 
 async function importIfChanged(
-  deps: ImageDeps,
+  deps: ImageChangeDeps,
   [name, reference]: readonly [archive: string, reference: string],
   reportStep: ReportStep,
 ): Promise<void> {
@@ -54,7 +54,10 @@ async function importIfChanged(
  * Imports the images whose archives have changed. A missing archive is ignored if the image exists.
  * @throws AppError with RUNTIME_START_FAILED when an image and its archive are missing
  */
-export async function importOwnImages(runtime: RuntimeDeps, reportStep: ReportStep): Promise<void> {
+export async function importOwnImages(
+  runtime: RuntimeDeps & Pick<ImageChangeDeps, "clock">,
+  reportStep: ReportStep,
+): Promise<void> {
   const deps = { ...runtime, layout: buildContainerdLayout(runtime.paths) };
   for (const ownImage of OWN_IMAGES) await importIfChanged(deps, ownImage, reportStep);
 }
