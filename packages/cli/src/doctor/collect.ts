@@ -176,7 +176,9 @@ function trialVm(session: Session, domain: object): VirtualMachine {
 
 /** Sends dry runs of two VMs: one without NICs, to which admission must add defaults, and one with an invalid NIC, which it must reject. */
 async function tryAdmission(session: Session): Promise<Trial> {
-  const { store } = session.client;
+  const { client, clock } = session;
+  const { store } = client;
+  const sentMs = clock.now();
   const { metadata, spec } = await store.create(
     VIRTUAL_MACHINES,
     trialVm(session, { devices: {} }),
@@ -184,6 +186,7 @@ async function tryAdmission(session: Session): Promise<Trial> {
       dryRun: true,
     },
   );
+  const receivedMs = clock.now();
   const devices = { interfaces: [{ name: "of-no-network", bridge: {} }] };
   const isRefused = await store
     .create(VIRTUAL_MACHINES, trialVm(session, { devices }), { dryRun: true })
@@ -196,6 +199,8 @@ async function tryAdmission(session: Session): Promise<Trial> {
     );
   return {
     serverMs: parseTime(metadata.creationTimestamp ?? ""),
+    sentMs,
+    receivedMs,
     hasDefaults: spec.template.spec.networks?.some(({ pod }) => pod !== undefined) === true,
     isRefused,
   };
@@ -302,9 +307,7 @@ export async function collectFacts(context: Context, session: Session): Promise<
     deployments: await list(session, DEPLOYMENTS, serviceSelection),
     daemonSets: await list(session, DAEMON_SETS, serviceSelection),
     ...(await readProcesses({ serverVersion, nodes }, context, session)),
-    leader: await observe(store.find(LEASES, leaseKey)),
     nodes,
-    nodeLeases: await list(session, LEASES, { namespace: NODE_LEASES }),
     useEmulation: "value" in kubevirts && usesEmulation(kubevirts.value[0]),
     offersDataplane: "value" in kubevirts && isDataplaneEnabled(kubevirts.value[0]),
     unlimitedTenants: await listUnlimitedTenants(session),
@@ -312,6 +315,8 @@ export async function collectFacts(context: Context, session: Session): Promise<
     networkEvents: await list(session, EVENTS, NETWORK_EVENTS),
     vmis: await list(session, VIRTUAL_MACHINE_INSTANCES),
     pods: await list(session, PODS, LAUNCHERS),
+    leader: await observe(store.find(LEASES, leaseKey)),
+    nodeLeases: await list(session, LEASES, { namespace: NODE_LEASES }),
     nowMs: session.clock.now(),
   };
 }

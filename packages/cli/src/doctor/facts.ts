@@ -22,16 +22,17 @@ export interface WantedApi {
   readonly resources: readonly string[];
 }
 
-/** Expected API, and the plural names of the resources that the server reports. */
 export interface ServedApi extends WantedApi {
   readonly served: Observed<readonly string[]>;
 }
 
 /** Results of two dry runs: the first with a valid VM, the second with an invalid VM. */
 export interface Trial {
-  /** Time of the server's clock in milliseconds since 1970, rounded to seconds. */
+  /** Time of the server's clock during the first dry run, in milliseconds since 1970, rounded down to seconds. */
   readonly serverMs: number;
-  /** Whether virt-api set the defaults of the first VM. */
+  /** Times of this computer's clock before and after the first dry run. */
+  readonly sentMs: number;
+  readonly receivedMs: number;
   readonly hasDefaults: boolean;
   readonly isRefused: boolean;
 }
@@ -42,16 +43,14 @@ export interface PodTrial {
 }
 
 export interface CertificateEnd {
-  /** Description of the certificate in the report, for example `authority of the API server`. */
   readonly subject: string;
   /** Expiry in milliseconds since 1970. */
   readonly endsMs: number;
 }
 
 export interface Facts {
-  /** Time of this computer's clock in milliseconds since 1970. */
+  /** Time of this computer's clock when the leases were read, in milliseconds since 1970. */
   readonly nowMs: number;
-  /** Version from `/version`, for example `v1.30.0`. */
   readonly serverVersion: Observed<string>;
   readonly apis: readonly ServedApi[];
   readonly trial: Observed<Trial>;
@@ -96,7 +95,12 @@ export function isNetAgentAlone({
   );
 }
 
+/** Returns how far the server's clock is ahead of this computer's, at least. A slow response is no difference. */
+export function computeSkewMs({ serverMs, sentMs, receivedMs }: Trial): number {
+  return serverMs > receivedMs ? serverMs - receivedMs : Math.min(0, serverMs - sentMs);
+}
+
 /** Returns the time of the server's clock, or of this computer's clock if the server's time is unknown. */
 export function serverNowMs({ trial, nowMs }: Pick<Facts, "trial" | "nowMs">): number {
-  return "value" in trial ? trial.value.serverMs : nowMs;
+  return "value" in trial ? nowMs + computeSkewMs(trial.value) : nowMs;
 }

@@ -3,7 +3,7 @@ import { parseTime, printTime } from "@patchbay/kube";
 import { describe, expect, test } from "vitest";
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import type { KubeEvent, KubeNode, Lease, Pod } from "@patchbay/api/kubernetes";
-import { healthyFacts } from "./testing.ts";
+import { healthyFacts, trialWith } from "./testing.ts";
 import type { Facts } from "./facts.ts";
 import { judgeNetworks } from "./checks/networks.ts";
 import { judgeNodes } from "./checks/nodes.ts";
@@ -309,6 +309,13 @@ describe("SELinux of a standalone machine", () => {
   });
 });
 
+/** A dry run of 20 s that ended 40 s before the leases were read. */
+function slowTrial(serverMs: number) {
+  const { nowMs } = HEALTHY;
+  const times = { sentMs: nowMs - 60_000, receivedMs: nowMs - 40_000 };
+  return trialWith({ ...times, serverMs: nowMs + serverMs });
+}
+
 describe("finds", () => {
   test.each<{
     readonly what: string;
@@ -323,11 +330,24 @@ describe("finds", () => {
     {
       what: "a clock difference",
       facts: {
-        trial: { value: { serverMs: HEALTHY.nowMs + 7_000, hasDefaults: true, isRefused: true } },
+        trial: trialWith({ serverMs: HEALTHY.nowMs + 7_000 }),
       },
       want: [
         "clock of the API server: is 7 s ahead of this computer's: it decides whether certificates and leases are valid",
       ],
+    },
+    {
+      what: "a clock difference after a slow response",
+      facts: { trial: slowTrial(-67_000) },
+      want: [
+        "clock of the API server: is 7 s behind this computer's: it decides whether certificates and leases are valid",
+        "node n1: has a clock that is 7 s ahead of the API server's",
+      ],
+    },
+    {
+      what: "no clock difference in a slow response, nor in the checks after it",
+      facts: { trial: slowTrial(-55_000) },
+      want: [],
     },
     {
       what: "a missing kind",
@@ -348,7 +368,7 @@ describe("finds", () => {
     {
       what: "webhooks that are not called",
       facts: {
-        trial: { value: { serverMs: HEALTHY.nowMs, hasDefaults: false, isRefused: false } },
+        trial: trialWith({ hasDefaults: false, isRefused: false }),
       },
       want: [
         "webhooks of virt-api: defaults of a VM are not set, and an invalid VM is not rejected: the API server does not call virt-api",

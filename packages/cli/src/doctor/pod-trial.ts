@@ -8,7 +8,6 @@ import type { Reflection } from "@patchbay/kube";
 import type { Session } from "../session.ts";
 import type { PodTrial } from "./facts.ts";
 
-/** Time limit for the test pod to start and end, in milliseconds. */
 const START_TIMEOUT_MS = 30_000;
 /** User of launchers. Source: hack/images/virt-launcher/customize */
 const LAUNCHER_UID = 107;

@@ -3,7 +3,7 @@
 import { names } from "@patchbay/api";
 import type { KubeNode, Lease } from "@patchbay/api/kubernetes";
 import { parseTime } from "@patchbay/kube";
-import type { Facts } from "./facts.ts";
+import type { Facts, Trial } from "./facts.ts";
 
 const NOW = "2026-01-01T00:00:00.000Z";
 
@@ -40,12 +40,24 @@ function leaseOf(name: string, holderIdentity: string): Lease {
   };
 }
 
+export function trialWith(fields: Partial<Trial>): { readonly value: Trial } {
+  const now = parseTime(NOW);
+  const healthy = {
+    serverMs: now,
+    sentMs: now,
+    receivedMs: now,
+    hasDefaults: true,
+    isRefused: true,
+  };
+  return { value: { ...healthy, ...fields } };
+}
+
 export function healthyFacts(): Facts {
   return {
     nowMs: parseTime(NOW),
     serverVersion: { value: "v1.30.0" },
     apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a"], served: { value: ["a"] } }],
-    trial: { value: { serverMs: parseTime(NOW), hasDefaults: true, isRefused: true } },
+    trial: trialWith({}),
     apiServices: {
       value: [
         {

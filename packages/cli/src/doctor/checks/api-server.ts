@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the API server: version, clock, kinds, admission by virt-api, and certificates.
-import type { Facts, ServedApi, Trial, CertificateEnd } from "../facts.ts";
+import {
+  computeSkewMs,
+  type Facts,
+  type ServedApi,
+  type Trial,
+  type CertificateEnd,
+} from "../facts.ts";
 import { ifObserved, ok, wrong, type Finding } from "../finding.ts";
 import type { ApiService } from "@patchbay/api/kubernetes";
 import { printTime } from "@patchbay/kube";
@@ -26,9 +32,9 @@ export function judgeVersion(version: string): readonly Finding[] {
   ];
 }
 
-function judgeClock({ serverMs }: Trial, nowMs: number): readonly Finding[] {
+function judgeClock(trial: Trial): readonly Finding[] {
   const check = SERVER_CLOCK;
-  const skewMs = serverMs - nowMs;
+  const skewMs = computeSkewMs(trial);
   if (Math.abs(skewMs) <= SKEW_MAX_MS) return [ok(check, "matches this computer's clock")];
   const seconds = String(Math.round(Math.abs(skewMs) / 1000));
   return [
@@ -59,10 +65,10 @@ function judgeApi({ groupVersion, resources, served }: ServedApi): readonly Find
   ];
 }
 
-export function judgeApiServer({ serverVersion, apis, trial, nowMs }: Facts): readonly Finding[] {
+export function judgeApiServer({ serverVersion, apis, trial }: Facts): readonly Finding[] {
   return [
     ...ifObserved("API server", serverVersion, judgeVersion),
-    ...ifObserved(SERVER_CLOCK, trial, (value) => judgeClock(value, nowMs)),
+    ...ifObserved(SERVER_CLOCK, trial, judgeClock),
     ...apis.flatMap(judgeApi),
   ];
 }
