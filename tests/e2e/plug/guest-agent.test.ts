@@ -18,8 +18,11 @@ const VM = "named";
 /** A guest without an agent that has an agent's channel. */
 const DEAF = "deaf";
 const PORT = 8080;
-/** VMI uid of the first such guest that was deleted. */
+/** VMI uids of the guest, and of the first guest without an agent, which is deleted. */
+let uid = "";
 let deafUid = "";
+/** Failures of its liveness probe while it booted: on a slow machine the first probes precede the agent. */
+let failuresAtBoot: readonly string[] = [];
 /** A guest under emulation boots beside another one, is probed, ends, and restarts after a pause. */
 const RESTART_MS = 300_000;
 /** The fourth agent query is a minute after a change, and later ones follow every two minutes. */
@@ -48,6 +51,7 @@ beforeAll(async () => {
   );
   deafUid = await eventually(() => machine.findVmi(DEAF)?.metadata.uid, { withinMs: CHANGE_MS });
   await machine.booted(VM);
+  uid = machine.findVmi(VM)?.metadata.uid ?? "";
 });
 
 afterAll(() => {
@@ -113,6 +117,18 @@ test("the list shows the names", async () => {
   expect(line?.trimEnd().endsWith(name)).toBe(true);
 });
 
+/** Events of a VM's launchers, as REASON: MESSAGE (COUNT). */
+function launcherEvents(vm: string): readonly string[] {
+  return machine
+    .events()
+    .filter(({ involvedObject }) => involvedObject.name.startsWith(`virt-launcher-${vm}-`))
+    .map(({ reason, message, count = 1 }) => `${reason}: ${message} (${String(count)})`);
+}
+
+function livenessFailures(): readonly string[] {
+  return launcherEvents(VM).filter((event) => event.includes("Liveness"));
+}
+
 function readyOf(): unknown {
   return machine.findVmi(VM)?.status?.conditions?.find(({ type }) => type === "Ready");
 }
@@ -126,6 +142,7 @@ test("detects a missing default route from the guest's own routes", async () => 
 });
 
 test("a guest and its VM are ready as soon as its probe succeeds", async () => {
+  failuresAtBoot = livenessFailures();
   expect(readyOf()).toMatchObject({ status: "False", reason: "ContainersNotReady" });
   const nic = await guestNic(VM, ifaceStatus(VM, "default")?.mac ?? "");
   for (const order of [`lease ${nic}`, `serve ${String(PORT)}`]) {
@@ -138,14 +155,6 @@ test("a guest and its VM are ready as soon as its probe succeeds", async () => {
   const pods = machine.kubectl("get", "pods", "-l", `vm.kubevirt.io/name=${VM}`);
   expect(pods).toMatch(/ (\d)\/\1 +Running +0 /);
 });
-
-/** Events of a VM's launchers, as REASON: MESSAGE. */
-function launcherEvents(vm: string): readonly string[] {
-  return machine
-    .events()
-    .filter(({ involvedObject }) => involvedObject.name.startsWith(`virt-launcher-${vm}-`))
-    .map(({ reason, message }) => `${reason}: ${message}`);
-}
 
 test("a guest that fails its liveness probe is ended, and its VM starts another one", async () => {
   const restarted = await eventually(
@@ -160,5 +169,6 @@ test("a guest that fails its liveness probe is ended, and its VM starts another 
   const reported = launcherEvents(DEAF);
   expect(reported).toContainEqual(expect.stringMatching(/^Unhealthy: Liveness probe failed: /));
   // A responsive guest is not ended.
-  expect(launcherEvents(VM).filter((event) => event.includes("Liveness"))).toEqual([]);
+  expect(machine.findVmi(VM)?.metadata.uid).toBe(uid);
+  expect(livenessFailures().filter((event) => !failuresAtBoot.includes(event))).toEqual([]);
 });
