@@ -3,6 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { eventually, netnsOfPod } from "@patchbay/support";
 import { inventoryOfNetns } from "../faults/netns-inventory.ts";
@@ -129,6 +130,23 @@ export function countsOf(dataDir: string): Readonly<Record<string, number>> {
     state: STATE_DIRS.flatMap((name) => filesBelow(join(dataDir, name))).length,
     hostVeths: hostVeths().length,
   };
+}
+
+/** Looks at a machine at rest. */
+const REST = { looks: 20, everyMs: 100 };
+
+/** {@link countsOf} at rest: the least of several looks, because programs that run for a moment count too. */
+export async function countsAtRest(dataDir: string): Promise<Readonly<Record<string, number>>> {
+  let least = countsOf(dataDir);
+  for (let look = 1; look < REST.looks; look += 1) {
+    await delay(REST.everyMs);
+    const counts = countsOf(dataDir);
+    const entries = Object.entries(least);
+    least = Object.fromEntries(
+      entries.map(([name, count]) => [name, Math.min(count, counts[name] ?? count)]),
+    );
+  }
+  return least;
 }
 
 /** Objects to preserve. */

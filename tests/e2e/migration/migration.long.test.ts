@@ -24,7 +24,7 @@ import {
   setAddress,
 } from "../machine.ts";
 import { guestNics, type GuestNic } from "../guest.ts";
-import { countsOf } from "../inventory.ts";
+import { countsAtRest, countsOf } from "../inventory.ts";
 import { ROOT } from "../standalone.ts";
 import { Frames } from "./frames.ts";
 import { applySharedClaim, claimDevicesOf, deleteSharedClaim } from "./shared-claim.ts";
@@ -122,13 +122,14 @@ test.each(["there", "back"])("a guest migrates to the other node: %s", async (na
   await expectThere(target);
 });
 
-/** State of both nodes. */
-function counts(): unknown {
-  return [machine.dataDir, node?.dataDir ?? ""].map(countsOf);
+/** Data directories of both nodes. */
+function dataDirs(): readonly string[] {
+  return [machine.dataDir, node?.dataDir ?? ""];
 }
 
 test("a migration canceled by virtctl leaves the guest reachable at its source and nothing elsewhere", async () => {
-  const [source, before] = [nodeOf(GUEST), counts()];
+  const source = nodeOf(GUEST);
+  const before = await Promise.all(dataDirs().map(countsAtRest));
   machine.apply(slowPolicy(POLICY));
   machine.kubectl("label", "vmi", GUEST, `pace=${POLICY}`);
   const frames = new Frames("pbt-red", "10.9.8.1");
@@ -147,7 +148,7 @@ test("a migration canceled by virtctl leaves the guest reachable at its source a
     abortRequested: true,
     abortStatus: "Succeeded",
   });
-  await eventually(() => isEqual(counts(), before), { withinMs: CHANGE_MS });
+  await eventually(() => isEqual(dataDirs().map(countsOf), before), { withinMs: CHANGE_MS });
 });
 
 function directoryOf(name: string): string {

@@ -5,11 +5,10 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isEqual } from "@patchbay/base";
 import { eventually, FEW_PORTS, RunningGuests, SecondNode, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics } from "../guest.ts";
-import { countsOf } from "../inventory.ts";
+import { countsAtRest, countsOf, othersHaveLeft } from "../inventory.ts";
 import {
   addInterface,
   CHANGE_MS,
@@ -117,15 +116,24 @@ async function guestAsItIs(): Promise<unknown> {
   return { nics: await guestNics(VM), statuses };
 }
 
-/** State of both nodes. */
-function counts(): unknown {
-  return [machine.dataDir, node?.dataDir ?? ""].map(countsOf);
+/** Data directories of both nodes. */
+function dataDirs(): readonly string[] {
+  return [machine.dataDir, node?.dataDir ?? ""];
 }
 
 /** Number of ping replies that the guest's kernel received. */
 async function echoesOf(): Promise<number> {
   const { lines } = await machine.console(VM).run("echoes");
   return Number(/received (\d+)/.exec(lines.join())?.[1]);
+}
+
+/** Waits until the assertions hold, and fails with the last of theirs. */
+async function until(assertions: () => Promise<void> | void): Promise<void> {
+  const hold = async (): Promise<true> => {
+    await assertions();
+    return true;
+  };
+  await eventually(hold, { withinMs: CHANGE_MS });
 }
 
 /** One migration, after which only the place differs. */
@@ -136,10 +144,16 @@ async function expectMove(frames: Frames, stream: NumberStream, guest: unknown):
   expect(machine.findVmi(VM)?.status?.nodeName).not.toBe(from);
   expect(await guestAsItIs()).toEqual(guest);
   expect(machine.findVmi(VM)?.status?.migrationState).toMatchObject({ completed: true });
-  await eventually(async () => (await ping(VM, HOST.far)).received === 3, { withinMs: CHANGE_MS });
-  await eventually(() => stream.last > number, { withinMs: CHANGE_MS });
+  await until(async () => {
+    expect(await ping(VM, HOST.far)).toMatchObject({ received: 3 });
+  });
+  await until(() => {
+    expect(stream.last).toBeGreaterThan(number);
+  });
   const before = await echoesOf();
-  await eventually(async () => (await echoesOf()) > before + 20, { withinMs: CHANGE_MS });
+  await until(async () => {
+    expect(await echoesOf()).toBeGreaterThan(before + 20);
+  });
   expect(stream.faults).toEqual([]);
   const outage = frames.answers.longestGapMs(answered).toFixed(0);
   const pause = frames.questions.longestGapMs(requested).toFixed(0);
@@ -149,7 +163,10 @@ async function expectMove(frames: Frames, stream: NumberStream, guest: unknown):
 test(
   "migrates under traffic both ways, runs in one place, and stays the same guest",
   async () => {
-    const before = { guest: await guestAsItIs(), counts: counts() };
+    // Launchers of earlier tests end shortly after their VMs.
+    await othersHaveLeft();
+    const counts = await Promise.all(dataDirs().map(countsAtRest));
+    const before = { guest: await guestAsItIs(), counts };
     const mac = ifaceStatus(VM, LATE.name)?.mac ?? "";
     const frames = new Frames(BRIDGE, HERE);
     const stream = await NumberStream.listen(BRIDGE, `${HOST.late}/24`);
@@ -171,10 +188,10 @@ test(
       .console(PEER)
       .run(`ping ${HERE} ${String(MOVES * 1000)} 10`, { timeoutMs });
     try {
-      await eventually(() => Math.min(frames.answers.count, frames.questions.count) > 20, {
-        withinMs: CHANGE_MS,
+      await until(() => {
+        expect(Math.min(frames.answers.count, frames.questions.count)).toBeGreaterThan(20);
+        expect(stream.last).toBeGreaterThan(0);
       });
-      await eventually(() => stream.last > 0, { withinMs: CHANGE_MS });
       for (let move = 0; move < MOVES; move += 1) {
         const output = await expectMove(frames, stream, before.guest);
         const off = running.takeLongestOff().toFixed(0);
@@ -191,7 +208,9 @@ test(
     void output;
     process.stdout.write(`${JSON.stringify(running.seen)}\n`);
     expect(running.seen.twice).toBe(0);
-    await eventually(() => isEqual(counts(), before.counts), { withinMs: CHANGE_MS });
+    await until(() => {
+      expect(dataDirs().map(countsOf)).toEqual(before.counts);
+    });
   },
   MOVES * MOVE_MS,
 );
