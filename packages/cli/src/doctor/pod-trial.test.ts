@@ -4,6 +4,7 @@ import type { Pod } from "@patchbay/api/kubernetes";
 import type { Reflection } from "@patchbay/kube";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createClock } from "@patchbay/os";
+import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import type { Session } from "../session.ts";
 import { judgePodStart } from "./checks/nodes.ts";
@@ -84,6 +85,33 @@ test("tryPod deletes the pod", async () => {
   });
   expect(created.map(({ metadata }) => metadata.namespace)).toEqual(["ns"]);
   expect((await store.list(PODS)).items).toEqual([]);
+});
+
+test("a pod that does not start is stuck only if it no longer changes", async () => {
+  const store = createFakeStore();
+  const clock = createFakeClock();
+  let changed = (): void => undefined;
+  const reflect = () => ({
+    subscribe: (listen: (change: Reflection<Pod>) => void) => {
+      const status = statusOf("Pending", starting("ContainerCreating"));
+      // Only its status is read.
+      const pod = {} as Pod;
+      changed = () => {
+        listen({ kind: "applied", object: { ...pod, status } });
+      };
+      return { unsubscribe: () => undefined };
+    },
+  });
+  // Only these members are used.
+  const session = { client: { store, reflect }, clock, namespace: "ns" } as unknown as Session;
+  const trial = tryPod(session, new AbortController().signal);
+  for (let step = 0; step < 3; step += 1) {
+    await clock.advance(59_000);
+    changed();
+  }
+  await clock.advance(60_000);
+  expect(await trial).toEqual({ problem: "it has not started, and has not changed for 60 s" });
+  expect(clock.monotonicMs()).toBe(3 * 59_000 + 60_000);
 });
 
 test.each([

@@ -8,7 +8,8 @@ import type { Reflection } from "@patchbay/kube";
 import type { Session } from "../session.ts";
 import type { PodTrial } from "./facts.ts";
 
-const START_TIMEOUT_MS = 30_000;
+/** Longest time without a change of the test pod. A pod that still changes starts, although slowly. */
+const STUCK_MS = 60_000;
 /** User of launchers. Source: hack/images/virt-launcher/customize */
 const LAUNCHER_UID = 107;
 /** Waiting reasons of a container that is being created. Source: kubelet, defaultWaitingState. */
@@ -79,20 +80,32 @@ export async function tryPod(
   const { store } = client;
   const pod = trialPod(namespace);
   await store.create(PODS, pod);
-  const finished = new AbortController();
   const selection = { namespace, fieldSelector: `metadata.name=${pod.metadata.name}` };
   const { promise, resolve, reject } = Promise.withResolvers<PodTrial>();
-  const subscription = client.reflect(PODS, selection).subscribe((change) => {
-    const trial = readChange(change);
+  let change = new AbortController();
+  const waitForChange = (): void => {
+    change.abort();
+    change = new AbortController();
+    clock.sleep(STUCK_MS, AbortSignal.any([signal, change.signal])).then(
+      () => {
+        const seconds = String(STUCK_MS / 1000);
+        resolve({ problem: `it has not started, and has not changed for ${seconds} s` });
+      },
+      (error: unknown) => {
+        if (signal.aborted) reject(error);
+      },
+    );
+  };
+  waitForChange();
+  const subscription = client.reflect(PODS, selection).subscribe((reflection) => {
+    waitForChange();
+    const trial = readChange(reflection);
     if (trial !== undefined) resolve(trial);
   });
-  clock.sleep(START_TIMEOUT_MS, AbortSignal.any([signal, finished.signal])).then(() => {
-    resolve({ problem: `it did not start within ${String(START_TIMEOUT_MS / 1000)} s` });
-  }, reject);
   try {
     return await promise;
   } finally {
-    finished.abort();
+    change.abort();
     subscription.unsubscribe();
     await store.delete(PODS, pod.metadata, { gracePeriodSeconds: 0 });
   }
