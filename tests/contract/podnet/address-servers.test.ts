@@ -14,7 +14,7 @@ import {
 import { EMPTY_GUEST_VIEW } from "@patchbay/core/guest";
 import { createNamespaces, createProcessRunner } from "@patchbay/os";
 import { createDhcpServers } from "@patchbay/podnet";
-import type { AddressServer, Command } from "@patchbay/core/interfaces";
+import type { AddressServer, Command, ProcessRunner } from "@patchbay/core/interfaces";
 import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/testing";
 import { aPod, aVmi, eventually, run } from "@patchbay/support";
 import fc from "fast-check";
@@ -36,6 +36,7 @@ import {
 import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 
+const MANIFESTS = join(import.meta.dirname, "../../../packages/common/manifests/base");
 const processFamily = `${PREFIX}-dhcp`;
 const options = {
   runner: createProcessRunner(),
@@ -58,6 +59,14 @@ function serverPids(): readonly string[] {
 
 function parentOf(pid: string): string {
   return /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? "";
+}
+
+/** Capabilities of virt-handler's container on a cluster. */
+function readAgentCapabilities(): readonly string[] {
+  const text = readFileSync(join(MANIFESTS, "virt-handler.yaml"), "utf8");
+  return [...(/^ +add:\n((?: +[-#].*\n)+)/m.exec(text)?.[1] ?? "").matchAll(/- (\w+)$/gm)].map(
+    ([, name]) => name ?? "",
+  );
 }
 
 interface Pair {
@@ -213,6 +222,27 @@ describe("a server", () => {
     );
     expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
     rmSync(directory, { recursive: true });
+  });
+
+  test.each([
+    { name: "has its own root on a cluster", without: [] },
+    { name: "works without the capability SYS_CHROOT", without: ["SYS_CHROOT"] },
+  ])("$name", async ({ without }) => {
+    const { pod, guest } = makePair(namespaces);
+    const allowed = readAgentCapabilities().filter((name) => !without.includes(name));
+    const set = ["-all", ...allowed.map((name) => `+${name.toLowerCase()}`)].join(",");
+    const real = createProcessRunner();
+    const prefix = ["setpriv", "--inh-caps", set, "--bounding-set", set] as const;
+    const runner: ProcessRunner = {
+      ...real,
+      run: (command) => real.run({ ...command, argv: [...prefix, ...command.argv] }),
+    };
+    running.push(
+      await createDhcpServers({ ...options, runner }).start(namespaces.open(pod), SERVED_NIC),
+    );
+    const [pid = ""] = serverPids();
+    expect(readdirSync(`/proc/${pid}/root`).includes("home")).toBe(without.length > 0);
+    expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
   });
 
   test("leaves nothing behind when it or its parent is killed", async () => {

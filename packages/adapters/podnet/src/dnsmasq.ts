@@ -307,30 +307,35 @@ function lastLine(output: string): string {
 const MAKE_ROOT_TIMEOUT_MS = 10_000;
 
 /**
- * Makes the servers' root file system, and returns its mount namespace, which exists as long as its descriptor. Returns undefined if mounts
- * are not permitted. AppArmor may forbid them in the agent's container.
+ * Makes the servers' root file system, and returns its mount namespace, which exists as long as its descriptor. Returns undefined if the
+ * agent's container may not mount, because of AppArmor, or not enter a mount namespace, without the capability SYS_CHROOT.
  */
 async function makeRoot({
   runner,
   namespaces,
   processFamily,
 }: AddressServersOptions): Promise<OpenNetns | undefined> {
-  const made = new AbortController();
-  const opened = Promise.withResolvers<OpenNetns | undefined>();
+  const opening = Promise.withResolvers<OpenNetns | undefined>();
+  const stop = new AbortController();
   let output = "";
   const onOutput = (text: string): void => {
     output += text;
-    if (!output.endsWith("\n")) return;
-    opened.resolve(namespaces.open(`/proc/${output.trim()}/ns/mnt`));
-    made.abort();
+    if (output.endsWith("\n")) opening.resolve(namespaces.open(`/proc/${output.trim()}/ns/mnt`));
   };
-  const argv = ["unshare", "--mount", "sh", "-c", MAKE_ROOT_SCRIPT] as const;
-  const limits = { processFamily, timeoutMs: MAKE_ROOT_TIMEOUT_MS, signal: made.signal };
   const end = (): void => {
-    opened.resolve(undefined);
+    opening.resolve(undefined);
   };
-  runner.run({ argv, ...limits, onOutput }).then(end, end);
-  return opened.promise;
+  const limits = { processFamily, timeoutMs: MAKE_ROOT_TIMEOUT_MS };
+  const script = ["unshare", "--mount", "sh", "-c", MAKE_ROOT_SCRIPT] as const;
+  runner.run({ argv: script, ...limits, signal: stop.signal, onOutput }).then(end, end);
+  const root = await opening.promise;
+  stop.abort();
+  if (root === undefined) return undefined;
+  const argv = ["nsenter", "--mount=/proc/self/fd/3", "true"] as const;
+  const { exitCode } = await runner.run({ argv, ...limits, inheritFds: [root] });
+  if (exitCode === 0) return root;
+  root.close();
+  return undefined;
 }
 
 interface ServerCommand {

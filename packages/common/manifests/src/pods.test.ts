@@ -173,6 +173,7 @@ test.each([
       "NET_BIND_SERVICE",
       "NET_RAW",
       "SYS_ADMIN",
+      "SYS_CHROOT",
       "SYS_PTRACE",
       "DAC_OVERRIDE",
       "MKNOD",
