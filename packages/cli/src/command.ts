@@ -92,3 +92,13 @@ export interface Context {
   readonly commandLine: CommandLine;
   readonly signal: AbortSignal;
 }
+
+/** Ends this program with the exit code of a child, for example ssh. No message is shown, because the child has already printed one. */
+export class ProgramEnded extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super(`it ended with ${String(exitCode)}`);
+    this.exitCode = exitCode;
+  }
+}

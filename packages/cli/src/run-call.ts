@@ -2,7 +2,7 @@
 // Runs one command line and returns its exit code. Must not import large modules, because they would slow the start of every command.
 import { CommanderError } from "commander";
 import { safeOutput } from "./print/safe.ts";
-import { ProgramEnded } from "./program-ended.ts";
+import { ProgramEnded } from "./command.ts";
 import { createProgram, type ProcessContext } from "./program.ts";
 
 const USAGE = 2;

@@ -70,9 +70,7 @@ export interface WantedInstallation {
 
 /** A webhook of another component that must accept an object of the installation. */
 export interface BlockingWebhook {
-  /** Kind and name of the configuration, and the name of the webhook. */
   readonly name: string;
-  /** Namespace and name of the webhook's Service. */
   readonly service: string;
   readonly isReady: Observed<boolean>;
 }

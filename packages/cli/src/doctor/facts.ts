@@ -16,9 +16,7 @@ import type { MachineProcesses } from "@patchbay/supervisor";
 import type { Observed } from "./finding.ts";
 
 export interface WantedApi {
-  /** API group and version, for example `kubevirt.io/v1`. */
   readonly groupVersion: string;
-  /** Plural names of the resources that the API server must serve. */
   readonly resources: readonly string[];
 }
 
@@ -59,7 +57,6 @@ export interface Facts {
   readonly certificates: readonly CertificateEnd[];
   readonly deployments: Observed<readonly Deployment[]>;
   readonly daemonSets: Observed<readonly DaemonSet[]>;
-  /** Processes of a standalone machine; unset on a cluster. */
   readonly processes?: Observed<MachineProcesses>;
   /** Result of starting a test pod; set only on a running standalone machine. */
   readonly podTrial?: Observed<PodTrial>;

@@ -5,12 +5,9 @@
 export type Verdict = "ok" | "warning" | "wrong" | "unknown";
 
 export interface Finding {
-  /** Checked object, for example `node n1`. */
   readonly check: string;
   readonly verdict: Verdict;
-  /** Observed state, with the consequences of a fault. */
   readonly message: string;
-  /** Instruction for the user; set for every fault. */
   readonly fix?: string;
 }
 

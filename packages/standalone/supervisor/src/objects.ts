@@ -64,7 +64,6 @@ function newObject(
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...fields };
 }
 
-/** Writes Patchbay's namespace, service accounts and roles. */
 export async function ensureRights(store: Store, files: Files, nodeName: string): Promise<void> {
   await applyManifests(store, parseManifests(await readManifests(files, "standalone"), nodeName));
 }

@@ -133,7 +133,7 @@ export const doctor: Command = {
     {
       flags: "--bundle [file]",
       description:
-        "write an archive for a bug report, without secrets (default: patchbay-bundle-TIME.tar.gz)",
+        "write an archive for a bug report; known forms of secrets are removed (default: patchbay-bundle-TIME.tar.gz)",
     },
   ],
   run,

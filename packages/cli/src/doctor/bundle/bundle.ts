@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archive for a bug report: objects, logs, journals, rules, versions and the doctor's findings, without secrets.
+// Archive for a bug report: objects, logs, journals, rules, versions and the doctor's findings.
 import { join } from "node:path";
 import { finished } from "node:stream/promises";
 import { promisify } from "node:util";
@@ -140,7 +140,6 @@ export class Bundle {
   }
 }
 
-/** Returns a compressed archive. The same files give the same bytes. */
 export async function packArchive(
   files: readonly (readonly [name: string, text: string])[],
 ): Promise<Buffer> {
@@ -390,7 +389,9 @@ async function readEnd(path: string): Promise<string> {
   try {
     const size = await file.readSize();
     const start = Math.max(0, size - BUNDLE_LIMITS.file);
-    return (await file.read(start, BUNDLE_LIMITS.file)).toString("utf8");
+    const text = (await file.read(start, BUNDLE_LIMITS.file)).toString("utf8");
+    // The first line can begin within a secret, behind its name.
+    return start === 0 ? text : text.slice(text.indexOf("\n") + 1);
   } finally {
     await file.close();
   }

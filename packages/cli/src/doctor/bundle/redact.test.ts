@@ -204,11 +204,21 @@ test.each<{ name: string; given: string; want: string }>([
     want: "Authorization: Bearer (removed)",
   },
   { name: "a flag", given: "--db-password=x y", want: "--db-password=(removed) y" },
-  { name: "a member of JSON", given: '{"token":"a b","n":1}', want: '{"token":(removed),"n":1}' },
+  { name: "a line of JSON", given: '{"token":"a b","n":1}', want: '{"token":"(removed)","n":1}' },
+  {
+    name: "a line with JSON in a string",
+    given: String.raw`{"body":"{\"password\":\"a b\"}"}`,
+    want: String.raw`{"body":"{\"password\":\"(removed)\"}"}`,
+  },
+  {
+    name: "a member of JSON",
+    given: 'got {"token":"a b","n":1}',
+    want: 'got {"token":(removed),"n":1}',
+  },
   {
     name: "a member of JSON within a string",
-    given: String.raw`{"body":"{\"password\":\"a b\"}"}`,
-    want: String.raw`{"body":"{\"password\":(removed)}"}`,
+    given: String.raw`got {"body":"{\"password\":\"a b\"}"}`,
+    want: String.raw`got {"body":"{\"password\":(removed)}"}`,
   },
   {
     name: "a web token",
@@ -230,3 +240,89 @@ test.each<{ name: string; given: string; want: string }>([
 ])("redacts $name in a text", ({ given, want }) => {
   expect(redactText(given)).toBe(want);
 });
+
+const REDACTED_LINES: Readonly<Record<string, string>> = {
+  "--password hunter2 --user x": "--password (removed) --user x",
+  "-token 'a b' c": "-token (removed) c",
+  "--key a b": "--key (removed) b",
+  "--client-secret --user x": "--client-secret (removed) x",
+  'argv=["--db-password","a b","-v"]': 'argv=["--db-password",(removed),"-v"]',
+  "the flag --api-token is required": "the flag --api-token is required",
+  "--token-file /a --secret-name b": "--token-file /a --secret-name b",
+  [String.raw`password="a\"b c" d`]: "password=(removed) d",
+  [String.raw`password="a\\" d`]: "password=(removed) d",
+  [String.raw`m {"b":"{\"token\":\"a\\\"b c\",\"n\":1}"}`]: String.raw`m {"b":"{\"token\":(removed),\"n\":1}"}`,
+  'password="a b': "password=(removed)",
+  'password="a"b c': "password=(removed) c",
+  "token=abc,def;g h": "token=(removed) h",
+  "token: abc,def h": "token: (removed) h",
+  "password: two words": "password: (removed)",
+  "Password:two words": "Password:(removed)",
+  "psk = two words": "psk = (removed)",
+  "pass=a secret=b": "pass=(removed) secret=(removed)",
+  'msg="password: two words" pod=a': 'msg="password: (removed)" pod=a',
+  'msg="--token=a,b" pod=a': 'msg="--token=(removed)" pod=a',
+  'msg="no password: " pod=a': 'msg="no password: " pod=a',
+  [String.raw`m {"m":"secret: a\"b c","n":1}`]: String.raw`m {"m":"secret: (removed)","n":1}`,
+  'm {"password":1234,"n":1}': 'm {"password":(removed),"n":1}',
+  'm {"mountToken":false,"n":1}': 'm {"mountToken":false,"n":1}',
+  'm {"tokens":["a]b","c d"],"n":1}': 'm {"tokens":(removed),"n":1}',
+  'm {"credentials":{"a":{"b":"c d"}},"n":1}': 'm {"credentials":(removed),"n":1}',
+  "secretKey: a b, auth=c": "secretKey: (removed) b, auth=(removed)",
+  "Authorization: Digest a, b": "Authorization: (removed)",
+  "Cookie: a=b; c=d": "Cookie: (removed)",
+  '{"msg":"password: two words","pod":"a"}': '{"msg":"password: (removed)","pod":"a"}',
+  '{"msg":"work failed","key":"default/a"}': '{"msg":"work failed","key":"default/a"}',
+  "work failed key=default/a": "work failed key=default/a",
+  "cannot read key: no such file": "cannot read key: no such file",
+  "bypass=true, author: a, monkey=b": "bypass=true, author: a, monkey=b",
+  "first password: a\nsecond line": "first password: (removed)\nsecond line",
+};
+
+test.each(Object.entries(REDACTED_LINES))("redacts the text %s", (given, want) => {
+  expect(redactText(given)).toBe(want);
+});
+
+test("redacts members by name, and retains keys of labels and entries", () => {
+  const key = "kept";
+  const retained = {
+    tolerations: [{ key, operator: "Exists" }],
+    taints: [{ key, effect: "NoSchedule" }],
+    affinity: { matchExpressions: [{ key, operator: "In", values: ["a"] }] },
+    secret: { secretName: "a", items: [{ key, path: "b" }] },
+    valueFrom: { secretKeyRef: { name: "a", key } },
+    automountServiceAccountToken: false,
+    topologyKey: "b",
+    publicKey: "c",
+  };
+  const secrets = {
+    key: "a",
+    secretKey: "b",
+    auth: "c",
+    password: 1234,
+    pins: [{ passcode: [1, 2] }],
+    token: { value: "d" },
+    args: ["--user", "x", "--password", "e", "f"],
+    "tls.key": "g",
+  };
+  expect(redactValue({ ...retained, ...secrets })).toEqual({
+    ...retained,
+    key: "(removed)",
+    secretKey: "(removed)",
+    auth: "(removed)",
+    password: "(removed)",
+    pins: [{ passcode: "(removed)" }],
+    token: { value: "(removed)" },
+    args: ["--user", "x", "--password", "(removed)", "f"],
+    "tls.key": "(removed)",
+  });
+});
+
+test.each(["token=x ", 'token="', '"token: ', '--password "', "token=[", String.raw`token=[\\\\`])(
+  "redacts a long line of %s",
+  (part) => {
+    const redacted = redactText(part.repeat(80_000));
+    expect(redacted).toContain("(removed)");
+    expect(redacted).not.toContain("x");
+  },
+);

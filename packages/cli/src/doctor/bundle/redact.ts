@@ -30,6 +30,7 @@ import {
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import type { KubeObject } from "@patchbay/api/kubernetes";
 import { DEFINITIONS } from "@patchbay/manifests";
+import { isSecretFlag, isSecretName, redactLine, REMOVED, removeKeys } from "./secret-text.ts";
 
 /**
  * Which objects of a kind are in a bundle: `all`, those with Patchbay's label (`labeled`), those in Patchbay's namespace (`services`), or
@@ -113,9 +114,6 @@ const METADATA: ReadonlySet<string> = new Set([
   "uid",
 ]);
 
-/** Replaces a removed value, so that a reader sees that the field was set. */
-export const REMOVED = "(removed)";
-
 export const RETAINED_ANNOTATIONS: readonly string[] = [
   "k8s.ovn.org/",
   "k8s.v1.cni.cncf.io/",
@@ -153,52 +151,27 @@ const SERVICE_CONTAINERS: ReadonlySet<unknown> = new Set([
   "virt-handler",
 ]);
 
-/** Names of members whose text is a secret, for example `adminPassword`. Names of references, such as `secretName`, end differently. */
-const SECRET_MEMBER =
-  /(?:pass(?:word|wd|phrase)|secret|token|credential|private[_-]?key|api[_-]?key|psk)s?$/i;
-/** Text in any string or log: credentials of a header, a value after a secret's name, a JSON Web Token. */
-const HEADER_CREDENTIALS = /(?<!\w)(bearer|basic) {1,8}[\w.~+/=-]{6,}/gi;
-const NAMED_SECRET =
-  /((?:pass(?:word|wd|phrase)|secret|token|credential|private[_-]?key|api[_-]?key|psk)s?["'\\]{0,3}[ \t]{0,4}[=:][ \t]{0,4})(?:\\?"[^"\n]{0,4096}"|'[^'\n]{0,4096}'|[^\s,;]+)/gi;
-const WEB_TOKEN = /(?<![\w-])eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?/g;
-const ADDRESS = /(?<![a-z])[a-z][a-z+]{1,15}:\/\/[^\s"'<>\\]+/gi;
-const KEY_BEGIN = /-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----/;
-const KEY_END = /-----END [A-Z ]{0,20}PRIVATE KEY-----/;
+/** Members in which `key` is the name of a label, a taint or an entry. Lines of logs contain keys of objects. */
+const LOG_LINE = "(line)";
+const KEY_PARENTS: ReadonlySet<string> = new Set([
+  LOG_LINE,
+  "configMapKeyRef",
+  "items",
+  "matchExpressions",
+  "matchFields",
+  "secretKeyRef",
+  "taints",
+  "tolerations",
+]);
 
-/** Removes private keys in PEM. The text may begin or end within a key. */
-function removeKeys(text: string): string {
-  const parts: string[] = [];
-  let rest = text;
-  const leadingEnd = KEY_END.exec(rest);
-  const firstBegin = KEY_BEGIN.exec(rest);
-  if (leadingEnd !== null && (firstBegin === null || leadingEnd.index < firstBegin.index)) {
-    parts.push(REMOVED);
-    rest = rest.slice(leadingEnd.index + leadingEnd[0].length);
-  }
-  for (let begin = KEY_BEGIN.exec(rest); begin !== null; begin = KEY_BEGIN.exec(rest)) {
-    parts.push(rest.slice(0, begin.index), REMOVED);
-    const after = rest.slice(begin.index + begin[0].length);
-    const end = KEY_END.exec(after);
-    rest = end === null ? "" : after.slice(end.index + end[0].length);
-  }
-  return [...parts, rest].join("");
-}
-
-function shortenAddress(address: string): string {
-  const [start = "", query] = address.split(/[?#]/, 2);
-  const scheme = start.slice(0, start.indexOf("://") + 3);
-  const [host = "", ...path] = start.slice(scheme.length).split("/");
-  const end = query === undefined ? "" : `?${REMOVED}`;
-  return `${scheme}${[host.slice(host.lastIndexOf("@") + 1), ...path].join("/")}${end}`;
+function redactTextLine(line: string): string {
+  const parsed = line.startsWith("{") ? parseJson(line) : undefined;
+  return isJsonObject(parsed) ? JSON.stringify(redactMembers(parsed, LOG_LINE)) : redactLine(line);
 }
 
 /** Removes keys, tokens, passwords, and the credentials and queries of URLs from a text, for example a log. */
 export function redactText(text: string): string {
-  return removeKeys(text)
-    .replace(ADDRESS, shortenAddress)
-    .replace(HEADER_CREDENTIALS, `$1 ${REMOVED}`)
-    .replace(NAMED_SECRET, `$1${REMOVED}`)
-    .replace(WEB_TOKEN, REMOVED);
+  return removeKeys(text).split("\n").map(redactTextLine).join("\n");
 }
 
 function redactString(text: string): string {
@@ -237,32 +210,44 @@ function redactContainer(container: unknown): unknown {
   return { ...redactMembers(rest), ...own };
 }
 
-function isSecretText(value: unknown): boolean {
-  return typeof value === "string" || (Array.isArray(value) && value.some(isSecretText));
+function isSecretContent(value: unknown): boolean {
+  return (
+    typeof value === "string" ||
+    typeof value === "number" ||
+    (Array.isArray(value) && value.some(isSecretContent))
+  );
 }
 
-function redactMember(name: string, value: unknown): unknown {
+function isSecretMember(name: string, parent: string): boolean {
+  if (name === "key") return !KEY_PARENTS.has(parent);
+  return isSecretName(name) || (/^values?$/.test(name) && isSecretName(parent));
+}
+
+function redactMember(name: string, value: unknown, parent: string): unknown {
   if (Object.hasOwn(REMOVED_MEMBERS, name)) return REMOVED;
   if (name === "annotations" && isJsonObject(value)) return redactAnnotations(value);
   if (name === "env" && Array.isArray(value)) return redactEnvironment(value);
   if (/^(?:initC|ephemeralC|c)ontainers$/.test(name) && Array.isArray(value))
     return value.map(redactContainer);
-  if (SECRET_MEMBER.test(name) && isSecretText(value)) return REMOVED;
-  return redactValue(value);
+  if (isSecretMember(name, parent) && isSecretContent(value)) return REMOVED;
+  return redactValue(value, name);
 }
 
-function redactMembers(value: JsonObject): JsonObject {
+function redactMembers(value: JsonObject, parent = ""): JsonObject {
   const members = Object.entries(value).map(
-    ([name, one]) => [name, redactMember(name, one)] as const,
+    ([name, one]) => [name, redactMember(name, one, parent)] as const,
   );
   return Object.fromEntries(members);
 }
 
 /** Removes secrets from parsed JSON, for example a journal's row or a CNI configuration. */
-export function redactValue(value: unknown): unknown {
+export function redactValue(value: unknown, parent = ""): unknown {
   if (typeof value === "string") return redactString(value);
-  if (Array.isArray(value)) return value.map(redactValue);
-  return isJsonObject(value) ? redactMembers(value) : value;
+  if (Array.isArray(value))
+    return value.map((one: unknown, index) =>
+      isSecretFlag(value[index - 1]) && isSecretContent(one) ? REMOVED : redactValue(one, parent),
+    );
+  return isJsonObject(value) ? redactMembers(value, parent) : value;
 }
 
 /** Removes a network's configuration that is not JSON, because its members cannot be distinguished. */

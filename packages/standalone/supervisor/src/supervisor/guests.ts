@@ -87,7 +87,6 @@ async function deleteAll(deps: GuestDeps, pods: readonly Pod[], isForced: boolea
 /** Selects pods that are bound to a node. Other pods have no processes, and are not deleted. */
 const SCHEDULED_ONLY = { fieldSelector: "spec.nodeName!=" };
 
-/** Shuts down all guests. Returns the number of deleted pods. */
 export async function shutDownGuests(deps: GuestDeps): Promise<number> {
   const { client, clock, log, report } = deps;
   const stop = new AbortController();

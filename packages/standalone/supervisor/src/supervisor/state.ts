@@ -83,7 +83,6 @@ export class StateWriter {
     this.#startMs = deps.clock.monotonicMs();
   }
 
-  /** Writes a new phase. The phase `stopping` begins a new list of steps. */
   enterPhase(phase: SupervisorPhase, reason = ""): Promise<void> {
     this.#phase = phase;
     if (phase === "stopping") {

@@ -2,11 +2,10 @@
 // Arguments of ssh and scp for a guest behind the API server. Source: OpenSSH ssh_config(5), ProxyCommand; KubeVirt virtctl ssh.
 import { AppError } from "@patchbay/base";
 import { parseGuestName, type GuestName, checkUser } from "../guest-name.ts";
-import type { GlobalOptions, Context } from "../../../command.ts";
+import { ProgramEnded, type Context, type GlobalOptions } from "../../../command.ts";
 import { listOption, numberOption, textOption, type Input } from "../../../input.ts";
 import { loadKubeConfig } from "@patchbay/kube";
 import { createFiles, runInForeground } from "@patchbay/os";
-import { ProgramEnded } from "../../../program-ended.ts";
 import { chooseKubeConfig } from "../../../session.ts";
 
 interface Copy {
