@@ -19,6 +19,12 @@ function deploymentOf(ready: number, updated: number, observedGeneration = 2): D
   };
 }
 
+/** During a rollout with maxSurge 1. */
+function surge(ready: number, updated: number, replicas: number): Deployment {
+  const deployment = deploymentOf(ready, updated);
+  return { ...deployment, status: { ...deployment.status, replicas } };
+}
+
 function daemonSetOf(wanted: number, ready: number): DaemonSet {
   return {
     apiVersion: "apps/v1",
@@ -69,6 +75,24 @@ test.each<{
     deployment: deploymentOf(2, 1),
     agents: daemonSetOf(3, 3),
     pending: ["Deployment virt-api: 1 of 2 pods are ready"],
+  },
+  {
+    name: "a new pod and one of the previous version are ready, and another new pod fails",
+    deployment: surge(2, 2, 3),
+    agents: daemonSetOf(3, 3),
+    pending: ["Deployment virt-api: 1 of 2 pods are ready; 1 of an older version remain"],
+  },
+  {
+    name: "all new pods are ready, and one of the previous version remains",
+    deployment: surge(3, 2, 3),
+    agents: daemonSetOf(3, 3),
+    pending: ["Deployment virt-api: 2 of 2 pods are ready; 1 of an older version remain"],
+  },
+  {
+    name: "all pods of the previous version are removed",
+    deployment: surge(2, 2, 2),
+    agents: daemonSetOf(3, 3),
+    pending: [],
   },
   {
     name: "the status is of the previous specification",

@@ -18,6 +18,8 @@ interface Workload {
   readonly wanted: number;
   readonly ready: number;
   readonly updated: number;
+  /** Number of pods of older versions that exist besides the updated ones. */
+  readonly outdated: number;
   /** Whether the status describes the current specification. */
   readonly isCurrent: boolean;
 }
@@ -26,22 +28,23 @@ interface Generations extends KubeObject {
   readonly status?: { readonly observedGeneration?: number };
 }
 
-type Counts = readonly [wanted: number, ready: number, updated: number];
+type Counts = Pick<Workload, "wanted" | "ready" | "updated" | "outdated">;
 
-function toWorkload(
-  kind: string,
-  { metadata, status }: Generations,
-  [wanted, ready, updated]: Counts,
-): Workload {
+function toWorkload(kind: string, { metadata, status }: Generations, counts: Counts): Workload {
   const isCurrent = (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
-  return { check: `${kind} ${metadata.name}`, wanted, ready, updated, isCurrent };
+  return { check: `${kind} ${metadata.name}`, ...counts, isCurrent };
 }
 
 function fromDeployment(deployment: Deployment): Workload {
   const { spec = {}, status = {} } = deployment;
   const { replicas = 1 } = spec;
-  const { readyReplicas = 0, updatedReplicas = 0 } = status;
-  return toWorkload("Deployment", deployment, [replicas, readyReplicas, updatedReplicas]);
+  const { replicas: existing = 0, readyReplicas = 0, updatedReplicas = 0 } = status;
+  return toWorkload("Deployment", deployment, {
+    wanted: replicas,
+    ready: readyReplicas,
+    updated: updatedReplicas,
+    outdated: Math.max(0, existing - updatedReplicas),
+  });
 }
 
 function fromDaemonSet(daemonSet: DaemonSet): Workload {
@@ -50,8 +53,12 @@ function fromDaemonSet(daemonSet: DaemonSet): Workload {
     numberReady = 0,
     updatedNumberScheduled = 0,
   } = daemonSet.status ?? {};
-  const counts = [desiredNumberScheduled, numberReady, updatedNumberScheduled] as const;
-  return toWorkload("DaemonSet", daemonSet, counts);
+  return toWorkload("DaemonSet", daemonSet, {
+    wanted: desiredNumberScheduled,
+    ready: numberReady,
+    updated: updatedNumberScheduled,
+    outdated: 0, // The status counts only the oldest pod of each node.
+  });
 }
 
 function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
@@ -201,14 +208,22 @@ export interface Rollout {
   readonly pending: readonly string[];
 }
 
+/** Like `kubectl rollout status`, waits for the removal of outdated pods, because the ready ones can be among them. */
+function judgeProgress({ check, wanted, ready, updated, outdated, isCurrent }: Workload): {
+  readonly line: string;
+  readonly isReady: boolean;
+} {
+  const count = isCurrent ? Math.min(updated, Math.max(0, ready - outdated)) : 0;
+  const note = isCurrent && outdated > 0 ? `; ${String(outdated)} of an older version remain` : "";
+  return {
+    line: `${check}: ${String(count)} of ${String(wanted)} pods are ready${note}`,
+    isReady: isCurrent && count >= wanted && outdated === 0,
+  };
+}
+
 export function judgeRollout({ deployments, daemonSets, pods }: RolloutObjects): Rollout {
   const workloads = [...deployments.map(fromDeployment), ...daemonSets.map(fromDaemonSet)];
-  const states = workloads.map((workload) => {
-    const { check, wanted } = workload;
-    const ready = workload.isCurrent ? Math.min(workload.ready, workload.updated) : 0;
-    const line = `${check}: ${String(ready)} of ${String(wanted)} pods are ready`;
-    return { line, isReady: workload.isCurrent && ready >= wanted };
-  });
+  const states = workloads.map(judgeProgress);
   const problems = pods.flatMap((pod) => findPodProblem(pod) ?? []);
   const waiting = states.filter(({ isReady }) => !isReady).map(({ line }) => line);
   return {

@@ -137,6 +137,7 @@ export interface Deployment extends KubeObject {
   readonly spec?: { readonly replicas?: number };
   readonly status?: {
     readonly observedGeneration?: number;
+    readonly replicas?: number;
     readonly readyReplicas?: number;
     readonly updatedReplicas?: number;
   };
