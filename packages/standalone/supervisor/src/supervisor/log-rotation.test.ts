@@ -92,3 +92,34 @@ test("checks the logs until the supervisor ends", async () => {
   stop.abort();
   await running;
 });
+
+test("continues after the directory could not be listed", async () => {
+  const clock = createFakeClock();
+  const stop = new AbortController();
+  appendFileSync(join(directory, "a.log"), "eleven byte\n");
+  const failures = [new Error("EMFILE: too many open files"), new Error("EIO: i/o error")];
+  const flaky: typeof files = {
+    ...files,
+    list: async (path) => {
+      const failure = failures.shift();
+      if (failure !== undefined) throw failure;
+      return files.list(path);
+    },
+  };
+  const bounds = { bytesMax: 10, filesMax: 3 };
+  const lines = createFakeLogger();
+  const deps = { files: flaky, clock, log: lines, directory, bounds };
+  const running = rotateMachineLogs(deps, stop.signal);
+  await expect
+    .poll(async () => {
+      await clock.advance(10_000);
+      return readdirSync(directory);
+    })
+    .toEqual(["a.log", "a.log.1"]);
+  stop.abort();
+  await running;
+  expect(lines.lines.map(({ message }) => message)).toEqual([
+    "logs cannot be listed",
+    "logs cannot be listed",
+  ]);
+});

@@ -53,7 +53,9 @@ export async function rotateLargeLogs(deps: LogRotationDeps): Promise<void> {
 
 export async function rotateMachineLogs(deps: LogRotationDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    await rotateLargeLogs(deps);
+    await rotateLargeLogs(deps).catch((error: unknown) => {
+      deps.log.warn("logs cannot be listed", { path: deps.directory, err: error });
+    });
     await deps.clock.sleep(CHECK_INTERVAL_MS, signal).catch(() => undefined);
   }
 }
