@@ -5,7 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openGrowingFile, renameFile, readFileSize, watchFile } from "./growing-file.ts";
+import {
+  moveContent,
+  openGrowingFile,
+  renameFile,
+  readFileSize,
+  watchFile,
+} from "./growing-file.ts";
 
 const WITHIN = { withinMs: 5000 };
 
@@ -131,4 +137,12 @@ describe("reports a name that the kernel rejects when the call is", () => {
       details: { call, errno: "ENAMETOOLONG" },
     });
   });
+});
+
+test("moving the content of a file without end stops", async () => {
+  // Its size is 0, each read is full, and it cannot be truncated.
+  expect(() => {
+    moveContent("/dev/zero", path, 10);
+  }).toThrow(expect.objectContaining({ code: "OS_FILE_FAILED" }));
+  await expect(readFileSize(path)).resolves.toBeUndefined();
 });

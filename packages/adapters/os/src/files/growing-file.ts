@@ -166,8 +166,8 @@ function writeAll(fd: number, bytes: Buffer): void {
 
 /**
  * Moves the last `bytesMax` bytes of a file to `target`, while other processes append to the file. Blocks this thread, so that no other
- * call delays the truncation: only lines that are appended within microseconds before it are lost. @throws AppError with OS_FILE_FAILED,
- * without changes
+ * call delays the truncation. Only lines are lost that are appended within microseconds before it, or behind another `bytesMax` bytes
+ * during the copy. @throws AppError with OS_FILE_FAILED, without changes
  */
 export function moveContent(path: string, target: string, bytesMax: number): void {
   let from: number | undefined;
@@ -176,9 +176,11 @@ export function moveContent(path: string, target: string, bytesMax: number): voi
     from = openSync(path, "r+");
     to = openSync(target, "w", LOG_MODE);
     const buffer = Buffer.allocUnsafe(COPY_BYTES);
-    let position = Math.max(0, fstatSync(from).size - bytesMax);
+    const { size } = fstatSync(from);
+    const end = size + bytesMax; // Otherwise a writer as fast as this copy would block the thread without bound.
+    let position = Math.max(0, size - bytesMax);
     for (let count = -1; count !== 0; position += count) {
-      count = readSync(from, buffer, 0, COPY_BYTES, position);
+      count = readSync(from, buffer, 0, Math.min(COPY_BYTES, end - position), position);
       writeAll(to, buffer.subarray(0, count));
     }
     ftruncateSync(from, 0);
