@@ -62,6 +62,20 @@ test.each<{ name: string; given: WebhookConfiguration; isBlocking: boolean }>([
     isBlocking: false,
   },
   {
+    name: "for objects with a namespace",
+    given: configure({
+      rules: [{ apiGroups: ["*"], operations: ["*"], resources: ["*"], scope: "Namespaced" }],
+    }),
+    isBlocking: true,
+  },
+  {
+    name: "for objects without a namespace",
+    given: configure({
+      rules: [{ apiGroups: ["*"], operations: ["*"], resources: ["*"], scope: "Cluster" }],
+    }),
+    isBlocking: false,
+  },
+  {
     name: "for kinds that the installation lacks",
     given: configure({ rules: [{ apiGroups: ["batch"], operations: ["*"], resources: ["*"] }] }),
     isBlocking: false,
@@ -88,6 +102,14 @@ test.each<{ name: string; given: WebhookConfiguration; isBlocking: boolean }>([
     service: "policy/server",
   };
   expect(findBlockingWebhooks([given], objects, LABELS)).toEqual(isBlocking ? [want] : []);
+});
+
+test("marks a webhook whose conditions may exclude the installation", () => {
+  const matchConditions = [
+    { name: "others", expression: "object.metadata.namespace != 'patchbay'" },
+  ];
+  const [found] = findBlockingWebhooks([configure({ matchConditions })], objects, LABELS);
+  expect(found?.isConditional).toBe(true);
 });
 
 interface Attributes {

@@ -72,6 +72,8 @@ export interface WantedInstallation {
 export interface BlockingWebhook {
   readonly name: string;
   readonly service: string;
+  /** Set if the webhook's matchConditions, which are not evaluated, may exclude all objects of the installation. */
+  readonly isConditional?: true;
   readonly isReady: Observed<boolean>;
 }
 
@@ -204,7 +206,8 @@ function covers(
   { type, labels }: Candidate,
 ): boolean {
   const isCovered = rules.some(
-    ({ apiGroups, operations, resources }) =>
+    ({ apiGroups, operations, resources, scope }) =>
+      scope !== "Cluster" && // All candidates have a namespace.
       includesValue(apiGroups, type.group) &&
       includesValue(operations, "CREATE") &&
       (includesValue(resources, type.resource) || resources?.includes("*/*") === true),
@@ -230,7 +233,14 @@ export function findBlockingWebhooks(
           candidates.some((candidate) => covers(webhook, candidate));
         if (service === undefined || !isBlocking) return [];
         const name = `${configuration.kind} ${configuration.metadata.name}, ${webhook.name}`;
-        return [{ name, service: `${service.namespace}/${service.name}` }];
+        const isConditional = (webhook.matchConditions ?? []).length > 0;
+        return [
+          {
+            name,
+            service: `${service.namespace}/${service.name}`,
+            ...(isConditional && { isConditional }),
+          },
+        ];
       }),
     );
 }

@@ -339,10 +339,15 @@ test.each<{ name: string; facts: Partial<InstallFacts>; want: readonly RegExp[] 
           { name: "a", service: "x/y", isReady: { value: false } },
           { name: "b", service: "x/y", isReady: { failure: "forbidden" } },
           { name: "c", service: "x/y", isReady: { value: true } },
+          { name: "d", service: "x/y", isConditional: true, isReady: { value: false } },
         ],
       },
     },
-    want: [/^wrong a: its Service x\/y has no ready endpoint/, /^unknown b: forbidden/],
+    want: [
+      /^wrong a: its Service x\/y has no ready endpoint/,
+      /^unknown b: forbidden/,
+      /^warning d: its Service x\/y has no ready endpoint, .*, unless its matchConditions exclude them/,
+    ],
   },
   {
     name: "no nodes",

@@ -317,10 +317,12 @@ function judgeNamespace({
 function judgeWebhooks({ blockingWebhooks }: InstallFacts): readonly Finding[] {
   const check = "webhooks of others";
   return ifObserved(check, blockingWebhooks, (all) => {
-    const findings = all.flatMap(({ name, service, isReady }) => {
+    const findings = all.flatMap(({ name, service, isReady, isConditional }) => {
       if ("failure" in isReady) return [unknown(name, isReady.failure)];
       if (isReady.value) return [];
       const message = `its Service ${service} has no ready endpoint, so the API server would refuse objects of Patchbay`;
+      if (isConditional === true)
+        return [warning(name, `${message}, unless its matchConditions exclude them`)];
       const fix = `start its server, or exclude the namespace ${names.SERVICES_NAMESPACE} by the webhook's namespaceSelector`;
       return [wrong(name, { message, fix })];
     });

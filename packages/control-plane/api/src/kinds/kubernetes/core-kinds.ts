@@ -105,12 +105,14 @@ export interface WebhookConfiguration extends KubeObject {
       readonly service?: { readonly namespace: string; readonly name: string };
     };
     readonly failurePolicy?: string;
+    readonly matchConditions?: readonly { readonly name: string; readonly expression: string }[];
     readonly namespaceSelector?: LabelSelector;
     readonly objectSelector?: LabelSelector;
     readonly rules?: readonly {
       readonly apiGroups?: readonly string[];
       readonly operations?: readonly string[];
       readonly resources?: readonly string[];
+      readonly scope?: string;
     }[];
   }[];
 }
