@@ -19,7 +19,7 @@ import { AppError } from "@patchbay/base";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createClock, createFiles } from "@patchbay/os";
 import { extract } from "tar-stream";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Context } from "../../command.ts";
 import type { Session } from "../../session.ts";
 import {
@@ -254,7 +254,8 @@ test.each([
 ])("the output of a program in a pod: $name", async ({ messages, want }) => {
   const pod = podOf("patchbay", "net-agent-1", ["net-agent"], {}) as Pod;
   const openStream = streamsOf({ nft: messages });
-  const output = runInPod({ openStream }, pod, ["nft", "list"]).catch(
+  const { signal } = new AbortController();
+  const output = runInPod({ openStream }, pod, ["nft", "list"], signal).catch(
     (error: unknown) => (error as Error).message,
   );
   expect(await output).toBe(want);
@@ -350,4 +351,63 @@ test("collects logs and a VM's events, and notes what the user may not read", as
     nodes: [{ name: "n1" }],
   });
   expect(JSON.stringify(bundle.files())).not.toContain("planted");
+});
+
+describe("the end of a collection", () => {
+  const own = { [names.PART_OF_LABEL]: names.PRODUCT };
+
+  /** A session with logs of two pods, whose reading calls a function. */
+  function sessionWithLogs(onLog: () => void): Session {
+    const store = createFakeStore();
+    for (const name of ["one", "two"])
+      store.put(PODS, podOf(names.SERVICES_NAMESPACE, name, ["a", "b"], own));
+    const session = sessionOf(store, { "/version": "{}" });
+    const requestRaw: Session["client"]["requestRaw"] = (request) => {
+      if (!request.path.endsWith("/log")) return session.client.requestRaw(request);
+      request.signal?.throwIfAborted();
+      onLog();
+      return Promise.resolve({ status: 200, text: "line\n", warnings: [] });
+    };
+    return { ...session, client: { ...session.client, requestRaw } };
+  }
+
+  const late = "the time limit of 5 min was reached";
+
+  test("notes what the deadline leaves out", async () => {
+    const deadline = new AbortController();
+    const session = sessionWithLogs(() => {
+      deadline.abort();
+    });
+    const context = contextOf(directory);
+    const bundle = await collectBundle(context, session, undefined, deadline.signal);
+    const logs = bundle.files().filter(([name]) => name.startsWith("logs/"));
+    expect(logs.map(([name]) => name)).toEqual(["logs/patchbay/one/a.log"]);
+    expect(bundle.missing.filter((line) => line.startsWith("logs"))).toEqual([
+      `logs/patchbay/one/a.previous.log: ${late}`,
+      `logs/patchbay/one/b.log: ${late}`,
+      `logs: those of 1 further pods, because ${late}`,
+    ]);
+  });
+
+  test("has no objects after the deadline", async () => {
+    const session = sessionWithLogs(() => undefined);
+    const bundle = await collectBundle(
+      contextOf(directory),
+      session,
+      undefined,
+      AbortSignal.abort(),
+    );
+    const collected = bundle.files().map(([name]) => name);
+    expect(collected).toEqual(["contents.txt", "versions.json"]);
+    expect(bundle.missing).toContain(`doctor.txt: ${late}`);
+  });
+
+  test("an interrupted command fails", async () => {
+    const stop = new AbortController();
+    const session = sessionWithLogs(() => {
+      stop.abort(new Error("interrupted"));
+    });
+    const context = { ...contextOf(directory), signal: stop.signal };
+    await expect(collectBundle(context, session, undefined)).rejects.toThrow("interrupted");
+  });
 });

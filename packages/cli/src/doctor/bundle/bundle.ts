@@ -35,6 +35,8 @@ const NODES_MAX = 50;
 const DIRECTORY_FILES_MAX = 500;
 const LOG_TIMEOUT_MS = 30_000;
 const COMMAND_TIMEOUT_MS = 10_000;
+const COLLECTION_TIMEOUT_MS = 300_000;
+const LATE = `the time limit of ${String(COLLECTION_TIMEOUT_MS / 60_000)} min was reached`;
 
 /** Programs whose output describes the network of a machine or node, by the name of the file. */
 export const NETWORK_COMMANDS: Readonly<Record<string, readonly [string, ...string[]]>> = {
@@ -66,11 +68,32 @@ function keepEnd(text: string, bytesMax: number): string {
   return end.slice(end.indexOf("\n") + 1);
 }
 
+interface BundleLimits {
+  /** Ends the command. */
+  readonly stop?: AbortSignal;
+  /** Ends the collection. What is missing then is noted. */
+  readonly deadline?: AbortSignal;
+}
+
 /** Files of a bundle. Every method that adds a file removes secrets from it. */
 export class Bundle {
+  readonly #limits: BundleLimits;
   readonly #files = new Map<string, string>();
   readonly #missing: string[] = [];
   #size = 0;
+
+  constructor(limits: BundleLimits = {}) {
+    this.#limits = limits;
+  }
+
+  get signal(): AbortSignal {
+    const { stop, deadline } = this.#limits;
+    return AbortSignal.any([stop, deadline].filter((signal) => signal !== undefined));
+  }
+
+  get isLate(): boolean {
+    return this.#limits.deadline?.aborted === true;
+  }
 
   get missing(): readonly string[] {
     return this.#missing.toSorted();
@@ -112,12 +135,18 @@ export class Bundle {
     this.#add(name, `[\n${lines.join(",\n")}\n]\n`);
   }
 
+  /** Notes a failure, and what the deadline leaves out. @throws the reason of `stop` */
   async attempt(name: string, add: () => Promise<void>): Promise<void> {
+    const { stop } = this.#limits;
+    stop?.throwIfAborted();
     try {
+      if (this.isLate) throw new Error(LATE);
       await add();
     } catch (error) {
+      stop?.throwIfAborted();
       const isUnserved = isAppError(error, "KUBE_NOT_FOUND");
-      this.addMissing(name, isUnserved ? "the server has none" : messageOf(error));
+      const reason = isUnserved ? "the server has none" : messageOf(error);
+      this.addMissing(name, this.isLate ? LATE : reason);
     }
   }
 
@@ -178,7 +207,10 @@ async function addKinds(bundle: Bundle, { client }: ApiSession): Promise<void> {
   for (const kind of BUNDLED_KINDS) {
     const name = nameOf(kind);
     await bundle.attempt(name, async () => {
-      const { items } = await client.store.list(kind.type, listOptionsOf(kind));
+      const { items } = await client.store.list(kind.type, {
+        ...listOptionsOf(kind),
+        signal: bundle.signal,
+      });
       bundle.addObjects(name, kind, items);
     });
   }
@@ -214,6 +246,7 @@ async function addLogs(
             ...(previous && { previous: "true" }),
           },
           timeoutMs: LOG_TIMEOUT_MS,
+          signal: bundle.signal,
         });
         bundle.addText(file, text);
       });
@@ -221,14 +254,22 @@ async function addLogs(
   }
 }
 
+function describeOmitted({ isLate }: Bundle, count: number, what: string): string {
+  return `those of ${String(count)} further ${what}${isLate ? `, because ${LATE}` : ""}`;
+}
+
 async function addServiceLogs(bundle: Bundle, session: ApiSession): Promise<void> {
   const selection = {
     namespace: names.SERVICES_NAMESPACE,
     labelSelector: `${names.PART_OF_LABEL}=${names.PRODUCT}`,
+    signal: bundle.signal,
   };
   const { items } = await session.client.store.list(PODS, selection);
   const sorted = items.toSorted((a, b) => Number(isReady(a)) - Number(isReady(b)));
+  let omitted = items.length;
   for (const pod of sorted.slice(0, PODS_MAX)) {
+    if (bundle.isLate) break;
+    omitted -= 1;
     const { initContainers = [], containers } = pod.spec;
     await addLogs(
       bundle,
@@ -237,19 +278,19 @@ async function addServiceLogs(bundle: Bundle, session: ApiSession): Promise<void
       [...initContainers, ...containers].map(({ name }) => name),
     );
   }
-  if (items.length > PODS_MAX)
-    bundle.addMissing("logs", `those of ${String(items.length - PODS_MAX)} further pods`);
+  if (omitted > 0) bundle.addMissing("logs", describeOmitted(bundle, omitted, "pods"));
 }
 
 const EXEC_PROTOCOL = "v4.channel.k8s.io";
 /** First byte of each message. Source: Kubernetes remotecommand. */
 const EXEC_CHANNELS = { output: 1, errors: 2, status: 3 } as const;
 
-/** Runs a program in the pod's first container. @throws if it fails, or takes too long */
+/** Runs a program in the pod's first container. @throws if it fails, takes too long, or the signal is aborted */
 export async function runInPod(
   client: Pick<KubeClient, "openStream">,
   { metadata, spec }: Pod,
   argv: readonly string[],
+  abort: AbortSignal,
 ): Promise<string> {
   const { namespace = "", name } = metadata;
   const query = new URLSearchParams({ stdout: "true", stderr: "true" });
@@ -258,7 +299,7 @@ export async function runInPod(
   const stream = await client.openStream({
     path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/exec?${query.toString()}`,
     protocol: EXEC_PROTOCOL,
-    signal: AbortSignal.timeout(COMMAND_TIMEOUT_MS),
+    signal: AbortSignal.any([abort, AbortSignal.timeout(COMMAND_TIMEOUT_MS)]),
   });
   const messages: Buffer[] = [];
   let size = 0;
@@ -299,24 +340,35 @@ function readFlag({ spec }: Pod, flag: string): string | undefined {
 
 async function addNodes(bundle: Bundle, { client }: ApiSession): Promise<void> {
   const labelSelector = "app.kubernetes.io/name=net-agent";
-  const selection = { namespace: names.SERVICES_NAMESPACE, labelSelector };
+  const { signal } = bundle;
+  const selection = { namespace: names.SERVICES_NAMESPACE, labelSelector, signal };
   const { items } = await client.store.list(PODS, selection);
+  let omitted = items.length;
   for (const pod of items.slice(0, NODES_MAX)) {
+    if (bundle.isLate) break;
+    omitted -= 1;
     const folder = `nodes/${pod.spec.nodeName ?? pod.metadata.name}`;
     await bundle.attempt(`${folder}/journal.json`, async () => {
       const directory = `${readFlag(pod, "--state-dir") ?? ""}/journal`;
-      const rows = await runInPod(client, pod, ["sh", "-c", PRINT_JOURNAL, "sh", directory]);
+      const rows = await runInPod(
+        client,
+        pod,
+        ["sh", "-c", PRINT_JOURNAL, "sh", directory],
+        signal,
+      );
       bundle.addJson(`${folder}/journal.json`, parseJournal(rows));
     });
     const enter = ["nsenter", "--target", readFlag(pod, "--host-process") ?? "1", "--net"];
     for (const [name, argv] of Object.entries(NETWORK_COMMANDS)) {
       await bundle.attempt(`${folder}/${name}`, async () => {
-        bundle.addText(`${folder}/${name}`, await runInPod(client, pod, [...enter, ...argv]));
+        bundle.addText(
+          `${folder}/${name}`,
+          await runInPod(client, pod, [...enter, ...argv], signal),
+        );
       });
     }
   }
-  if (items.length > NODES_MAX)
-    bundle.addMissing("nodes", `${String(items.length - NODES_MAX)} further nodes`);
+  if (omitted > 0) bundle.addMissing("nodes", describeOmitted(bundle, omitted, "nodes"));
 }
 
 function findKind(kind: string): BundledKind {
@@ -342,12 +394,14 @@ async function addVm(
   const labelSelector = `${names.CREATED_BY_LABEL}=${vmi?.metadata.uid ?? ""}`;
   let pods: readonly Pod[] = [];
   await bundle.attempt(`${folder}/pods.json`, async () => {
-    if (vmi !== undefined) pods = (await store.list(PODS, { namespace, labelSelector })).items;
+    const { signal } = bundle;
+    if (vmi !== undefined)
+      pods = (await store.list(PODS, { namespace, labelSelector, signal })).items;
     bundle.addObjects(`${folder}/pods.json`, findKind(PODS.kind), pods);
   });
   await bundle.attempt(`${folder}/events.json`, async () => {
     const subjects = new Set([name, ...pods.map((pod) => pod.metadata.name)]);
-    const { items } = await store.list(EVENTS, { namespace });
+    const { items } = await store.list(EVENTS, { namespace, signal: bundle.signal });
     const events = items.filter((event) => isAbout(event, subjects));
     bundle.addObjects(`${folder}/events.json`, findKind(EVENTS.kind), events);
   });
@@ -366,9 +420,11 @@ async function addVm(
 
 async function addVersions(bundle: Bundle, context: Context, session: ApiSession): Promise<void> {
   const { client } = session;
-  const server = parseJson((await client.requestRaw({ method: "GET", path: "/version" })).text);
+  const { signal } = bundle;
+  const version = await client.requestRaw({ method: "GET", path: "/version", signal });
+  const server = parseJson(version.text);
   const nodes = await client.store
-    .list(NODES)
+    .list(NODES, { signal })
     .then(
       ({ items }) =>
         items.map(({ metadata, status }) => ({ name: metadata.name, ...status?.nodeInfo })),
@@ -455,13 +511,18 @@ async function findDataDir(context: Context, session: Session): Promise<string |
   return findMachineDir(files, { kubeconfig, server, dataDir: context.global.dataDir });
 }
 
-/** Collects the bundle. Notes what the user may not read, and the API server's absence, instead of failing. */
+/** Collects the bundle. Notes what the user may not read, the API server's absence, and the deadline, instead of failing. */
 export async function collectBundle(
   context: Context,
   session: Session,
   vm: string | undefined,
+  deadline: AbortSignal = AbortSignal.timeout(COLLECTION_TIMEOUT_MS),
 ): Promise<Bundle> {
-  const bundle = new Bundle();
+  const bundle = new Bundle({ stop: context.signal, deadline });
+  const limited = { ...context, signal: bundle.signal };
+  const dataDir = await findDataDir(context, session);
+  if (dataDir !== undefined)
+    await addMachine(bundle, dataDir, { files: createFiles(), runner: createProcessRunner() });
   const failure = await addVersions(bundle, context, session).then(
     () => undefined,
     (error: unknown) => error,
@@ -474,14 +535,12 @@ export async function collectBundle(
     bundle.addMissing("objects, logs and findings", "the API server does not respond");
   } else {
     await addKinds(bundle, session);
-    await bundle.attempt("logs", () => addServiceLogs(bundle, session));
-    await bundle.attempt("nodes", () => addNodes(bundle, session));
+    await bundle.attempt("doctor.txt", () => addFindings(bundle, limited, session));
     if (vm !== undefined)
-      await bundle.attempt(`vms/${vm}`, () => addVm(bundle, context, session, vm));
-    await bundle.attempt("doctor.txt", () => addFindings(bundle, context, session));
+      await bundle.attempt(`vms/${vm}`, () => addVm(bundle, limited, session, vm));
+    await bundle.attempt("nodes", () => addNodes(bundle, session));
+    await bundle.attempt("logs", () => addServiceLogs(bundle, session));
   }
-  const dataDir = await findDataDir(context, session);
-  if (dataDir !== undefined)
-    await addMachine(bundle, dataDir, { files: createFiles(), runner: createProcessRunner() });
+  context.signal.throwIfAborted();
   return bundle;
 }
