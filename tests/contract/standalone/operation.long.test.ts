@@ -138,6 +138,14 @@ function archive(): string {
   return join(dirname(machine.dataDir), "backup.tar");
 }
 
+function freezeClaims({ dataDir }: Machine): void {
+  const claims = join(dataDir, "claims");
+  const volumes = readdirSync(claims);
+  expect(volumes).toHaveLength(3);
+  for (const volume of volumes)
+    execFileSync("/usr/sbin/fsfreeze", ["--freeze", join(claims, volume, "mount")]);
+}
+
 async function answers(): Promise<void> {
   expect((await machine.console(VM).run("report")).code).toBe(0);
 }
@@ -273,6 +281,7 @@ test(
     expect(early.stderr).toContain(
       `--bridge ${BRIDGE}: the machine in ${machine.dataDir} has ${BRIDGE}`,
     );
+    freezeClaims(machine); // As a backup does that is killed.
     machine.patchbay("down", "--purge");
     expect(existsSync(file)).toBe(true);
 

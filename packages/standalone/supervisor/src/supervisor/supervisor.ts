@@ -82,6 +82,7 @@ export class Supervisor {
     const controller = this.#components.find(({ name }) => name === "virt-controller");
     // The controller is stopped first, because it would create new pods for running VMs.
     if (controller !== undefined) await controller.stop();
+    await thawLeftClaims(this.#deps); // Guests that wait for a frozen claim cannot be killed.
     try {
       const count = this.#client === undefined ? 0 : await this.#shutDown(this.#client);
       await state.addStep(`${String(count)} pods ended, guests were shut down`);
