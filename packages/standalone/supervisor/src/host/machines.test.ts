@@ -44,11 +44,35 @@ test("finds that the other machine starts at boot", async () => {
   expect(await listOtherMachines(files, "/two")).toMatchObject([{ isActive: false }]);
 });
 
-test("forgets a deleted machine, and its own directory with the last machine", async () => {
+test("finds a machine again whose file system was not mounted when another started", async () => {
+  const { settings } = buildPaths("/two");
+  const text = (await files.readText(settings)) ?? "";
   await files.remove("/two");
-  expect(await listOtherMachines(files, "/one")).toEqual([]);
   await registerMachine(files, "/one");
-  expect(await files.list(MACHINES_DIR)).toHaveLength(1);
+  expect(await listOtherMachines(files, "/one")).toEqual([]);
+  await files.writeAtomic(settings, text);
+  expect(await listOtherMachines(files, "/one")).toMatchObject([{ dataDir: "/two" }]);
+});
+
+test("retains the record of a machine that starts while the last other one is deleted", async () => {
+  await unregisterMachine(files, "/two");
+  let started: Promise<void> | undefined;
+  const startThree = (): Promise<void> => (started ??= addMachine("/three"));
+  const list = files.list.bind(files);
+  // It starts after the records were listed, if they are listed.
+  files.list = async (directory) => {
+    const names = await list(directory);
+    await startThree();
+    return names;
+  };
   await unregisterMachine(files, "/one");
-  expect(files.paths.filter((path) => path.startsWith(MACHINES_DIR))).toEqual([]);
+  await startThree();
+  expect(await listOtherMachines(files, "/one")).toMatchObject([{ dataDir: "/three" }]);
+});
+
+test("does not find a deleted machine", async () => {
+  await files.remove("/two");
+  await unregisterMachine(files, "/two");
+  expect(await listOtherMachines(files, "/one")).toEqual([]);
+  expect(await files.list(MACHINES_DIR)).toHaveLength(1);
 });

@@ -47,11 +47,8 @@ export async function listOtherMachines(
   return (await Promise.all(dataDirs.map((dataDir) => observeMachine(files, dataDir)))).flat();
 }
 
-/** Records the machine, and removes the records of machines whose directories were deleted. */
+/** Records the machine. Other records remain, because a missing data directory can be on a file system that is not mounted. */
 export async function registerMachine(files: Files, dataDir: string): Promise<void> {
-  for (const other of await listDataDirs(files)) {
-    if (!(await files.exists(other))) await files.remove(buildRecordPath(other));
-  }
   const text = `${JSON.stringify({ dataDir })}\n`;
   const path = buildRecordPath(dataDir);
   if ((await files.readText(path)) === text) return;
@@ -59,7 +56,7 @@ export async function registerMachine(files: Files, dataDir: string): Promise<vo
   await files.writeAtomic(path, text);
 }
 
+/** Removes the record. The directory of records remains, because another machine can register itself at this time. */
 export async function unregisterMachine(files: Files, dataDir: string): Promise<void> {
   await files.remove(buildRecordPath(dataDir));
-  if ((await files.list(MACHINES_DIR)).length === 0) await files.remove(MACHINES_DIR);
 }
