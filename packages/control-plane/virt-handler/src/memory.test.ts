@@ -30,6 +30,7 @@ function live(uid: string, memory: Memory): void {
   const mac = "02:00:00:00:00:01";
   const links = [{ name: "eth0", mac, addresses: [] }];
   memory.taps.set(uid, new Map([["one", "tap1"]]));
+  memory.pauseRequests.set(uid, true);
   memory.guestAgents.recordAnswer(vmiOf(uid), { links, macs: [mac] });
 }
 
@@ -45,6 +46,7 @@ function remembered(uid: string, memory: Memory): Readonly<Record<string, boolea
     tap: memory.deviceTaps.has(uid),
     request: memory.unplugRequests.find(uid, "one") !== undefined,
     taps: memory.taps.has(uid),
+    pause: memory.pauseRequests.has(uid),
     name: memory.guestAgents.getView(vmiOf(uid)).nics.size > 0,
   };
 }
@@ -64,6 +66,7 @@ test("forgets all state of a VMI, and nothing of another", () => {
     name: is,
     tap: is,
     taps: is,
+    pause: is,
     wirings: is,
   });
   expect(remembered(FIRST, memory)).toEqual(all(false));

@@ -156,6 +156,8 @@ export interface Memory extends RateLimits {
   readonly taps: Taps;
   readonly wiredSpecs: Map<string, WiredSpecs>;
   readonly phaseTimings: PhaseTimings;
+  /** Whether the last request to pause or resume a guest was to pause it. */
+  readonly pauseRequests: Map<string, boolean>;
 }
 
 export function createMemory(clock: Clock): Memory {
@@ -167,6 +169,7 @@ export function createMemory(clock: Clock): Memory {
     taps: new Map(),
     wiredSpecs: new Map(),
     phaseTimings: createPhaseTimings(clock),
+    pauseRequests: new Map(),
   };
 }
 
@@ -184,4 +187,5 @@ export function forgetVmi(uid: string, memory: Memory): void {
   memory.taps.delete(uid);
   memory.wiredSpecs.delete(uid);
   memory.phaseTimings.forget(uid);
+  memory.pauseRequests.delete(uid);
 }

@@ -25,7 +25,7 @@ import { findByName } from "../nics/nics.ts";
 import { countPorts } from "@patchbay/domain";
 import { buildServedNics } from "../nics/addresses/served-nic.ts";
 import { openMigration } from "../migration/owner.ts";
-import type { NodeVmFacts } from "../vm/node/node-vm.ts";
+import { isPausedByUser, type NodeVmFacts } from "../vm/node/node-vm.ts";
 import {
   AGENT_CONNECTED,
   findCondition,
@@ -310,9 +310,9 @@ const PAUSE_REASONS = {
   byDisk: { reason: "PausedIOError", message: "VMI was paused, low-level IO error detected" },
 } as const;
 
-function buildPausedCondition({ domain }: NodeVmFacts): readonly NewCondition[] {
-  if (domain?.running !== true || !domain.isPaused) return [];
-  const why = domain.hasDiskError === true ? PAUSE_REASONS.byDisk : PAUSE_REASONS.byUser;
+function buildPausedCondition(facts: NodeVmFacts): readonly NewCondition[] {
+  if (facts.domain?.running !== true || !facts.domain.isPaused) return [];
+  const why = isPausedByUser(facts) ? PAUSE_REASONS.byUser : PAUSE_REASONS.byDisk;
   return [{ type: PAUSED, status: "True", ...why }];
 }
 

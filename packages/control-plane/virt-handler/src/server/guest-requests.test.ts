@@ -26,12 +26,41 @@ function conditions(): readonly string[] {
   return (node.vmi?.status?.conditions ?? []).map(({ type }) => type);
 }
 
+function pauseReason(): string | undefined {
+  return node.vmi?.status?.conditions?.find(({ type }) => type === "Paused")?.reason;
+}
+
+function countResumes(): number {
+  return node.daemon.calls.filter((each) => each === `resumeDomain ${DOMAIN}`).length;
+}
+
 test("pauses and resumes a guest, and the loop reports it", async () => {
   expect(await node.request(KEY, "pause")).toEqual({});
   await eventually(() => conditions().includes("Paused"), SOON);
   expect(await node.request(KEY, "pause")).toEqual({});
   expect(await node.request(KEY, "unpause")).toEqual({});
   await eventually(() => !conditions().includes("Paused"), SOON);
+});
+
+test("a guest that a disk error has paused stays paused if a user pauses it", async () => {
+  node.daemon.failAlways("resumeDomain", new AppError("LIBVIRT_REFUSED", { message: "no" }));
+  node.daemon.failDisk(DOMAIN);
+  await eventually(() => pauseReason() === "PausedIOError", SOON);
+  await expect(node.request(KEY, "unpause")).rejects.toThrow("no");
+  expect(await node.request(KEY, "pause")).toEqual({});
+  await eventually(() => pauseReason() === "PausedByUser", SOON);
+  node.daemon.failAlways("resumeDomain", undefined);
+  const before = countResumes();
+  await node.clock.advance(120_000);
+  expect(countResumes()).toBe(before);
+  expect(pauseReason()).toBe("PausedByUser");
+  expect(await node.request(KEY, "unpause")).toEqual({});
+  await eventually(() => pauseReason() === undefined, SOON);
+  node.daemon.failDisk(DOMAIN);
+  await eventually(async () => {
+    await node.clock.advance(1_000);
+    return countResumes() > before + 1;
+  }, SOON);
 });
 
 test.each<{ request: GuestRequest; call: string }>([

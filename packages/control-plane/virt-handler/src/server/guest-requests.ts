@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes virt-api's requests to guests, independently of the reconcile loop.
+import type { VirtualMachineInstance } from "@patchbay/api";
 import { domainNameOf } from "@patchbay/core/vm";
 import {
   buildGuestAgentInfo,
@@ -73,6 +74,28 @@ const HANDLERS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Handl
   }),
 };
 
+interface PauseChange {
+  readonly isPause: boolean;
+  readonly perform: () => Promise<object>;
+}
+
+/** Records a pause before it is performed, because a retry after a disk error could otherwise still resume the guest. */
+async function recordPause(
+  { metadata: { uid = "" } }: VirtualMachineInstance,
+  { isPause, perform }: PauseChange,
+  { pauseRequests }: Pick<Deps, "pauseRequests">,
+): Promise<object> {
+  const previous = pauseRequests.get(uid);
+  pauseRequests.set(uid, isPause);
+  try {
+    return await perform();
+  } catch (error) {
+    if (previous === undefined) pauseRequests.delete(uid);
+    else pauseRequests.set(uid, previous);
+    throw error;
+  }
+}
+
 export function createRequestGuest(
   deps: Deps & { readonly linkCounters: LinkCounters },
   wake: (key: string) => void,
@@ -80,8 +103,13 @@ export function createRequestGuest(
   return async (key, request) => {
     const { vmi, pod, listener } = findGuest(key, deps, wake);
     if (request === "interfacetraffic") return readTraffic(vmi, deps);
-    return deps.sessions.use(pod, listener, ({ connection }) =>
-      HANDLERS[request](connection, domainNameOf(vmi)),
-    );
+    const perform = (): Promise<object> =>
+      deps.sessions.use(pod, listener, ({ connection }) =>
+        HANDLERS[request](connection, domainNameOf(vmi)),
+      );
+    if (request !== "pause" && request !== "unpause") return perform();
+    const result = await recordPause(vmi, { isPause: request === "pause", perform }, deps);
+    listener.wake(); // libvirt sends no event if a disk error has already paused the guest.
+    return result;
   };
 }

@@ -244,6 +244,7 @@ export class MemoryDaemon implements FakeDaemon {
 
   failDisk(name: string): void {
     this.get(name).failDisk();
+    this.emit({ kind: "lifecycle", domain: name, event: "suspended", detail: 2 });
   }
 
   endMove(name: string, how: EndOfMove): void {

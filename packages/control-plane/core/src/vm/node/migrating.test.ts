@@ -159,6 +159,21 @@ describe("the source node", () => {
     expect(listSteps(plan([], { vmi: over, domain: PAUSED }))).toEqual([]);
   });
 
+  test.each([
+    { reason: "PausedIOError", isPauseRequested: undefined, want: ["retryDisk"] },
+    { reason: "PausedIOError", isPauseRequested: true, want: [] },
+    { reason: "PausedByUser", isPauseRequested: undefined, want: [] },
+    { reason: "PausedByUser", isPauseRequested: false, want: ["retryDisk"] },
+  ])(
+    "resumes a guest after a disk error unless a user paused it: $reason, $isPauseRequested",
+    ({ reason, isPauseRequested, want }) => {
+      const domain = { ...PAUSED, hasDiskError: true } as const;
+      const conditions = [{ type: "Paused", status: "True" as const, reason }];
+      const paused = aVmi({ status: { phase: "Running", nodeName: "a", conditions } });
+      expect(listSteps(plan([], { vmi: paused, domain, isPauseRequested }))).toEqual(want);
+    },
+  );
+
   test("does not change links and addresses", () => {
     const orphan = { podInterfaceName: "x", bridgeName: "y", tapName: "z" } as never;
     expect(plan([], { vmi, domain: running(), orphanedWirings: [orphan] })).toEqual([]);

@@ -52,6 +52,7 @@ import { countQueues } from "../../nics/pcie/topology.ts";
 import { planDomain } from "../domain/domain.ts";
 import { openMigration, type NodeRole } from "../../migration/owner.ts";
 import { hasRun } from "../../node/node-loss.ts";
+import { findCondition, PAUSED } from "../../status/conditions.ts";
 import { findByName } from "../../nics/nics.ts";
 
 /** Action of virt-handler. Actions run in order and may be repeated. */
@@ -124,6 +125,8 @@ export interface NodeVmFacts {
   readonly role: NodeRole;
   readonly ifaces: readonly IfaceFacts[];
   readonly domain: DomainSnapshot | undefined;
+  /** Whether the user's last request to pause or resume the guest was to pause it. Unset if this process received none. */
+  readonly isPauseRequested?: boolean | undefined;
   readonly useEmulation: boolean;
   readonly network: NetworkConfig;
   readonly uuid: string;
@@ -379,20 +382,27 @@ function planSource(facts: NodeVmFacts): readonly NodeAction[] {
   return [...ifaces].map((iface) => ({ kind: "wait", iface, reason: "WaitingForMigration" }));
 }
 
+/** Whether a paused guest must wait for its user. libvirt does not record a pause of a guest that a disk error has already paused. */
+export function isPausedByUser({
+  vmi,
+  domain,
+  isPauseRequested,
+}: Pick<NodeVmFacts, "vmi" | "domain" | "isPauseRequested">): boolean {
+  if (domain?.hasDiskError !== true) return true;
+  const reported = findCondition(vmi.status?.conditions, PAUSED)?.reason;
+  return isPauseRequested ?? reported === "PausedByUser";
+}
+
 /** Plans the resumption of a paused guest. No migration may be open, so that no target node expects the guest. */
-function planResume({
-  isMigratingOut,
-  isPaused,
-  hasDiskError,
-}: DomainSnapshot): readonly NodeAction[] {
-  if (isMigratingOut === true) return [{ kind: "resumeDomain" }];
-  return isPaused && hasDiskError === true ? [{ kind: "retryDisk" }] : [];
+function planResume(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
+  if (domain.isMigratingOut === true) return [{ kind: "resumeDomain" }];
+  return domain.isPaused && !isPausedByUser(facts) ? [{ kind: "retryDisk" }] : [];
 }
 
 function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
   const sweepActions = planSweep(facts);
   if (facts.domain?.running === true) {
-    return [...planLive(facts, facts.domain), ...sweepActions, ...planResume(facts.domain)];
+    return [...planLive(facts, facts.domain), ...sweepActions, ...planResume(facts, facts.domain)];
   }
   const ended = hasRun(facts.vmi);
   return [...planLeftovers(facts), ...sweepActions, ...(ended ? [] : planStart(facts))];

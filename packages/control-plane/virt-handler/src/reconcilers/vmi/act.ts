@@ -63,14 +63,19 @@ type DiskRetry = Extract<NodeAction, { kind: "retryDisk" }>;
 function buildDiskRetryStep(action: DiskRetry, context: StepContext): NodeStep {
   const { facts, session, deps } = context;
   const { vmi } = facts;
+  const { uid = "" } = vmi.metadata;
   return {
-    scope: vmi.metadata.uid ?? "",
+    scope: uid,
     name: action.kind,
     inputs: "",
     ifaces: [],
     isDeviceStep: false,
     perform: () =>
-      performTimed(action, context, () => session.connection.resumeDomain(domainNameOf(vmi))),
+      performTimed(action, context, async () => {
+        // A user may have paused the guest after it was observed.
+        if (deps.pauseRequests.get(uid) !== true)
+          await session.connection.resumeDomain(domainNameOf(vmi));
+      }),
     explain: () => UNREPORTED_REASON,
     log: ({ error: err }) => {
       const fields = { vmi: printKey(keyOf(vmi)), err };

@@ -217,6 +217,7 @@ export async function observeNodeVm(
     role,
     ifaces,
     domain,
+    isPauseRequested: deps.pauseRequests.get(uid),
     useEmulation,
     network,
     uuid: buildMachineUuid(vmi),
