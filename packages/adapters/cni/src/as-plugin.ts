@@ -30,7 +30,6 @@ export interface PluginCall extends KnownAttachment {
   readonly pod?: CalledPod;
   /** Network configuration from the plugin's standard input. */
   readonly config: JsonObject;
-  /** CNI version of the configuration and of the response. */
   readonly cniVersion: string;
   /** Values that the runtime passes for the capabilities that the configuration declares. */
   readonly runtimeConfig: JsonObject;

@@ -25,7 +25,6 @@ export interface ExplainedVm {
   readonly isRunning: boolean;
   readonly node?: string;
   readonly blockedReason?: string;
-  /** Reason why the VM does not start, as text. */
   readonly problem?: string;
 }
 

@@ -75,7 +75,6 @@ export const POLICY_INDEXES: Readonly<
 };
 
 interface PolicyCaches {
-  /** Policies, with POLICY_INDEXES. */
   readonly policies: Cache<NetworkPolicy>;
   readonly namespaces: Cache<Namespace>;
 }

@@ -69,7 +69,6 @@ function keepEnd(text: string, bytesMax: number): string {
 }
 
 interface BundleLimits {
-  /** Ends the command. */
   readonly stop?: AbortSignal;
   /** Ends the collection. What is missing then is noted. */
   readonly deadline?: AbortSignal;

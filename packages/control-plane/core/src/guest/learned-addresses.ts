@@ -9,7 +9,6 @@ import type { IfaceFacts } from "../nics/facts.ts";
 import { buildWiring, findBindingModule, isMadeByHook } from "../nics/node-plan.ts";
 import { isHostAddress } from "./links.ts";
 
-/** An address, and who announced it. */
 interface AddressClaim {
   readonly claimant: "guest" | "other";
   readonly address: string;
@@ -244,7 +243,6 @@ export function readAddressClaim(
 /** Times are monotonic, in milliseconds. */
 export interface LearnedAddress {
   readonly address: string;
-  /** Time of the first announcement. */
   readonly sinceMs: number;
   readonly seenMs: number;
 }
@@ -346,7 +344,6 @@ export function restoreLearned(
   return addresses.slice(0, ADDRESSES_MAX).map((address) => ({ address, sinceMs: seenMs, seenMs }));
 }
 
-/** A NIC on whose tap addresses are learned. */
 export interface ListenedNic {
   readonly name: string;
   readonly podInterfaceName: string;

@@ -13,14 +13,12 @@ export interface SandboxMetadata {
 /** Namespace that a container uses: the sandbox's (POD), its own (CONTAINER) or the node's (NODE). Source: CRI NamespaceMode. */
 export type NamespaceMode = "POD" | "CONTAINER" | "NODE";
 
-/** Source: CRI NamespaceOption. */
 export interface NamespaceOptions {
   readonly network: "POD" | "NODE";
   readonly pid: NamespaceMode;
   readonly ipc: "POD" | "NODE";
 }
 
-/** Source: CRI SecurityProfile. */
 export type SecurityProfile = "RuntimeDefault" | "Unconfined";
 
 /** Source: CRI PodSandboxConfig, LinuxPodSandboxConfig. */
@@ -51,7 +49,6 @@ export interface SandboxConfig {
   };
 }
 
-/** Source: CRI PodSandboxState. */
 export type SandboxState = "READY" | "NOTREADY";
 
 /** Source: CRI PodSandbox. */
@@ -75,7 +72,6 @@ export interface SandboxStatus extends SandboxSummary {
   readonly netnsPath?: string;
 }
 
-/** Source: CRI MountPropagation. */
 export type MountPropagation = "PRIVATE" | "HOST_TO_CONTAINER" | "BIDIRECTIONAL";
 
 /** Source: CRI Mount. */
@@ -123,7 +119,6 @@ export interface ContainerSecurity {
   readonly seccomp: SecurityProfile;
 }
 
-/** Source: CRI ContainerConfig. */
 export interface ContainerConfig {
   readonly metadata: { readonly name: string; readonly attempt: number };
   readonly image: string;
@@ -144,7 +139,6 @@ export interface ContainerConfig {
   readonly security: ContainerSecurity;
 }
 
-/** Source: CRI ContainerState. */
 export type ContainerState = "CREATED" | "RUNNING" | "EXITED" | "UNKNOWN";
 
 /** Source: CRI Container. */
@@ -161,7 +155,6 @@ export interface ContainerSummary {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Source: CRI ContainerStatus. */
 export interface ContainerStatus extends Omit<ContainerSummary, "sandboxId"> {
   /** Start time in nanoseconds since 1970. 0n until the container has started. */
   readonly startedAt: bigint;
@@ -209,7 +202,6 @@ export interface ExecResult {
   readonly stderr: string;
 }
 
-/** Source: CRI AttachRequest. */
 export interface AttachRequest {
   readonly containerId: string;
   /** Whether the stream is a terminal. For `attach`, the value must match the container's `tty`. */
@@ -219,7 +211,6 @@ export interface AttachRequest {
   readonly stderr: boolean;
 }
 
-/** Source: CRI ExecRequest. */
 export interface ExecRequest extends AttachRequest {
   readonly command: readonly string[];
 }

@@ -31,7 +31,6 @@ export type OutgoingStep =
   | { readonly kind: "abort" }
   /** Resumes the guest on this node, after libvirt had paused it for the final transfer and lost the job. */
   | { readonly kind: "resume" }
-  /** Reports to the target that the guest has stopped on this node. */
   | { readonly kind: "reportStopped" }
   /** Writes to the status that the guest has left this node, in response to an abort request. */
   | { readonly kind: "reportLeft" }

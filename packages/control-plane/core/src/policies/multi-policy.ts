@@ -21,7 +21,6 @@ import {
 } from "./pod-policy.ts";
 import { isSelectedBy, listNamedPorts, type PolicyPod } from "./policy-pods.ts";
 
-/** A VM and its addresses on secondary networks. */
 export interface PolicyVm extends Omit<PolicyPod, "addresses"> {
   /** Addresses by network, as NAMESPACE/NAME. */
   readonly addresses: Readonly<Record<string, readonly string[]>>;
@@ -109,7 +108,6 @@ interface NetworkPolicyFacts {
   readonly isGuarded: (network: string) => boolean;
 }
 
-/** A policy on one network. */
 interface PolicyOnNetwork {
   readonly policy: string;
   readonly network: string;

@@ -53,7 +53,6 @@ const NAMESPACE_RESOURCES = Object.entries(NAMESPACE_ROUTES).map(([name, { metho
   verbs: [VERBS[method]],
 }));
 
-/** Body of `/apis`. */
 export const GROUP_LIST: object = { kind: "APIGroupList", apiVersion: "v1", groups: [GROUP] };
 /** Body of `/apis/subresources.kubevirt.io`. */
 export const API_GROUP: object = { kind: "APIGroup", apiVersion: "v1", ...GROUP };

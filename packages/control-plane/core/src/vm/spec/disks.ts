@@ -170,7 +170,6 @@ const DEFAULT_BUS: DiskBus = "sata";
 const DEFAULT_CACHE: DiskCache = "none";
 const DEFAULT_ERROR_POLICY: DiskErrorPolicy = "stop";
 
-/** Block sizes in bytes. */
 interface DiskBlockSize {
   readonly logical: number | undefined;
   readonly physical: number | undefined;
