@@ -11,7 +11,6 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** Observed value, or the reason why the observation failed. */
 export type Observed<T> = { readonly value: T } | { readonly failure: string };
 
 /** Converts a finding to its JSON output. In the output, `says` is the name of the field `message`. */

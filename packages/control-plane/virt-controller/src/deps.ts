@@ -47,7 +47,6 @@ export interface Deps {
   /** Serializes the creation of VMIs with the same MAC. */
   readonly macMutex: KeyedMutex;
   readonly events: EventRecorder;
-  /** Backoff of failed steps, by uid of the object. */
   readonly stepBackoff: StepBackoff<StepFailure>;
   /** Delays of status writes, by uid of the VM. */
   readonly deferrals: Deferrals;

@@ -70,7 +70,6 @@ export const POLICY_INDEXES: Readonly<
   Record<string, (policy: NetworkPolicy) => readonly string[]>
 > = {
   namespace: ({ metadata }) => [metadata.namespace ?? ""],
-  /** Namespace of the peers, or ALL_NAMESPACES. */
   peers: (policy) => [findPeerNamespace(policy)],
 };
 

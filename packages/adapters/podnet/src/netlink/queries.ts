@@ -168,7 +168,6 @@ export async function queryRules(netlink: Netlink, netns: NetnsHandle): Promise<
   };
 }
 
-/** Whether exactly one change lies between two generations. */
 export function isNextGeneration(before: string | undefined, after: string | undefined): boolean {
   if (before === undefined || after === undefined) return false;
   return Number.parseInt(before, 16) + 1 === Number.parseInt(after, 16);

@@ -69,10 +69,8 @@ export function printTable(table: Table): string {
 
 /** A change of one table. Several changes are applied in one transaction. */
 export interface TableChange {
-  /** Commands for `nft -f`. */
   readonly commands: string;
   readonly name: TableName;
-  /** The table after the change. */
   readonly result: Table | "removed" | "unknown";
 }
 

@@ -229,7 +229,6 @@ export function planPolicy({ tables }: NetnsState, wiring: ObservedWiring): read
   return hasTable(tables, table) ? [] : [updateTable(tables, table)];
 }
 
-/** Plans the correction or removal of the send guard. Plans nothing if the send guard is correct. */
 export function planGuard(
   { tables }: NetnsState,
   { tapName, guard }: ObservedWiring,

@@ -72,7 +72,6 @@ function meetsRequirement(labels: Labels, { key, operator, values = [] }: Requir
   }
 }
 
-/** An empty selector matches all labels. */
 export function matchesLabels(selector: LabelSelector, labels: Labels): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector;
   return (

@@ -20,7 +20,6 @@ import { decodeObject } from "./decode.ts";
 import { checkFields, addKindWarnings } from "./options/field-validation.ts";
 import { checkAddress } from "./update.ts";
 
-/** Applies the patch to a copy of the target. */
 export function applyMergePatch(target: unknown, patch: unknown): unknown {
   if (!isFields(patch)) {
     return patch;

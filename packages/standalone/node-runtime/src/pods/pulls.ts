@@ -89,7 +89,6 @@ interface RunningPull {
   readonly waitingPods: Set<string>;
   /** Namespaces that wait for a slot. The first one that gets a slot pulls for all, so that no namespace waits in another one's queue. */
   readonly namespaces: Set<string>;
-  /** Aborted when the pull starts. */
   readonly start: AbortController;
 }
 

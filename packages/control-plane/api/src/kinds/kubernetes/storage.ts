@@ -3,7 +3,6 @@
 // StorageClass.
 import type { KubeObject } from "./meta.ts";
 
-/** Mode of a volume. The default is Filesystem. */
 export type VolumeMode = "Filesystem" | "Block";
 
 export interface PersistentVolumeClaim extends KubeObject {
