@@ -245,6 +245,28 @@ describe("a server", () => {
     expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
   });
 
+  test.each(["unshare", "nsenter"])(
+    "starts with a root after %s could not be run once",
+    async (program) => {
+      const { pod, guest } = makePair(namespaces);
+      const real = createProcessRunner();
+      let failures = 0;
+      const runner: ProcessRunner = {
+        ...real,
+        run: (command) => {
+          if (failures > 0 || command.argv[0] !== program) return real.run(command);
+          failures += 1;
+          return Promise.reject(new Error("no process"));
+        },
+      };
+      const unlucky = createDhcpServers({ ...options, runner });
+      await expect(unlucky.start(namespaces.open(pod), SERVED_NIC)).rejects.toThrow("no process");
+      running.push(await unlucky.start(namespaces.open(pod), SERVED_NIC));
+      expect(readdirSync(`/proc/${serverPids()[0] ?? ""}/root`)).not.toContain("home");
+      expect(askIpv4(guest)).toMatchObject({ ip: "10.9.0.5" });
+    },
+  );
+
   test("leaves nothing behind when it or its parent is killed", async () => {
     const { pod } = makePair(namespaces);
     const remaining = (): string =>

@@ -308,34 +308,39 @@ const MAKE_ROOT_TIMEOUT_MS = 10_000;
 
 /**
  * Makes the servers' root file system, and returns its mount namespace, which exists as long as its descriptor. Returns undefined if the
- * agent's container may not mount, because of AppArmor, or not enter a mount namespace, without the capability SYS_CHROOT.
+ * agent's container may not mount, because of AppArmor, or not enter a mount namespace, without the capability SYS_CHROOT. Rejects if a program cannot start or takes too long.
  */
 async function makeRoot({
   runner,
   namespaces,
   processFamily,
 }: AddressServersOptions): Promise<OpenNetns | undefined> {
-  const opening = Promise.withResolvers<OpenNetns | undefined>();
+  const started = Promise.withResolvers<string | undefined>();
   const stop = new AbortController();
   let output = "";
   const onOutput = (text: string): void => {
     output += text;
-    if (output.endsWith("\n")) opening.resolve(namespaces.open(`/proc/${output.trim()}/ns/mnt`));
-  };
-  const end = (): void => {
-    opening.resolve(undefined);
+    if (output.endsWith("\n")) started.resolve(output.trim());
   };
   const limits = { processFamily, timeoutMs: MAKE_ROOT_TIMEOUT_MS };
   const script = ["unshare", "--mount", "sh", "-c", MAKE_ROOT_SCRIPT] as const;
-  runner.run({ argv: script, ...limits, signal: stop.signal, onOutput }).then(end, end);
-  const root = await opening.promise;
-  stop.abort();
-  if (root === undefined) return undefined;
-  const argv = ["nsenter", "--mount=/proc/self/fd/3", "true"] as const;
-  const { exitCode } = await runner.run({ argv, ...limits, inheritFds: [root] });
-  if (exitCode === 0) return root;
-  root.close();
-  return undefined;
+  runner.run({ argv: script, ...limits, signal: stop.signal, onOutput }).then(() => {
+    started.resolve(undefined);
+  }, started.reject);
+  let root: OpenNetns | undefined;
+  let canEnter = false;
+  try {
+    const pid = await started.promise;
+    root = pid === undefined ? undefined : namespaces.open(`/proc/${pid}/ns/mnt`);
+    if (root === undefined) return undefined;
+    const argv = ["nsenter", "--mount=/proc/self/fd/3", "true"] as const;
+    const { exitCode } = await runner.run({ argv, ...limits, inheritFds: [root] });
+    canEnter = exitCode === 0;
+  } finally {
+    stop.abort();
+    if (!canEnter) root?.close();
+  }
+  return canEnter ? root : undefined;
 }
 
 interface ServerCommand {
@@ -378,9 +383,13 @@ export function createDhcpServers(options: AddressServersOptions): AddressServer
   const users = new UserPool();
   let root: Promise<OpenNetns | undefined> | undefined;
   const openRoot = async (): Promise<OpenNetns | undefined> => {
-    root ??= makeRoot(options);
-    const opened = await root;
-    if (opened === undefined) root = undefined;
+    const making = (root ??= makeRoot(options));
+    let opened: OpenNetns | undefined;
+    try {
+      opened = await making;
+    } finally {
+      if (opened === undefined && root === making) root = undefined;
+    }
     return opened;
   };
   return {
