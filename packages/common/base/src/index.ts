@@ -38,5 +38,6 @@ export {
   tryAcquireAll,
   type PoolLimits,
   type Release,
+  type CancelSignal,
 } from "./share-pool.ts";
 export { printTime, toMs } from "./time.ts";

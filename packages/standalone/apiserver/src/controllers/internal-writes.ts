@@ -15,6 +15,8 @@ const CONTROLLER_USER = {
   groups: ["system:masters", "system:authenticated"],
 };
 
+const NEVER = new AbortController().signal;
+
 function toCall(kind: Kind, address: Address, subresource = ""): Call {
   return {
     kind,
@@ -26,6 +28,7 @@ function toCall(kind: Kind, address: Address, subresource = ""): Call {
     user: CONTROLLER_USER,
     representation: { format: "json", as: "object", isPretty: false },
     warnings: [],
+    closed: NEVER,
   };
 }
 

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { cutText } from "@patchbay/api/limits";
-import { AppError, isAppError, messageOf } from "@patchbay/base";
+import { AppError, isAppError, messageOf, signalClose } from "@patchbay/base";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { printJson } from "../objects/json.ts";
 import { chooseRepresentation } from "./response/accept.ts";
@@ -25,7 +25,7 @@ import {
   renderingCost,
   streamReply,
 } from "./response/render.ts";
-import { sendPieces } from "./response/send-pieces.ts";
+import { type Pieces, sendPieces } from "./response/send-pieces.ts";
 import {
   StatusError,
   insufficientStorage,
@@ -34,7 +34,7 @@ import {
   unknownPath,
 } from "../meta/status.ts";
 import { parseTarget } from "./target.ts";
-import { type Limits, withReserved } from "../limits/limits.ts";
+import { withReserved } from "../limits/limits.ts";
 import { TimeSlice } from "../limits/fair-queue.ts";
 import { type Call, type Reply, queueIfHeavy } from "../verbs/call.ts";
 import type { User } from "../auth/user.ts";
@@ -54,14 +54,17 @@ const STREAMED_TEXT_MIN_LENGTH = 16 * 1024;
 async function send(
   response: ServerResponse,
   rendered: RenderedResponse,
-  limits: Limits,
+  options: Pick<Pieces, "unreadMs" | "timeSlice">,
 ): Promise<void> {
-  const { code, contentType, text } = rendered;
-  if (text.length > STREAMED_TEXT_MIN_LENGTH) {
-    const { unreadMs } = limits;
-    await sendPieces(response, { code, contentType, pieces: [text], unreadMs });
-    return;
+  if (rendered.text.length > STREAMED_TEXT_MIN_LENGTH) {
+    await sendPieces(response, { ...rendered, pieces: [rendered.text], ...options });
+  } else {
+    sendWhole(response, rendered);
   }
+}
+
+function sendWhole(response: ServerResponse, rendered: RenderedResponse): void {
+  const { code, contentType, text } = rendered;
   response.writeHead(code, {
     "content-type": contentType,
     "content-length": Buffer.byteLength(text),
@@ -85,7 +88,8 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
     dispatch({ target, query: url.searchParams, user, request, response }, deps),
   );
   if (dispatchResult?.reply !== undefined) {
-    await sendReply(response, { call: dispatchResult.call, reply: dispatchResult.reply }, deps);
+    const { call, reply } = dispatchResult;
+    await sendReply(response, { call, reply }, deps);
   }
 }
 
@@ -97,18 +101,17 @@ async function sendReply(
   const { limits, clock, quotas } = deps;
   const { user } = call;
   const nowMs = clock.now();
-  const pieces = streamReply(call, reply, {
-    nowMs,
-    timeSlice: new TimeSlice(deps, user),
-  });
+  const timeSlice = new TimeSlice(deps, call);
+  const options = { unreadMs: limits.unreadMs, timeSlice };
+  const pieces = streamReply(call, reply, { nowMs, timeSlice });
   const amount = pieces === undefined ? renderingCost(call, reply) : OBJECT_MAX_LENGTH;
   await withReserved(quotas.unsentBytes, { user, amount }, response, async () => {
     if (pieces !== undefined) {
-      await sendPieces(response, { code: 200, ...pieces, unreadMs: limits.unreadMs });
+      await sendPieces(response, { code: 200, ...pieces, ...options });
       return;
     }
     await queueIfHeavy(call, deps, amount);
-    await send(response, renderReply(call, reply, nowMs), limits);
+    await send(response, renderReply(call, reply, nowMs), options);
   });
 }
 
@@ -159,7 +162,7 @@ function sendError(
     isPretty: false,
   } as const;
   const rendered = formatJson(printJson(status.toBody()), representation);
-  void send(response, { code: status.code, ...rendered }, deps.limits);
+  sendWhole(response, { code: status.code, ...rendered });
 }
 
 function commonHeaders(_request: Request, response: Response, next: NextFunction): void {
@@ -168,18 +171,20 @@ function commonHeaders(_request: Request, response: Response, next: NextFunction
   next();
 }
 
-function fieldsSender(limits: Limits): SendFields {
+function fieldsSender(deps: AppDeps): SendFields {
   return (request, response, fields) => {
     const isPretty = request.query["pretty"] === "true";
     const { format } = chooseRepresentation(request.headers.accept ?? "", isPretty);
     const rendered = formatJson(printJson(fields), { format, as: "object", isPretty });
-    void send(response, { code: 200, ...rendered }, limits);
+    const owner = { user: authenticatedUser(request), closed: signalClose(response) };
+    const options = { unreadMs: deps.limits.unreadMs, timeSlice: new TimeSlice(deps, owner) };
+    void send(response, { code: 200, ...rendered }, options);
   };
 }
 
 export function makeApp(deps: AppDeps): Express {
   const app = express();
-  const sendFields = fieldsSender(deps.limits);
+  const sendFields = fieldsSender(deps);
   app.disable("x-powered-by");
   app.disable("etag");
   app.use(commonHeaders);

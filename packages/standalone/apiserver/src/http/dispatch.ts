@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { signalClose } from "@patchbay/base";
 import type { Kind } from "../kinds/kind.ts";
 import { isReview } from "../kinds/access/rbac.ts";
 import { createObject } from "../verbs/create.ts";
@@ -145,7 +146,7 @@ function checkVerb(kind: Kind, verb: string, target: Target): void {
 }
 
 async function toCall(kind: Kind, resourceRequest: ResourceRequest, verb: string): Promise<Call> {
-  const { target, query, user, request } = resourceRequest;
+  const { target, query, user, request, response } = resourceRequest;
   const { accept = "", "user-agent": userAgent = "" } = request.headers;
   const representation =
     verb === "watch"
@@ -163,6 +164,7 @@ async function toCall(kind: Kind, resourceRequest: ResourceRequest, verb: string
       verb === "watch"
         ? { text: "", contentType: "" }
         : await readBody(request, target.subresource),
+    closed: signalClose(response),
     warnings: kind.custom?.deprecationWarning === undefined ? [] : [kind.custom.deprecationWarning],
   };
 }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Clock, isSystemKey, type RateLimiterDeps, SharePool } from "@patchbay/base";
+import {
+  type CancelSignal,
+  type Clock,
+  isSystemKey,
+  type RateLimiterDeps,
+  SharePool,
+} from "@patchbay/base";
 import type { User } from "../auth/user.ts";
-import { shareKeyOf } from "./limits.ts";
+import { shareKeyOf, type UserQuotas } from "./limits.ts";
 
 /** Length of a tenant's pause after a long write, as a multiple of the write's duration. */
 const PAUSE_FACTOR = 7;
@@ -52,29 +58,39 @@ export function isHeavy(length: number): boolean {
 
 const SLICE_MS = 10;
 
+export interface TimeSliceDeps {
+  readonly clock: Pick<Clock, "monotonicMs">;
+  readonly fairQueue: FairQueue;
+  readonly quotas: Pick<UserQuotas, "waitForThread">;
+}
+
+export interface SliceOwner {
+  readonly user: User;
+  readonly closed: CancelSignal;
+}
+
 /** Time slice of long work. After each object, the caller must check `isUsedUp`, and await `waitForNext` if it is true. */
 export class TimeSlice {
-  readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #fairQueue: FairQueue;
-  readonly #user: User;
+  readonly #deps: TimeSliceDeps;
+  readonly #owner: SliceOwner;
   #startedMs: number;
 
-  constructor(
-    deps: { readonly clock: Pick<Clock, "monotonicMs">; readonly fairQueue: FairQueue },
-    user: User,
-  ) {
-    this.#clock = deps.clock;
-    this.#fairQueue = deps.fairQueue;
-    this.#user = user;
+  constructor(deps: TimeSliceDeps, owner: SliceOwner) {
+    this.#deps = deps;
+    this.#owner = owner;
     this.#startedMs = deps.clock.monotonicMs();
   }
 
   get isUsedUp(): boolean {
-    return this.#clock.monotonicMs() - this.#startedMs >= SLICE_MS;
+    return this.#deps.clock.monotonicMs() - this.#startedMs >= SLICE_MS;
   }
 
-  async waitForNext(): Promise<void> {
-    await this.#fairQueue.waitForTurn(this.#user);
-    this.#startedMs = this.#clock.monotonicMs();
+  /** The work must start in the same turn of the event loop. Returns false if the client disconnected. */
+  async waitForNext(): Promise<boolean> {
+    const { clock, fairQueue, quotas } = this.#deps;
+    const { user, closed } = this.#owner;
+    const mayProceed = await quotas.waitForThread(user, closed, () => fairQueue.waitForTurn(user));
+    this.#startedMs = clock.monotonicMs();
+    return mayProceed;
   }
 }

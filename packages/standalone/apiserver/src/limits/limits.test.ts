@@ -7,7 +7,9 @@ import { SharePool } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { createFakeClock } from "@patchbay/os/testing";
 import { ANONYMOUS, type User } from "../auth/user.ts";
-import { FairQueue, TimeSlice, isHeavy } from "./fair-queue.ts";
+import { runTurns } from "../testing/test-server.ts";
+import { openTimeSlice } from "../testing/time-slice.ts";
+import { FairQueue, isHeavy } from "./fair-queue.ts";
 import { LIMITS, shareKeyOf, UserQuotas, withReserved } from "./limits.ts";
 
 let sockets = 0;
@@ -249,7 +251,7 @@ test.each([
 test("work yields after 10 ms and continues in a new time slice", async () => {
   const clock = createFakeClock();
   await clock.advance(3);
-  const timeSlice = new TimeSlice({ clock, fairQueue: new FairQueue({ clock, stop: STOP }) }, A);
+  const timeSlice = openTimeSlice(A, { clock });
   await clock.advance(9);
   expect(timeSlice.isUsedUp).toBe(false);
   await clock.advance(1);
@@ -297,6 +299,36 @@ test("requests of a user who has used the thread for long wait, and others' requ
   expect(served.toSorted()).toEqual([ADMIN.name, B.name].toSorted());
   await clock.advance(110);
   expect(served.at(-1)).toBe(A.name);
+});
+
+test("work of a user that waits for the thread starts when the time of earlier work is counted", async () => {
+  const clock = createFakeClock();
+  const limits = { ...LIMITS, thread: { burst: 50, perSecond: 100 } };
+  const quotas = new UserQuotas(limits, { clock, stop: STOP });
+  const fairQueue = new FairQueue({ clock, stop: STOP });
+  const gone = new AbortController();
+  const startedMs: Record<string, number> = {};
+  const work = async (name: string, user: User, closed = STOP): Promise<void> => {
+    const turn = () => fairQueue.waitForTurn(user);
+    if (!(await quotas.waitForThread(user, closed, turn))) return;
+    startedMs[name] = clock.monotonicMs();
+    void clock.advance(60);
+  };
+  void work("a1", A);
+  void work("a2", A, gone.signal);
+  void work("a3", A);
+  void work("a4", A);
+  await runTurns();
+  gone.abort();
+  await clock.advance(109);
+  await runTurns();
+  expect(startedMs).toEqual({ a1: 0 });
+  await clock.advance(1);
+  await runTurns();
+  expect(startedMs).toMatchObject({ a1: 0, a3: 170 });
+  void work("node", NODE);
+  await runTurns();
+  expect(Object.keys(startedMs)).toEqual(["a1", "a3", "node"]);
 });
 
 test("unauthenticated clients have a rate for each address", async () => {

@@ -3,6 +3,7 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import {
+  type CancelSignal,
   type Clock,
   ConnectionPool,
   isSystemKey,
@@ -66,6 +67,7 @@ export class UserQuotas {
   readonly unsentEvents: SharePool;
   readonly #requests: RateLimiter;
   readonly #thread: RateLimiter;
+  readonly #waits = new SharePool({ max: Infinity, share: 1 });
   readonly #clock: Clock;
   /** Keys that are served in this turn of the event loop, and when that began. */
   readonly #servedSinceMs = new Map<string, number>();
@@ -112,16 +114,27 @@ export class UserQuotas {
     return mayProceed;
   }
 
-  /** Waits until the user may use the thread again. Returns false if `signal` aborts the wait. */
-  waitForThread(user: User, signal: AbortSignal): Promise<boolean> {
-    return this.#thread.proceed(shareKeyOf(user), signal);
+  /** Waits until the user may use the thread, then for `turn`. The user's next wait ends when this turn's time is counted. Returns false if `closed` aborts. */
+  async waitForThread(
+    user: User,
+    closed: CancelSignal,
+    turn: () => Promise<unknown>,
+  ): Promise<boolean> {
+    const key = shareKeyOf(user);
+    const endWait = isSystemKey(key) ? undefined : await this.#waits.acquire(key, 1, closed);
+    const mayProceed = await this.#thread.proceed(key, closed);
+    if (mayProceed) {
+      await turn();
+      this.#countTurn(key);
+    }
+    if (endWait !== undefined) setImmediate(endWait);
+    return mayProceed && !closed.aborted;
   }
 
   hasUsedThread(user: User): boolean {
     return this.#thread.findWait(shareKeyOf(user)) > 0;
   }
 
-  /** Counts the rest of this turn of the event loop as time of the user. */
   countTurn(user: User): void {
     this.#countTurn(shareKeyOf(user));
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { CancelSignal } from "@patchbay/base";
 import type { Body } from "../http/body.ts";
 import type { Representation } from "../http/response/accept.ts";
 import type { ResourceRef } from "../meta/status.ts";
@@ -21,6 +22,7 @@ export interface Call {
   readonly user: User;
   readonly representation: Representation;
   readonly warnings: string[];
+  readonly closed: CancelSignal;
 }
 
 /** Object of a reply. A stored object is sent as its text if nothing has to be converted. */

@@ -149,7 +149,7 @@ export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
   const revision = requested < 0 ? current : requested;
   const selection = parseSelection(call);
   const states = listStates(deps, selection, { revision, continuation });
-  const timeSlice = new TimeSlice(deps, call.user);
+  const timeSlice = new TimeSlice(deps, call);
   try {
     const reply = await buildPage(states, selection, { ...options, revision, timeSlice });
     if (revision !== current) {

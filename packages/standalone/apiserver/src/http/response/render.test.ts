@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers as objects, tables and metadata; whole, and in pieces.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FairQueue, TimeSlice } from "../../limits/fair-queue.ts";
 import type { StoredObject } from "../../storage/store.ts";
 import { aConfigMap } from "../../testing/objects.ts";
 import { ADMIN, type TestServer, startTestServer } from "../../testing/test-server.ts";
 import { CONFIG_MAP } from "../../kinds/config/config-map.ts";
+import { openTimeSlice } from "../../testing/time-slice.ts";
 import type { Call, Reply } from "../../verbs/call.ts";
 import type { Representation } from "./accept.ts";
 import { formatJson, renderingCost, streamReply } from "./render.ts";
@@ -114,6 +114,7 @@ function callFor(representation: Representation): Call {
     user: ADMIN,
     representation,
     warnings: [],
+    closed: new AbortController().signal,
   };
 }
 
@@ -132,10 +133,7 @@ async function twoOf(length: number): Promise<readonly StoredObject[]> {
 
 describe("a list in chunks", () => {
   async function pieces(representation: Representation, items: readonly StoredObject[]) {
-    const timeSlice = new TimeSlice(
-      { clock: server.clock, fairQueue: new FairQueue(server.deps) },
-      ADMIN,
-    );
+    const timeSlice = openTimeSlice(ADMIN, { clock: server.clock });
     const reply: Reply = { type: "list", items, revision: 9 };
     const made = streamReply(callFor(representation), reply, { nowMs: 0, timeSlice });
     if (made === undefined) return undefined;

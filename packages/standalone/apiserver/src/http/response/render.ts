@@ -107,8 +107,8 @@ async function* listPieces(form: ListForm, items: readonly StoredObject[], timeS
   for (const item of items) {
     yield `${separator}${form.toText(item)}`;
     separator = ",";
-    if (timeSlice.isUsedUp) {
-      await timeSlice.waitForNext();
+    if (timeSlice.isUsedUp && !(await timeSlice.waitForNext())) {
+      return;
     }
   }
   yield "]}\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ServerResponse } from "node:http";
+import type { TimeSlice } from "../../limits/fair-queue.ts";
 
 /** Disconnects a client that reads nothing for `timeoutMs` while data is pending. */
 export function disconnectWhenUnread(response: ServerResponse, timeoutMs: number): void {
@@ -13,11 +14,12 @@ export function disconnectWhenUnread(response: ServerResponse, timeoutMs: number
 
 const CHUNK_LENGTH = 64 * 1024;
 
-interface Pieces {
+export interface Pieces {
   readonly code: number;
   readonly contentType: string;
   readonly pieces: Iterable<string> | AsyncIterable<string>;
   readonly unreadMs: number;
+  readonly timeSlice: TimeSlice;
 }
 
 /**
@@ -36,6 +38,7 @@ export async function sendPieces(response: ServerResponse, content: Pieces): Pro
           new Promise<void>((resolve) => response.once("drain", resolve)),
           closeEvent,
         ]);
+        await content.timeSlice.waitForNext();
       }
     }
   };

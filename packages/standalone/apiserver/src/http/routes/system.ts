@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Express, NextFunction, Request, Response } from "express";
+import { signalClose } from "@patchbay/base";
 import { type AccountTokens, ISSUER } from "../../auth/tokens/account-tokens.ts";
 import { ALGORITHM } from "../../auth/tokens/token-signer.ts";
+import { TimeSlice, type TimeSliceDeps } from "../../limits/fair-queue.ts";
 import type { Limits } from "../../limits/limits.ts";
 import { backupLines } from "../../storage/backup.ts";
 import type { Store } from "../../storage/store.ts";
+import { authenticatedUser } from "../access-filter.ts";
 import { sendPieces } from "../response/send-pieces.ts";
 
 /** Response to `/version`, from which clients derive the features of the server. */
@@ -102,14 +105,17 @@ export function routeOpenId(app: Express, tokens: AccountTokens): void {
 /** Adds the backup route. The response includes Secrets, so clients need RBAC access to the URL path `/backup`. */
 export function routeBackup(
   app: Express,
-  { store, limits }: { readonly store: Store; readonly limits: Limits },
+  deps: TimeSliceDeps & { readonly store: Store; readonly limits: Limits },
 ): void {
-  app.get("/backup", (_request: Request, response: Response) =>
-    sendPieces(response, {
+  const { store, limits } = deps;
+  app.get("/backup", (request: Request, response: Response) => {
+    const owner = { user: authenticatedUser(request), closed: signalClose(response) };
+    return sendPieces(response, {
       code: 200,
       contentType: "application/x-ndjson",
       pieces: backupLines(store),
       unreadMs: limits.unreadMs,
-    }),
-  );
+      timeSlice: new TimeSlice(deps, owner),
+    });
+  });
 }

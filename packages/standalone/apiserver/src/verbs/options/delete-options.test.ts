@@ -19,6 +19,7 @@ function aCall(query: string, body: unknown): Call {
     user: { name: "jane", groups: [] },
     representation: { format: "json", as: "object", isPretty: false },
     warnings: [],
+    closed: new AbortController().signal,
   };
 }
 

@@ -125,8 +125,8 @@ export async function selectMatching(
     if (matches(object)) {
       matchingObjects.push(object);
     }
-    if (timeSlice.isUsedUp) {
-      await timeSlice.waitForNext();
+    if (timeSlice.isUsedUp && !(await timeSlice.waitForNext())) {
+      break;
     }
   }
   return matchingObjects;

@@ -120,12 +120,8 @@ export class WatchSender {
 
   /** Runs `work`, which writes events, when the client has read enough data and the user may use the thread. */
   #whenRoom(work: () => void): Promise<void> {
-    const { quotas } = this.#deps;
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
-      if (!(await quotas.waitForThread(this.#user, this.#stream.signal))) return;
-      await this.#timeSlice.waitForNext();
-      quotas.countTurn(this.#user);
-      work();
+      if ((await this.#timeSlice.waitForNext()) && !this.#stream.signal.aborted) work();
     });
   }
 

@@ -3,7 +3,8 @@
 import { SHARE_KEYS, SharePool } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { FakeResponse } from "../../testing/fake-response.ts";
-import { runTurns } from "../../testing/test-server.ts";
+import { ADMIN, runTurns } from "../../testing/test-server.ts";
+import { openTimeSlice } from "../../testing/time-slice.ts";
 import { WatchStream } from "./stream.ts";
 
 const PIECE = 64 * 1024;
@@ -29,13 +30,20 @@ class Unread {
   }
 }
 
-function open(options: { readonly slow?: boolean; readonly budget?: number } = {}) {
+interface OpenOptions {
+  readonly slow?: boolean;
+  readonly budget?: number;
+  readonly thread?: () => Promise<boolean>;
+}
+
+function open(options: OpenOptions = {}) {
   const response = new FakeResponse({ slow: options.slow === true });
   const waiting = new Unread(options.budget ?? 10 * BACKLOG);
   const stream = new WatchStream(response.asServerResponse, {
     unsentEvents: waiting.pool,
     shareKey: KEY,
     unreadMs: 30,
+    timeSlice: openTimeSlice(ADMIN, options.thread === undefined ? {} : { thread: options.thread }),
   });
   return { response, waiting, stream };
 }
@@ -56,6 +64,7 @@ test("has ended without a head if the client disconnected before", () => {
     unsentEvents: new Unread(1).pool,
     shareKey: KEY,
     unreadMs: 30,
+    timeSlice: openTimeSlice(ADMIN),
   });
   stream.write("x");
   expect([stream.signal.aborted, response.headersSent, response.text]).toEqual([true, false, ""]);
@@ -70,6 +79,23 @@ test("writes long text in chunks, and nothing for an empty text", async () => {
   await runTurns();
   expect(response.pieces).toEqual([PIECE, 1, 2]);
   expect(waiting.isWhole).toBe(true);
+});
+
+test("writes each further piece when its user may use the thread", async () => {
+  const grants: ((isGranted: boolean) => void)[] = [];
+  const thread = () => new Promise<boolean>((resolve) => grants.push(resolve));
+  const { response, stream } = open({ thread });
+  stream.write(Buffer.alloc(2 * PIECE + 1, "a"));
+  let isDrained = false;
+  void stream.waitUntilDrained().then(() => (isDrained = true));
+  await runTurns();
+  expect([response.pieces, grants.length, isDrained]).toEqual([[PIECE], 1, false]);
+  grants[0]?.(true);
+  await runTurns();
+  expect([response.pieces, grants.length, isDrained]).toEqual([[PIECE, PIECE], 2, false]);
+  grants[1]?.(true);
+  await runTurns();
+  expect([response.pieces, grants.length, isDrained]).toEqual([[PIECE, PIECE, 1], 2, true]);
 });
 
 describe("a client that does not read", () => {

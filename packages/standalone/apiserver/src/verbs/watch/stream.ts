@@ -3,6 +3,7 @@
 import type { ServerResponse } from "node:http";
 import type { SharePool } from "@patchbay/base";
 import { disconnectWhenUnread } from "../../http/response/send-pieces.ts";
+import type { TimeSlice } from "../../limits/fair-queue.ts";
 
 /** Maximum size of unread data. Above this limit, the watch sends no new events until the client has read the data. */
 const BACKLOG_MAX_BYTES = 256 * 1024;
@@ -18,7 +19,8 @@ export class WatchStream {
   #spentBytes = 0;
   readonly #queue: Buffer[] = [];
   #queuedBytes = 0;
-  #awaitsDrain = false;
+  readonly #timeSlice: TimeSlice;
+  #nextPiece: Promise<void> | undefined;
 
   constructor(
     response: ServerResponse,
@@ -26,11 +28,13 @@ export class WatchStream {
       readonly unsentEvents: SharePool;
       readonly shareKey: string;
       readonly unreadMs: number;
+      readonly timeSlice: TimeSlice;
     },
   ) {
     this.#response = response;
     this.#unsentEvents = limits.unsentEvents;
     this.#shareKey = limits.shareKey;
+    this.#timeSlice = limits.timeSlice;
     response.on("close", () => {
       this.#endController.abort();
       this.#queue.length = 0;
@@ -71,20 +75,23 @@ export class WatchStream {
     this.#queuedBytes += bytes.length;
     this.#spentBytes += bytes.length;
     this.#unsentEvents.spend(this.#shareKey, bytes.length);
-    this.#pump();
+    if (this.#nextPiece === undefined) this.#pump();
   }
 
   #pump(): void {
-    while (this.#queue.length > 0 && !this.#response.writableNeedDrain) {
+    if (!this.#response.writableNeedDrain) {
       this.#writePiece();
     }
-    if (this.#queue.length > 0 && !this.#awaitsDrain) {
-      this.#awaitsDrain = true;
-      this.#response.once("drain", () => {
-        this.#awaitsDrain = false;
-        this.#pump();
-      });
+    this.#nextPiece = this.#queue.length > 0 ? this.#pumpLater() : undefined;
+  }
+
+  /** Continues when the client has read, and its user may use the thread. */
+  async #pumpLater(): Promise<void> {
+    if (this.#response.writableNeedDrain) {
+      await this.#drain();
     }
+    await this.#timeSlice.waitForNext();
+    this.#pump();
   }
 
   #writePiece(): void {
@@ -125,7 +132,7 @@ export class WatchStream {
       if (this.signal.aborted) {
         return;
       }
-      await this.#drain();
+      await (this.#nextPiece ?? this.#drain());
     }
   }
 

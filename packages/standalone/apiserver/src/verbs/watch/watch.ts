@@ -113,13 +113,14 @@ export async function watchObjects(
   }
   const eventWriter = makeEventWriter(call, selection, () => deps.clock.now());
   const releaseWatch = deps.quotas.addWatch(user);
+  const timeSlice = new TimeSlice(deps, call);
   const stream = new WatchStream(output.response, {
     unsentEvents: deps.quotas.unsentEvents,
     shareKey: shareKeyOf(user),
     unreadMs: deps.limits.unreadMs,
+    timeSlice,
   });
   endOnStop(stream, deps, { kind: call.kind, stop: output.stop });
-  const timeSlice = new TimeSlice(deps, user);
   const sender = new WatchSender(deps, { selection, events: eventWriter, stream, timeSlice, user });
   const sendBookmark = () => {
     if (wantsBookmarks) {
