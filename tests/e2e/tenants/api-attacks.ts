@@ -358,9 +358,11 @@ function startObjects(loop: AttackLoop, tenant: Tenant, target: ApiTarget): void
   });
 }
 
-export function startApiAttacks(loop: AttackLoop, target: ApiTarget): void {
+/** Starts the connections last: they use up the tenant's shares, so that its own requests wait for long. */
+export async function startApiAttacks(loop: AttackLoop, target: ApiTarget): Promise<void> {
   const tenant = new Tenant(target.kubeconfig);
-  startConnections(loop, tenant, target);
   startVms(loop, tenant, target);
   startObjects(loop, tenant, target);
+  await loop.begun();
+  startConnections(loop, tenant, target);
 }

@@ -18,7 +18,7 @@ function codeOf(error: unknown): string {
 export class AttackLoop {
   readonly #names: readonly string[];
   readonly #results = new Map<string, Map<string, number>>();
-  readonly #begun = Promise.withResolvers<undefined>();
+  readonly #waiting: (() => void)[] = [];
   #isOver = false;
 
   /** @param names - attacks to run; empty: all */
@@ -33,17 +33,24 @@ export class AttackLoop {
     this.#results.set(name, results);
     const note: Note = (result) => {
       results.set(result, (results.get(result) ?? 0) + 1);
-      if ([...this.#results.values()].every(({ size }) => size > 0)) this.#begun.resolve(undefined);
+      this.#wake();
     };
     for (let worker = 0; worker < workers; worker += 1) {
       void this.#repeat(() => attempt(note, worker), note);
     }
   }
 
-  /** Resolves when each attack has a result. */
-  begun(): Promise<undefined> {
-    if (this.#results.size === 0) this.#begun.resolve(undefined);
-    return this.#begun.promise;
+  /** Resolves when each attack that was started has a result. */
+  async begun(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#waiting.push(resolve);
+      this.#wake();
+    });
+  }
+
+  #wake(): void {
+    if ([...this.#results.values()].some(({ size }) => size === 0)) return;
+    for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
   stop(): Counts {

@@ -18,8 +18,8 @@ const BEGUN = "begun";
 
 async function main(options: AttackOptions): Promise<void> {
   const loop = new AttackLoop(options.names);
-  if (options.api !== undefined) startApiAttacks(loop, options.api);
   if (options.dnsAddress !== undefined) startDnsAttacks(loop, options.dnsAddress);
+  if (options.api !== undefined) await startApiAttacks(loop, options.api);
   void loop.begun().then(() => process.stdout.write(`${BEGUN}\n`));
   process.stdin.resume();
   await once(process.stdin, "end");
