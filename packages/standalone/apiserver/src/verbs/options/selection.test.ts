@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that field selectors match.
+import { createFakeClock } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { toKinds } from "../../custom/custom-kind.ts";
 import { NAMESPACE } from "../../kinds/cluster/namespace.ts";
@@ -10,7 +11,10 @@ import { SERVICE } from "../../kinds/network/service.ts";
 import { POD } from "../../kinds/workload/pod.ts";
 import { objectOf } from "../../testing/judge.ts";
 import { widgetDefinition } from "../../testing/objects.ts";
-import { parseFieldSelector } from "./selection.ts";
+import type { StoredObject } from "../../storage/store.ts";
+import { ADMIN } from "../../testing/test-server.ts";
+import { openTimeSlice } from "../../testing/time-slice.ts";
+import { parseFieldSelector, selectMatching } from "./selection.ts";
 
 const POD_OF_NS = {
   metadata: { name: "p", namespace: "ns" },
@@ -88,4 +92,19 @@ test.each<{ kind: Kind; field: string; given: Record<string, unknown>; want: str
   { kind: SERVICE, field: "spec.type", given: { spec: { type: "NodePort" } }, want: "NodePort" },
 ])("$kind.kind has $field=$want", ({ kind, field, given, want }) => {
   expect(kind.strategy.selectableFields[field]?.(objectOf(kind, given))).toBe(want);
+});
+
+test("a search that cannot continue fails, and returns no part of the matches", async () => {
+  const clock = createFakeClock();
+  const thread = () => Promise.resolve(false);
+  const timeSlice = openTimeSlice(ADMIN, { clock, thread });
+  const matches = (): boolean => {
+    void clock.advance(10);
+    return true;
+  };
+  const selection = { scope: { bucket: "/pods" }, matches, name: undefined };
+  const objects = [{}, {}] as StoredObject[];
+  await expect(selectMatching(objects, selection, { timeSlice })).rejects.toMatchObject({
+    code: 500,
+  });
 });

@@ -6,7 +6,7 @@ import type { TimeSlice } from "../../limits/fair-queue.ts";
 import type { Scope, StoredObject } from "../../storage/store.ts";
 import type { Call } from "../call.ts";
 import { viewObject } from "../conversion.ts";
-import { badRequest } from "../../meta/status.ts";
+import { badRequest, internalError } from "../../meta/status.ts";
 import type { KubeObject } from "../../objects/object.ts";
 
 type ObjectMatcher = (object: KubeObject) => boolean;
@@ -104,7 +104,7 @@ export function parseSelection(call: Call): Selection {
   };
 }
 
-/** Returns at most `limit` matches. Other requests run meanwhile, so callers must pass an array that nothing else changes. */
+/** Returns at most `limit` matches. Other requests run meanwhile, so callers must pass an array that nothing else changes. Throws a StatusError 500 instead of returning a part. */
 export async function selectMatching(
   objects: readonly StoredObject[],
   selection: Selection,
@@ -126,7 +126,7 @@ export async function selectMatching(
       matchingObjects.push(object);
     }
     if (timeSlice.isUsedUp && !(await timeSlice.waitForNext())) {
-      break;
+      throw internalError("the client disconnected, or the server stops");
     }
   }
   return matchingObjects;
