@@ -4,6 +4,7 @@ import type { MachineFacts, MachineIdentity } from "./machine.ts";
 import { names } from "@patchbay/api";
 import type { KubeNode, NodeCondition } from "@patchbay/api/kubernetes";
 import { covers } from "@patchbay/base";
+import { parseTime } from "@patchbay/kube";
 import { isExtendedResource } from "@patchbay/core/node";
 
 /** Memory reserved for services, containerd and shims, in KiB: twice their measured usage. */
@@ -109,11 +110,6 @@ function listForeignResources(previous: KubeNode | undefined): Readonly<Record<s
   );
 }
 
-function parseTime(text: string | undefined): number {
-  // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
-  return Date.parse(text ?? "");
-}
-
 interface Finding {
   readonly type: string;
   readonly isTrue: boolean;
@@ -164,7 +160,7 @@ function isWithinMinimum(
 ): boolean {
   if (previous?.status !== "True" || finding.isTrue || !finding.type.endsWith("Pressure"))
     return false;
-  return nowMs - parseTime(previous.lastTransitionTime) < PRESSURE_MIN_MS;
+  return nowMs - parseTime(previous.lastTransitionTime ?? "") < PRESSURE_MIN_MS;
 }
 
 function buildCondition(
@@ -238,6 +234,6 @@ function withoutHeartbeats(status: NodeStatus): object {
 export function isStatusDue(previous: KubeNode, status: NodeStatus, nowMs: number): boolean {
   if (!covers(previous.status, withoutHeartbeats(status))) return true;
   const ready = previous.status?.conditions?.find(({ type }) => type === "Ready");
-  const sinceMs = Math.abs(nowMs - parseTime(ready?.lastHeartbeatTime));
+  const sinceMs = Math.abs(nowMs - parseTime(ready?.lastHeartbeatTime ?? ""));
   return !(sinceMs < STATUS_HEARTBEAT_MS);
 }
