@@ -107,6 +107,8 @@ export const MIGRATION_JOB_NAME_ANNOTATION = "kubevirt.io/migrationJobName";
 export const MIGRATION_VMI_LABEL = "kubevirt.io/vmi-name";
 
 export const PATCHBAY_IMAGE = "localhost/patchbay/patchbay:dev";
+/** Label of a namespace that `patchbay create namespace` made for a tenant. */
+export const TENANT_LABEL = "patchbay.io/tenant";
 /** Label of the objects that `patchbay install` manages. Source: Kubernetes recommended labels. */
 export const PART_OF_LABEL = "app.kubernetes.io/part-of";
 export const PRODUCT = "patchbay";

@@ -3,7 +3,12 @@ import { NAMESPACES } from "@patchbay/api";
 import type { KubeNode } from "@patchbay/api/kubernetes";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
-import { buildTenantObjects, createTenant, findHardProblem } from "./create-namespace.ts";
+import {
+  addTenant,
+  buildTenantObjects,
+  createTenant,
+  findHardProblem,
+} from "./create-namespace.ts";
 
 const { signal } = new AbortController();
 
@@ -86,6 +91,22 @@ test("creates the namespace with its contents", async () => {
     const key = { namespace: "t1", name: metadata.name };
     expect(await store.find(type, key)).toMatchObject({ metadata: key });
   }
+  const labels = { "patchbay.io/tenant": "" };
+  expect(await store.find(NAMESPACES, { name: "t1" })).toMatchObject({ metadata: { labels } });
+});
+
+test("adds the label and the contents to a namespace that exists", async () => {
+  const store = createFakeStore();
+  const metadata = { name: "t1", labels: { team: "a" } };
+  store.put(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata });
+  const objects = await buildTenantObjects("t1", []);
+  await addTenant(store, objects, signal);
+  expect((await store.find(NAMESPACES, { name: "t1" }))?.metadata.labels).toEqual({
+    team: "a",
+    "patchbay.io/tenant": "",
+  });
+  for (const [type, { metadata: content }] of objects.contents)
+    expect(await store.find(type, { namespace: "t1", name: content.name })).toBeDefined();
 });
 
 test("leaves no namespace without limits if the quota cannot be created", async () => {

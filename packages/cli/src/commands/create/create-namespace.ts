@@ -137,6 +137,7 @@ export async function buildTenantObjects(
     metadata: { name: quotaName, namespace: name },
     spec,
   });
+  const { names } = await import("@patchbay/api");
   const scopes = [{ scopeName: "CrossNamespacePodAffinity", operator: "Exists" }];
   const limitRange: KubeObject & { readonly spec: object } = {
     apiVersion: "v1",
@@ -145,7 +146,11 @@ export async function buildTenantObjects(
     spec: { limits: [{ type: "Container", defaultRequest: DEFAULT_REQUESTS, min: MIN_REQUESTS }] },
   };
   return {
-    namespace: { apiVersion: "v1", kind: "Namespace", metadata: { name } },
+    namespace: {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name, labels: { [names.TENANT_LABEL]: "" } },
+    },
     contents: [
       [RESOURCE_QUOTAS, quota("tenant", { hard: await parseHard(hardFlags, nodes) })],
       [
@@ -183,6 +188,17 @@ export async function createTenant(
   }
 }
 
+export async function addTenant(
+  store: Pick<Store, "create" | "patch">,
+  objects: TenantObjects,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, labels } = objects.namespace.metadata;
+  const patch = { type: "merge", fields: { metadata: { labels } } } as const;
+  await store.patch(NAMESPACES, { name }, patch, { signal });
+  await createContents(store, objects, signal);
+}
+
 async function run(context: Context, input: Input): Promise<void> {
   const { withSession } = await import("../../session.ts");
   const name = argumentAt(input, 0);
@@ -197,7 +213,7 @@ async function run(context: Context, input: Input): Promise<void> {
   await withSession(context, async ({ client: { store } }) => {
     const { items: nodes } = await store.list(NODES, { signal });
     const objects = await buildTenantObjects(name, hardFlags, nodes);
-    await (isExisting ? createContents : createTenant)(store, objects, signal);
+    await (isExisting ? addTenant : createTenant)(store, objects, signal);
     const contents = objects.contents.map(([, object]) => object);
     const created = isExisting ? contents : [objects.namespace, ...contents];
     const names = created.map(({ kind, metadata }) => `${kind.toLowerCase()}/${metadata.name}`);

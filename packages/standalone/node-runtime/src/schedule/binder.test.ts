@@ -94,11 +94,15 @@ class World {
   }
 
   /** The first lists. */
-  async list(nodes: readonly KubeNode[], pods: readonly Pod[]): Promise<void> {
+  async list(
+    nodes: readonly KubeNode[],
+    pods: readonly Pod[],
+    namespaces: readonly KubeObject[] = [],
+  ): Promise<void> {
     for (const pod of pods) this.store.put(PODS, pod);
     this.#watches.get("nodes")?.({ kind: "listed", objects: nodes });
     await settle();
-    this.#watches.get("namespaces")?.({ kind: "listed", objects: [] });
+    this.#watches.get("namespaces")?.({ kind: "listed", objects: namespaces });
     this.#watches.get("pods")?.({ kind: "listed", objects: pods });
     await this.rest();
   }
@@ -203,6 +207,50 @@ describe("a pod without a node", () => {
     expect(world.bindings).toHaveLength(14);
     await world.later(2000);
     expect(world.bindings).toHaveLength(15);
+  });
+
+  test.each([
+    { what: "a tenant's short-lived pods", wantBound: 4 },
+    { what: "short-lived pods of a namespace without the label", label: "a", wantBound: 11 },
+    { what: "pods of a tenant that lived for a minute", livedMs: 60_000, wantBound: 11 },
+  ])(
+    "waits after the end of $what: $wantBound of 11 are bound",
+    async ({ label = "patchbay.io/tenant", livedMs = 59_999, wantBound }) => {
+      const conditions = [
+        { type: "PodScheduled", status: "True", lastTransitionTime: "1970-01-01T00:00:00Z" },
+      ] as const;
+      const ended = ["a", "b"].map((name) => ({
+        ...bound(waiting(name), "a"),
+        status: { conditions },
+      }));
+      const metadata = { name: "ns", labels: { [label]: "" } };
+      const namespace = { apiVersion: "v1", kind: "Namespace", metadata };
+      await world.list([aNode("a", {}, "100")], ended, [namespace]);
+      await world.later(livedMs);
+      for (const pod of ended) await world.remove(pod);
+      for (let index = 0; index < 11; index += 1) await world.apply(waiting(`x${String(index)}`));
+      expect(world.bindings).toHaveLength(wantBound);
+      await world.later(10_000);
+      expect(world.bindings).toHaveLength(Math.min(11, wantBound + 5));
+    },
+  );
+
+  test("reports a long wait", async () => {
+    const metadata = { name: "ns", labels: { "patchbay.io/tenant": "" } };
+    const ended = ["a", "b", "c", "d"].map((name) => bound(waiting(name), "a"));
+    await world.list([aNode("a", {}, "100")], ended, [
+      { apiVersion: "v1", kind: "Namespace", metadata },
+    ]);
+    for (const pod of ended) await world.remove(pod);
+    await world.apply(waiting("x"));
+    expect([world.bindings, world.events]).toEqual([
+      [],
+      [
+        "x Warning FailedScheduling the pod waits, because pods of its namespace ended soon after their start",
+      ],
+    ]);
+    await world.later(10_000);
+    expect(world.bindings).toEqual(["x a"]);
   });
 
   test("retains other conditions and its waiting time when the reason changes", async () => {

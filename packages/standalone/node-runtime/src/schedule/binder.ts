@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binds pods to nodes that have enough resources and satisfy the pods' affinity, tolerations and claims.
 import {
+  names,
   NAMESPACES,
   NODES,
   PERSISTENT_VOLUME_CLAIMS,
@@ -34,6 +35,7 @@ import {
   keyOf,
   ObjectWatches,
   parseKey,
+  parseTime,
   printKey,
   printTime,
   runReconciler,
@@ -82,9 +84,25 @@ interface BinderState {
 const NODE_INDEX = "node";
 /** Pods of one namespace that are bound. Each start takes a large part of a second of a core. */
 const BIND_RATE: Rate = { burst: 12, perSecond: 0.5 };
+/** Bindings that the end of a tenant's short-lived pod counts for. A loop of such pods occupies the node, but no quota. */
+const [SHORT_LIFE_MS, SHORT_LIFE_COST] = [60_000, 4];
+const REPORTED_WAIT_MS = 5000;
+const WAIT_MESSAGE = "the pod waits, because pods of its namespace ended soon after their start";
 
 function rateKeyOf({ metadata }: Pod): string {
   return SHARE_KEYS.namespace(metadata.namespace ?? "");
+}
+
+function isTenant({ namespaces }: BinderState, name = ""): boolean {
+  return namespaces.find({ name })?.metadata.labels?.[names.TENANT_LABEL] !== undefined;
+}
+
+function countShortLife({ clock }: BinderDeps, state: BinderState, pod: Pod): void {
+  if (!isTenant(state, pod.metadata.namespace)) return;
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  const boundAt = scheduled?.lastTransitionTime;
+  const livedMs = boundAt === undefined ? 0 : clock.now() - parseTime(boundAt);
+  if (livedMs < SHORT_LIFE_MS) state.rateLimiter.spend(rateKeyOf(pod), SHORT_LIFE_COST);
 }
 
 async function bind(
@@ -211,6 +229,7 @@ async function schedulePod(deps: BinderDeps, state: BinderState, key: string): P
   // Without nodes, the pod waits until the creation of a node enqueues it.
   if (pod === undefined || !isWaiting(pod, state) || nodes.length === 0) return done();
   const waitMs = state.rateLimiter.findWait(rateKeyOf(pod));
+  if (waitMs >= REPORTED_WAIT_MS) await reportUnschedulable(deps, pod, WAIT_MESSAGE);
   if (waitMs > 0) return after(waitMs);
   const claimContext = { claimNode: deps.nodeName, lookup: createLookup(deps.storage, pod) };
   const placement = placePod(pod, {
@@ -227,7 +246,9 @@ async function schedulePod(deps: BinderDeps, state: BinderState, key: string): P
   return done();
 }
 
-function releasesResources(change: Change<Pod>): boolean {
+function releasesResources(
+  change: Change<Pod>,
+): change is Exclude<Change<Pod>, { readonly kind: "added" }> {
   const previous = change.kind === "added" ? undefined : change.previous;
   if (previous === undefined || isPodFinished(previous)) return false;
   const wasBound = (previous.spec.nodeName ?? "") !== "";
@@ -239,11 +260,8 @@ function compareOldestFirst({ metadata: one }: Pod, { metadata: other }: Pod): n
   return firstTime === secondTime ? 0 : firstTime < secondTime ? -1 : 1;
 }
 
-function enqueueOnChange(
-  deps: BinderDeps,
-  { pods, nodes, namespaces, nodeNameByUid, deviceClaims, claimTemplates }: BinderState,
-  queue: Queue,
-): void {
+function enqueueOnChange(deps: BinderDeps, state: BinderState, queue: Queue): void {
+  const { pods, nodes, namespaces, nodeNameByUid, deviceClaims, claimTemplates } = state;
   const wake = (key: string): void => {
     queue.add(key);
   };
@@ -263,7 +281,10 @@ function enqueueOnChange(
       nodeNameByUid.delete(pod.metadata.uid ?? "");
       for (const watches of [deviceClaims, claimTemplates]) watches.setUsed(key, []);
     } else queue.add(key);
-    if (releasesResources(change)) wakeAll();
+    if (releasesResources(change)) {
+      countShortLife(deps, state, change.previous);
+      wakeAll();
+    }
   });
   for (const cache of [nodes, namespaces, deps.storage.claims, deps.storage.classes])
     cache.onChange(wakeAll);
