@@ -103,7 +103,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .option(
       "--changes-per-second <number>",
-      "how many changes of VMs by subresources, such as plugs, each user may request in the long run; administrators are not limited",
+      "how many changes of VMs by subresources, and of interfaces of running VMs, each user may request in the long run; administrators are not limited",
       toRate,
       5,
     )

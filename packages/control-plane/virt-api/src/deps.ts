@@ -32,7 +32,7 @@ export interface Deps {
   readonly openHandlerStream: OpenHandlerStream;
   readonly takeScreenshot: TakeScreenshot;
   readonly screenshotRate: Pick<RateLimiter, "tryProceed">;
-  readonly changeRate: Pick<RateLimiter, "proceed">;
+  readonly changeRate: Pick<RateLimiter, "proceed" | "tryProceed">;
   /** Returns whether the cluster serves DataVolumes. Returns true if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
   readonly servesResourceClaims: () => Promise<boolean>;

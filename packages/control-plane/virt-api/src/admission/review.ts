@@ -48,6 +48,7 @@ export type Verdict =
       readonly code: 400 | 403 | 422 | 429;
       readonly message: string;
       readonly causes: readonly Cause[];
+      readonly retryAfterSeconds?: number;
     };
 
 export const ALLOWED: Verdict = { allowed: true };
@@ -107,13 +108,17 @@ const STATUS_REASONS = {
 } as const;
 
 function toStatus(verdict: Extract<Verdict, { allowed: false }>): object {
-  const { code, message, causes } = verdict;
+  const { code, message, causes, retryAfterSeconds } = verdict;
+  const details = {
+    ...(causes.length > 0 && { causes }),
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+  };
   return {
     metadata: {},
     status: "Failure",
     message,
     reason: STATUS_REASONS[code],
-    ...(causes.length === 0 ? {} : { details: { causes } }),
+    ...(Object.keys(details).length > 0 && { details }),
     code,
   };
 }
@@ -282,7 +287,6 @@ export function refuseUnjudged({ kind, namespace, name }: AdmissionRequest, erro
   return { allowed: false, code: 422, message: `${refusal.code}: ${refusal.message}`, causes: [] };
 }
 
-/** Checks whether an update leaves `spec` unchanged. */
 export function isUnchanged(subject: Subject, old: Subject | undefined): boolean {
   return old !== undefined && isEqual(readSpec(subject), readSpec(old));
 }

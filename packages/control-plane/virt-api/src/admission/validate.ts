@@ -38,12 +38,13 @@ import {
   findMacConflicts,
   findOwnMacConflicts,
   ifacesOf,
+  networksOf,
   describeMacOwner,
   type MacConflict,
   findPciAddressCauses,
 } from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
-import { isEqual, messageOf } from "@patchbay/base";
+import { isEqual, messageOf, SHARE_KEYS } from "@patchbay/base";
 import {
   refuseBeyondLimit,
   vmiSpecOf,
@@ -442,6 +443,24 @@ function validateSubject(
   return validateVmi(deps, request, { vmi, old: old?.kind === "vmi" ? old.vmi : undefined });
 }
 
+function changesNics({ spec, old = spec }: Specs): boolean {
+  return !isEqual(ifacesOf(spec), ifacesOf(old)) || !isEqual(networksOf(spec), networksOf(old));
+}
+
+/** Counts changes of a guest's NICs with those by subresources. They do not wait, because a webhook must respond within seconds. */
+function refuseAboveRate(
+  { hasGuest, changeRate }: Deps,
+  { namespace, name, user, dryRun }: AdmissionRequest,
+  specs: Specs,
+): Verdict | undefined {
+  if (dryRun === true || !changesNics(specs) || !hasGuest({ namespace, name })) return undefined;
+  const waitMs = changeRate.tryProceed(SHARE_KEYS.user(user));
+  if (waitMs === 0) return undefined;
+  const retryAfterSeconds = Math.ceil(waitMs / 1000);
+  const message = `this user changes interfaces of running VMs too often; try again in ${String(retryAfterSeconds)} s`;
+  return { allowed: false, code: 429, message, causes: [], retryAfterSeconds };
+}
+
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   if (request.subresource === "status") return guardStatus(deps, request);
   const beyondLimit = refuseBeyondLimit(request);
@@ -455,6 +474,8 @@ export async function validate(deps: Deps, request: AdmissionRequest): Promise<V
   const old = findSubject(request.kind, request.oldObject);
   if (isUnchanged(subject, old)) return ALLOWED;
   const specs = { spec: vmiSpecOf(subject), old: old === undefined ? undefined : vmiSpecOf(old) };
-  const denial = await denyForeignNetworks(deps, request, specs);
-  return denial ?? validateSubject(deps, request, { subject, old });
+  const judgment =
+    (await denyForeignNetworks(deps, request, specs)) ??
+    (await validateSubject(deps, request, { subject, old }));
+  return judgment.allowed ? (refuseAboveRate(deps, request, specs) ?? judgment) : judgment;
 }

@@ -172,8 +172,8 @@ function reserveBody(callers: Callers): RequestHandler {
   };
 }
 
-/** Changes of VMs by subresources that a user may request at once. Each plug takes half a second of a core, mostly in other services. */
-export const CHANGE_BURST = 10;
+/** Changes of VMs that a user may request at once, such as plugs. Each plug takes half a second of a core, mostly in other services. */
+export const CHANGE_BURST = 20;
 
 function serve(
   handle: CallHandler,

@@ -54,7 +54,6 @@ const NAMESPACE_RESOURCES = Object.entries(NAMESPACE_ROUTES).map(([name, { metho
 }));
 
 export const GROUP_LIST: object = { kind: "APIGroupList", apiVersion: "v1", groups: [GROUP] };
-/** Body of `/apis/subresources.kubevirt.io`. */
 export const API_GROUP: object = { kind: "APIGroup", apiVersion: "v1", ...GROUP };
 
 /** Builds the body of `/apis/subresources.kubevirt.io/VERSION`. */

@@ -74,6 +74,7 @@ export const SERVED_ROUTES = {
   },
 } as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
 
+/** Routes that contain no namespace. */
 export const GENERAL_ROUTES = {
   guestfs: { method: "get", description: "Rejected: Patchbay has no image of libguestfs" },
   [RELAY_CERTIFICATE]: {

@@ -163,6 +163,7 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
           limitedKeys.push(key);
           return Promise.resolve(true);
         },
+        tryProceed: () => 0,
       },
     }),
     get store() {

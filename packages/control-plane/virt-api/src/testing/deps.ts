@@ -23,7 +23,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     sendToHandler: (node, _key, request) => Promise.resolve({ code: 200, body: { node, request } }),
     openHandlerStream: () => Promise.reject(new Error("there is no node")),
     screenshotRate: { tryProceed: () => 0 },
-    changeRate: { proceed: () => Promise.resolve(true) },
+    changeRate: { proceed: () => Promise.resolve(true), tryProceed: () => 0 },
     takeScreenshot: () => Promise.reject(new Error("there is no node")),
     servesDataVolumes: () => Promise.resolve(true),
     servesResourceClaims: () => Promise.resolve(true),

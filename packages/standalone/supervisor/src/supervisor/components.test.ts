@@ -64,7 +64,7 @@ test.each([
       "--virt-handler-address 127.0.0.1:3 --virt-handler-ca-file /d/pki/ca.crt",
       "--virt-handler-client-cert-file /d/pki/virt-api-client.crt",
       "--virt-handler-client-key-file /d/pki/virt-api-client.key",
-      "--changes-per-second 1",
+      "--changes-per-second 0.5",
     ],
   },
   {

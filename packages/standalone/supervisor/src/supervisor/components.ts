@@ -106,8 +106,8 @@ function buildNodeRuntimeFlags(paths: Paths, settings: Settings): readonly strin
   ];
 }
 
-/** Changes of a user's VMs. Two cores make about two plugs per second. */
-const CHANGES_PER_SECOND = 1;
+/** Changes of a user's VMs. Two cores make about two plugs per second, so a user has a quarter of that. */
+const CHANGES_PER_SECOND = 0.5;
 
 function buildVirtApiFlags(paths: Paths, settings: Settings): readonly string[] {
   const pkiPath = (file: string): string => join(paths.pki, file);
