@@ -194,6 +194,7 @@ function churn(tenant: Tenant, collection: string, textOf: (name: string) => str
 /** Sends a request on its own connection, and holds the connection until the server closes it. */
 function hold(tenant: Tenant, head: readonly string[], body: Buffer | string = ""): Attempt {
   return async (note) => {
+    note("tried");
     const socket = await tenant.connect();
     socket.pause();
     socket.write(`${head.join("\r\n")}\r\n\r\n`);
@@ -205,6 +206,7 @@ function hold(tenant: Tenant, head: readonly string[], body: Buffer | string = "
 
 function silence(connect: () => Socket, event: string): Attempt {
   return async (note) => {
+    note("tried");
     const socket = await opened(connect(), event);
     socket.resume();
     note("open");

@@ -8,7 +8,7 @@ const RECONNECT_MS = 10;
 export type Note = (result: string) => void;
 export type Attempt = (note: Note, worker: number) => Promise<void>;
 
-/** Number of attempts of each attack by result: an HTTP status, `open` for a connection, or an error code. */
+/** Number of attempts of each attack by result: an HTTP status, an error code, or for connections `tried` and `open`. A limited one stays `tried` for minutes. */
 export type Counts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 function codeOf(error: unknown): string {

@@ -70,6 +70,7 @@ export function startDnsAttacks(loop: AttackLoop, address: string): void {
   flood("DNS queries for Services", [query("kubernetes.default.svc.cluster.local")]);
   flood("DNS queries for outside names", outside);
   loop.start("silent DNS connections", 200, async (note) => {
+    note("tried");
     const socket = await connected(address);
     socket.resume();
     note("open");
@@ -79,6 +80,7 @@ export function startDnsAttacks(loop: AttackLoop, address: string): void {
     Array.from({ length: 200 }, () => withLength(query("kubernetes.default.svc.cluster.local"))),
   );
   loop.start("DNS answers that are not read", 20, async (note) => {
+    note("tried");
     const socket = await connected(address);
     socket.pause();
     note("open");

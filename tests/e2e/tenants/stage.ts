@@ -36,7 +36,7 @@ const AT_LEAST_PRIORITY = [
   'echo 19 > /proc/self/autogroup; exec nice -n 19 "$@"',
   "sh",
 ];
-/** Longer than two TCP connects that the kernel gives up (127 s each): it drops the attacker's connections beyond its limits. */
+/** The attacker's requests delay each other by its shares. */
 const BEGIN_MS = 420_000;
 export const SERVICES = [
   "apiserver",
@@ -164,7 +164,10 @@ export class Attacker {
   async begun(): Promise<void> {
     const line = this.#lines.next();
     const late = delay(BEGIN_MS, "late", { ref: false });
-    if ((await Promise.race([line, late])) === "late") throw new Error("an attack has no result");
+    if ((await Promise.race([line, late])) !== "late") return;
+    this.#child.stdin.end();
+    const last: IteratorResult<string, unknown> = await line;
+    throw new Error(`not all attacks had a result in time: ${String(last.value)}`);
   }
 
   /** Results of its attacks. */
