@@ -5,10 +5,11 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { isEqual } from "@patchbay/base";
 import { eventually, FEW_PORTS, RunningGuests, SecondNode, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics } from "../guest.ts";
-import { countsAtRest, countsOf, othersHaveLeft } from "../inventory.ts";
+import { countsAtRest, countsOf, othersHaveLeft, tracesOf } from "../inventory.ts";
 import {
   addInterface,
   CHANGE_MS,
@@ -121,6 +122,10 @@ function dataDirs(): readonly string[] {
   return [machine.dataDir, node?.dataDir ?? ""];
 }
 
+function printTraces(): string {
+  return JSON.stringify(dataDirs().map(tracesOf), null, 1);
+}
+
 /** Number of ping replies that the guest's kernel received. */
 async function echoesOf(): Promise<number> {
   const { lines } = await machine.console(VM).run("echoes");
@@ -166,7 +171,7 @@ test(
     // Launchers of earlier tests end shortly after their VMs.
     await othersHaveLeft();
     const counts = await Promise.all(dataDirs().map(countsAtRest));
-    const before = { guest: await guestAsItIs(), counts };
+    const before = { guest: await guestAsItIs(), counts, traces: printTraces() };
     const mac = ifaceStatus(VM, LATE.name)?.mac ?? "";
     const frames = new Frames(BRIDGE, HERE);
     const stream = await NumberStream.listen(BRIDGE, `${HOST.late}/24`);
@@ -209,7 +214,10 @@ test(
     process.stdout.write(`${JSON.stringify(running.seen)}\n`);
     expect(running.seen.twice).toBe(0);
     await until(() => {
-      expect(dataDirs().map(countsOf)).toEqual(before.counts);
+      const counts = dataDirs().map(countsOf);
+      if (isEqual(counts, before.counts)) return;
+      const message = `counts before: ${JSON.stringify(before.counts)}, now: ${JSON.stringify(counts)}`;
+      throw new Error(`${message}\ntraces before: ${before.traces}\nnow: ${printTraces()}`);
     });
   },
   MOVES * MOVE_MS,
